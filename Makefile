@@ -1,0 +1,31 @@
+# Every target makes the virtual environment from the lock file first.
+PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3; do \
+  $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.made
+
+.PHONY: venv demo test test-live test-bundle test-connect bench check lock
+
+venv: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.10, 3.11 or 3.12 found: install one, or name it: make PYTHON=/path/to/python"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+demo: venv
+	$(BIN)/lakehouse demo
+
+test: venv
+	$(BIN)/python -m pytest
+
+check: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/unit
+
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --all-extras --group dev --no-header -q -o requirements.lock
