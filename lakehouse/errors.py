@@ -6,6 +6,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
+│   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
 │   └── TableLocked            another run is writing this table: try again later
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
@@ -73,6 +74,18 @@ class SourceDataLoss(TableFailed):
             table,
             f"records after {after} and before {before} are gone at the source; "
             "take a new snapshot, or set on_data_loss: continue",
+        )
+
+
+class TruncateRefused(TableFailed):
+    """The source truncated a table whose configuration refuses that."""
+
+    def __init__(self, table: str) -> None:
+        """Take the table's name."""
+        super().__init__(
+            table,
+            "the source truncated it, and on_truncate is fail; "
+            "set on_truncate to apply or ignore and run again",
         )
 
 
