@@ -11,12 +11,22 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class LakehouseError(Exception):
     """Root of the tree; `str()` of it is one block of text for a person."""
 
     exit_code = 1
+
+
+class Problem(NamedTuple):
+    """What is wrong within one file: dotted key, what stands there, what should, what to do."""
+
+    key: str
+    found: str
+    expected: str
+    action: str
 
 
 class ConfigurationError(LakehouseError):
