@@ -91,12 +91,13 @@ def _real(document: object, location: Place, kind: str) -> Place:
     """The location without pydantic's own parts (names of union branches)."""
     kept: list[str | int] = []
     for part in location:
-        if isinstance(document, dict) and part in document:
-            document = document[part]
-        elif isinstance(document, list) and isinstance(part, int):
-            document = document[part]
-        elif kind != "missing" or part != location[-1]:
-            continue
+        match document, part:
+            case (dict(), _) if part in document:
+                document = document[part]
+            case list(), int():
+                document = document[part]
+            case _ if kind != "missing" or part != location[-1]:
+                continue
         kept.append(part)
     return tuple(kept)
 
