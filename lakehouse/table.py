@@ -9,6 +9,9 @@ from lakehouse.durations import seconds
 Format = Literal["debezium", "ydb", "bigquery", "rows", "snapshot"]
 FileFormat = Literal["json", "csv", "parquet"]
 
+EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
+IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
+
 
 def _duration(text: str | int) -> str | int:
     seconds(text)
@@ -98,7 +101,7 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: str = Field(pattern="^expect_[a-z_]+$")
+    type: str = Field(pattern=EXPECTATION_TYPE)
     severity: Literal["critical", "warning"] = "critical"
 
     @property
@@ -110,7 +113,7 @@ class Expectation(BaseModel):
 class Table(Strict):
     """One table, from its sources to what gold shows of it."""
 
-    table: str = Field(pattern="^[A-Za-z][A-Za-z0-9_]*$")
+    table: str = Field(pattern=IDENTIFIER)
     comment: str | None = None
     source: Source | None = None
     sources: list[Source] = Field(default_factory=list)

@@ -12,23 +12,28 @@ from lakehouse import target as targets
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, Problem
 from lakehouse.in_force import not_in_force
 from lakehouse.json_schema import Place, keys_at
-from lakehouse.table import Table
+from lakehouse.table import EXPECTATION_TYPE, IDENTIFIER, Table
 from lakehouse.table_rules import contradictions
 from lakehouse.target import Target
 
 Model = TypeVar("Model", bound=BaseModel)
 Described: TypeAlias = tuple[str, str, str]
+Check: TypeAlias = Callable[[Table], Sequence[str]]
 Describe: TypeAlias = Callable[[type[BaseModel], Place, ErrorDetails], Described]
 
 
-def unpack_table(document: object, file: str) -> Table:
+def unpack_table(document: object, file: str, checks: Sequence[Check] = ()) -> Table:
     """The table a document describes.
+
+    A check gives lines such as `expectations[0].column: found 3, expected a column`.
 
     Raises:
         ManyConfigurationErrors: everything that is wrong with it.
     """
     table = _unpack(Table, document, file)
-    _refuse(file, [*contradictions(table), *(not_in_force(table) if table.feeds else ())])
+    found = [_from_line(line) for check in checks for line in check(table)]
+    unused = not_in_force(table) if table.feeds else ()
+    _refuse(file, [*contradictions(table), *unused, *found])
     return table
 
 
@@ -47,6 +52,12 @@ def unpack_target(document: object, file: str, name: str) -> Target:
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The word that was probably meant."""
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
+
+
+def _from_line(line: str) -> Problem:
+    key, _, rest = line.partition(": ")
+    found, _, expected = rest.removeprefix("found ").partition(", ")
+    return Problem(key, found, expected.removeprefix("expected "), "correct it")
 
 
 def _unpack(model: type[Model], document: object, file: str) -> Model:
@@ -143,7 +154,16 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def _wrong_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
+    return shown(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
+
+
+_PATTERNS = {
+    EXPECTATION_TYPE: "a name of Great Expectations, expect_…",
+    IDENTIFIER: "a letter, then letters, digits and _",
+}
 _KINDS: dict[str, Describe] = {
+    "string_pattern_mismatch": _wrong_text,
     "missing": _missing,
     "extra_forbidden": _unknown_key,
     "literal_error": _wrong_choice,
