@@ -1,32 +1,16 @@
-"""How the command line looks: error block, progress, tables. Results go to stdout, all else to stderr."""
+"""How the command line looks: progress on stderr, summary lines and tables on stdout."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from lakehouse.errors import LakehouseError
 from lakehouse.ledger import Entry
 
 Progress = Callable[[str], None]
-
-
-def show_error(error: LakehouseError) -> None:
-    """The error as one block on stderr."""
-    print(f"error: {error}", file=sys.stderr)
-
-
-def show_unforeseen(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """An exception hook: what nobody foresaw, in one block without its traceback."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    print(f"error: {kind.__name__}: {first}\n  do: --debug shows where", file=sys.stderr)
 
 
 @contextmanager
