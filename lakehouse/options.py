@@ -10,9 +10,10 @@ from typing import Annotated, Concatenate, NamedTuple, ParamSpec
 import typer
 
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
-from lakehouse.loading import Check, load_tables, load_target
+from lakehouse.loading import load_tables, load_target
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.unpacking import Check
 
 Given = ParamSpec("Given")
 
