@@ -4,6 +4,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
+├── QueryRefused               Spark does not understand the query: mend it (exit 2)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
@@ -12,12 +13,22 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class LakehouseError(Exception):
     """Root of the tree; `str()` of it is one block of text for a person."""
 
     exit_code = 1
+
+
+class Problem(NamedTuple):
+    """What is wrong within one file: dotted key, what stands there, what should, what to do."""
+
+    key: str
+    found: str
+    expected: str
+    action: str
 
 
 class ConfigurationError(LakehouseError):
@@ -53,6 +64,12 @@ class SparkUnavailable(LakehouseError):
     def __init__(self, found: str, action: str) -> None:
         """Take what was found and what to do about it."""
         super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
+
+
+class QueryRefused(LakehouseError):
+    """A query that Spark does not understand, or that names what is not there."""
+
+    exit_code = 2
 
 
 class TableFailed(LakehouseError):
