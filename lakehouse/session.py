@@ -1,0 +1,123 @@
+"""The Spark session a target asks for: here, on a Spark Connect server, or on Databricks."""
+
+import importlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakehouse.errors import SparkUnavailable
+from lakehouse.java import use_java
+from lakehouse.target import Target
+
+
+def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
+    """The session, made on the first call and the same one afterwards.
+
+    `packages` are Maven coordinates that a local Spark needs besides Delta's. Local Spark's own
+    output goes to `root`/lake/_logs/spark.log, and times of day are UTC in this process.
+
+    Raises:
+        SparkUnavailable: what it takes is not there; the message says what to do.
+    """
+    if target.kind == "databricks":
+        return _databricks()
+    _use_utc()
+    if target.kind == "connect":
+        return _connect(str(target.remote))
+    use_java()
+    return _local(target, packages)
+
+
+def local_settings(target: Target, cores: int) -> dict[str, str]:
+    """Spark's settings for a small local lake: few tasks, no UI, everything written below root."""
+    temporary = f"{target.lake}/_tmp"
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
+        "spark.local.dir": temporary,
+        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC -Djava.io.tmpdir="{temporary}"',
+        "spark.driver.memory": target.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+def _local(target: Target, packages: Sequence[str]) -> SparkSession:
+    if importlib.util.find_spec("delta") is None:
+        raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
+    from delta import configure_spark_with_delta_pip
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
+    for key, value in local_settings(target, os.cpu_count() or 1).items():
+        builder = builder.config(key, value)
+    log = Path(target.lake, "_logs", "spark.log")
+    Path(target.lake, "_tmp").mkdir(parents=True, exist_ok=True)
+    try:
+        with _stderr_to(log):
+            return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()
+    except PySparkException as failure:
+        raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
+
+
+def _connect(remote: str) -> SparkSession:
+    spark = SparkSession.Builder().remote(remote).getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark
+
+
+def _databricks() -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return SparkSession.Builder().getOrCreate()
+    try:
+        connect = importlib.import_module("databricks.connect")
+    except ImportError as missing:
+        raise SparkUnavailable(
+            "a Databricks target, but neither a Databricks runtime nor databricks-connect",
+            "run it as a job of the bundle, install databricks-connect, or take --target local",
+        ) from missing
+    session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
+    return session
+
+
+def _use_utc() -> None:
+    """Rows collected into Python carry naive times of the process's own zone: make it UTC."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile (the JVM) a file as their standard error."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    terminal = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _last_lines(log: Path, count: int = 5) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n            ".join(lines[-count:])

@@ -1,0 +1,87 @@
+"""What `conf/targets/NAME.yml` says: where a lakehouse lies and which Spark works on it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lakehouse.contradiction import Contradiction, refuse
+from lakehouse.table import Strict
+
+Layer = Literal["bronze", "silver", "gold"]
+Kind = Literal["local", "connect", "databricks"]
+
+
+def _absolute(path: str) -> str:
+    """Delta refuses relative paths in SQL: make them absolute, from the working directory."""
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _below_root(inner: str) -> Callable[[dict[str, Any]], str]:
+    """Default of a folder: below the root, or empty where there is no root."""
+    return lambda given: f"{given['root']}/{inner}" if given.get("root") else ""
+
+
+Folder = Annotated[str, AfterValidator(_absolute)]
+
+
+class Schemas(Strict):
+    """Name of each layer's schema in the catalog."""
+
+    bronze: str = "bronze"
+    silver: str = "silver"
+    gold: str = "gold"
+
+
+class Target(Strict):
+    """One place to run. Without a catalog its tables are Delta folders under `root`/lake.
+
+    Kind `local` starts Spark here, `connect` talks to the Spark Connect server `remote`, and
+    `databricks` takes the session of the job, or databricks-connect's. `landing` is the folder that
+    every table's `source.path` starts from; it and `checkpoints` lie below `root` unless named.
+    """
+
+    name: str = "local"
+    kind: Kind = "local"
+    root: Folder | None = None
+    catalog: str | None = None
+    schemas: Schemas = Schemas()
+    landing: Folder = Field(default_factory=_below_root("landing"))
+    checkpoints: Folder = Field(default_factory=_below_root("lake/_checkpoints"))
+    remote: str | None = None
+    master: str = "local[*]"
+    driver_memory: str = "2g"
+    sensitive: Literal["hash", "omit"] = "hash"
+    secret_scope: str | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Target":
+        refuse(list(_contradictions(self)))
+        return self
+
+    @property
+    def lake(self) -> str:
+        """Folder of the tables of a target without a catalog."""
+        return f"{self.root}/lake"
+
+
+def _contradictions(target: Target) -> Iterator[Contradiction]:
+    if target.root and target.catalog:
+        yield Contradiction("catalog", "catalog and root", "one of them", "remove one of the two")
+    if not target.root and not target.catalog:
+        expected = "root (a folder) or catalog"
+        yield Contradiction("root", "neither root nor catalog", expected, "add the one that fits")
+    if target.kind == "local" and target.catalog:
+        yield Contradiction("catalog", target.catalog, "no catalog on kind: local", "name a root")
+    if target.kind == "databricks" and target.root:
+        yield Contradiction("root", target.root, "catalog and schemas", "remove root")
+    if target.kind == "connect" and not target.remote:
+        yield Contradiction("remote", "nothing", "a url such as sc://localhost:15002", "add remote")
+    if target.kind != "connect" and target.remote:
+        yield Contradiction(
+            "remote", target.remote, "kind: connect", "change kind or remove remote"
+        )
+    for key in ("landing", "checkpoints"):
+        if target.catalog and not getattr(target, key):
+            yield Contradiction(key, "nothing", "a volume's folder", f"add {key}")
