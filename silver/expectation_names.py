@@ -22,7 +22,14 @@ class Spelling(NamedTuple):
 
 
 ALWAYS_ALLOWED = {"meta": "mapping", "notes": "any", "description": "text"}
-SET_BY_QUALITY = ("result_format", "catch_exceptions", "windows", "id", "batch_id", "rendered_content")
+SET_BY_QUALITY = (
+    "result_format",
+    "catch_exceptions",
+    "windows",
+    "id",
+    "batch_id",
+    "rendered_content",
+)
 
 _CONDITION = "row_condition:condition condition_parser:parser"
 _VALUES = f"column:text! mostly:share {_CONDITION}"
@@ -42,10 +49,22 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
     ("row", "expect_column_values_to_not_be_in_set", f"{_VALUES} value_set:values!"),
     ("row", "expect_column_values_to_match_regex", f"{_VALUES} regex:regex"),
     ("row", "expect_column_values_to_not_match_regex", f"{_VALUES} regex:regex!"),
-    ("row", "expect_column_values_to_match_regex_list", f"{_VALUES} regex_list:regexes! match_on:any_all"),
+    (
+        "row",
+        "expect_column_values_to_match_regex_list",
+        f"{_VALUES} regex_list:regexes! match_on:any_all",
+    ),
     ("row", "expect_column_values_to_not_match_regex_list", f"{_VALUES} regex_list:regexes!"),
-    ("row", "expect_column_values_to_match_like_pattern", f"{_VALUES} like_pattern:text! escape:letter"),
-    ("row", "expect_column_values_to_not_match_like_pattern", f"{_VALUES} like_pattern:text! escape:letter"),
+    (
+        "row",
+        "expect_column_values_to_match_like_pattern",
+        f"{_VALUES} like_pattern:text! escape:letter",
+    ),
+    (
+        "row",
+        "expect_column_values_to_not_match_like_pattern",
+        f"{_VALUES} like_pattern:text! escape:letter",
+    ),
     (
         "row",
         "expect_column_values_to_match_like_pattern_list",
@@ -58,7 +77,11 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
     ),
     ("row", "expect_column_value_lengths_to_equal", f"{_VALUES} value:number!"),
     ("row", "expect_column_value_lengths_to_be_between", f"{_VALUES} {_COUNTS}"),
-    ("row", "expect_column_values_to_match_strftime_format", f"{_VALUES} strftime_format:strftime!"),
+    (
+        "row",
+        "expect_column_values_to_match_strftime_format",
+        f"{_VALUES} strftime_format:strftime!",
+    ),
     ("row", "expect_column_values_to_be_json_parseable", _VALUES),
     ("row", "expect_column_pair_values_a_to_be_greater_than_b", f"{_PAIR} or_equal:flag"),
     ("row", "expect_column_pair_values_to_be_equal", _PAIR),
@@ -72,8 +95,16 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
     ("table", "expect_column_values_to_be_unique", _VALUES),
     ("table", "expect_column_values_to_be_increasing", f"{_VALUES} strictly:flag"),
     ("table", "expect_column_values_to_be_decreasing", f"{_VALUES} strictly:flag"),
-    ("table", "expect_column_values_to_not_be_outliers", f"{_VALUES} method:outlier multiplier:number"),
-    ("table", "expect_column_value_z_scores_to_be_less_than", f"{_VALUES} threshold:number! double_sided:flag!"),
+    (
+        "table",
+        "expect_column_values_to_not_be_outliers",
+        f"{_VALUES} method:outlier multiplier:number",
+    ),
+    (
+        "table",
+        "expect_column_value_z_scores_to_be_less_than",
+        f"{_VALUES} threshold:number! double_sided:flag!",
+    ),
     ("table", "expect_compound_columns_to_be_unique", _RECORD),
     ("table", "expect_column_distinct_values_to_be_in_set", f"{_AGGREGATE} value_set:values!"),
     ("table", "expect_column_distinct_values_to_contain_set", f"{_AGGREGATE} value_set:values!"),
@@ -88,9 +119,21 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
     ("table", "expect_column_mean_to_be_between", f"{_AGGREGATE} {_BOUNDS}"),
     ("table", "expect_column_median_to_be_between", f"{_AGGREGATE} {_BOUNDS}"),
     ("table", "expect_column_min_to_be_between", f"{_AGGREGATE} {_BOUNDS}"),
-    ("table", "expect_column_most_common_value_to_be_in_set", f"{_AGGREGATE} value_set:values! ties_okay:flag"),
-    ("table", "expect_column_proportion_of_non_null_values_to_be_between", f"{_AGGREGATE} {_NUMBERS}"),
-    ("table", "expect_column_proportion_of_unique_values_to_be_between", f"{_AGGREGATE} {_NUMBERS}"),
+    (
+        "table",
+        "expect_column_most_common_value_to_be_in_set",
+        f"{_AGGREGATE} value_set:values! ties_okay:flag",
+    ),
+    (
+        "table",
+        "expect_column_proportion_of_non_null_values_to_be_between",
+        f"{_AGGREGATE} {_NUMBERS}",
+    ),
+    (
+        "table",
+        "expect_column_proportion_of_unique_values_to_be_between",
+        f"{_AGGREGATE} {_NUMBERS}",
+    ),
     (
         "table",
         "expect_column_quantile_values_to_be_between",
@@ -109,7 +152,11 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
     ("table", "expect_table_row_count_to_equal", f"value:count! {_CONDITION}"),
     ("table", "unexpected_rows_expectation", "unexpected_rows_query:text!"),
     ("unsupported", "expect_column_values_to_be_dateutil_parseable", _VALUES),
-    ("unsupported", "expect_table_row_count_to_equal_other_table", f"other_table_name:text! {_CONDITION}"),
+    (
+        "unsupported",
+        "expect_table_row_count_to_equal_other_table",
+        f"other_table_name:text! {_CONDITION}",
+    ),
     (
         "unsupported",
         "expect_query_results_to_match_comparison",
@@ -118,6 +165,8 @@ _SPELLINGS: tuple[tuple[Scope, str, str], ...] = (
 )
 
 EXPECTATIONS: dict[str, Spelling] = {
-    name: Spelling(scope, {word.partition(":")[0]: word.partition(":")[2] for word in words.split()})
+    name: Spelling(
+        scope, {word.partition(":")[0]: word.partition(":")[2] for word in words.split()}
+    )
     for scope, name, words in _SPELLINGS
 }
