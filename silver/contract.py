@@ -31,6 +31,7 @@ CHANGE_COLUMNS = (
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
+    LayerColumn("_warnings", "array<string>", "warning rules the row breaks, added by the gate"),
     LayerColumn("_topic", "string", "from bronze"),
     LayerColumn("_partition", "int", "from bronze"),
     LayerColumn("_offset", "bigint", "from bronze"),
