@@ -12,16 +12,23 @@ from silver.order import Placed
 
 
 def classes(
-    spark: SparkSession, target: Target, table: Table, placed: Placed, summary: Summary
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    placed: Placed,
+    summary: Summary,
+    rejected: dict[str, int],
 ) -> dict[str, int]:
     """Counts the records of a batch by what was done with them.
 
     `inserted`, `updated`, `deleted` and `delete_unknown` changed a row; `duplicate` is a repeat within the
     batch; `superseded` had a newer change in the batch or in the table, and is woven into the history where
-    one is kept; `truncate`, `without_change` and `dead_letter:<reason>` are what they say.
+    one is kept; `refolded` ones were applied with all others anew; `truncate`, `without_change` and `dead_letter:<reason>` are what they say.
+    Beside the classes stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
     """
-    counts = {f"dead_letter:{reason}": n for reason, n in summary.dead_letters.items()}
-    counts |= {"records": summary.records, "truncate": summary.truncates, "without_change": summary.without_change}
+    counts = {f"dead_letter:{reason}": n for reason, n in rejected.items()}
+    counts |= {"records": summary.records, "truncate": summary.truncates}
+    counts |= {"without_change": summary.without_change}
     if summary.changes and not placed.refold:
         written = _written(spark, target, table, placed.batch.number)
         distinct = _distinct(placed.batch.changes, table.keys)
@@ -29,7 +36,8 @@ def classes(
         counts["superseded"] = distinct - sum(written.values())
     elif summary.changes:
         counts["refolded"] = summary.changes
-    return {name: n for name, n in counts.items() if n or name == "records"}
+    notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
+    return {name: n for name, n in (counts | notes).items() if n or name == "records"}
 
 
 def _distinct(changes: DataFrame, keys: list[str]) -> int:

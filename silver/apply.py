@@ -26,15 +26,15 @@ def apply_current(
     spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
 ) -> None:
     """Joins a batch into `silver.T`; `refold` says that the batch is all there is: it replaces the table."""
-    name = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
+    name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
     rows = compact(_above(batch.changes, batch.floor), table.keys, columns, batch.partial).drop(*SEEN)
-    if refold or spark.table(name).isEmpty():
+    if refold or empty:
         _load(rows, name, batch.number, refold)
         return
     new = batch.floor if batch.floor_is_new else None
-    split = bool(batch.partial) or not spark.table(name).where("_partial").isEmpty()
+    split = bool(batch.partial) or batch.seen_partial
     text = merge_sql(name, table.keys, columns, split, batch.number, new)
     spark.sql(text, batch=_floored(rows, new))
     if new is not None and split:

@@ -13,11 +13,19 @@ from silver.epochs import Epoch, in_epochs
 from silver.snapshots import Truncate
 
 
+class Seen(NamedTuple):
+    """What a table has applied so far: its newest batch, and whether it met partial changes or heirs."""
+
+    batch: int = 0
+    partial: bool = False
+    heirs: bool = False
+
+
 class Batch(NamedTuple):
     """What one pass applies.
 
     `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do not
-    carry; `floors` are the truncates in force, oldest first.
+    carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the truncates in force, oldest first.
     """
 
     number: int
@@ -26,6 +34,7 @@ class Batch(NamedTuple):
     partial: list[str]
     floors: list[Truncate]
     floor_is_new: bool
+    seen_partial: bool
 
     @property
     def floor(self) -> str | None:

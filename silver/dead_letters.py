@@ -50,4 +50,5 @@ def record(
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:
     """Creates the dead letter table of a table when it is missing; returns its SQL name."""
-    return layout.ensure(spark, target, f"{table.table}_dead_letters", [], DEAD_LETTER_COLUMNS)
+    name, _ = layout.ensure(spark, target, f"{table.table}_dead_letters", [], DEAD_LETTER_COLUMNS)
+    return name

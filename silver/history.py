@@ -29,14 +29,14 @@ def apply_history(
     spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
 ) -> None:
     """Weaves a batch into `silver.T_history`; `refold` says that the batch is all there is."""
-    name = layout.ensure(spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS)
+    name, created = layout.ensure(
+        spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
+    )
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
     stamped = batch.changes.withColumn("_batch", F.lit(batch.number))
     incoming = stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
     rows = spark.table(name)
-    empty = refold or rows.isEmpty()
-    if not empty and not batch.floor_is_new and incoming.isEmpty():
-        return
+    empty = refold or created
     known = rows.limit(0) if empty else rows
     touched = known if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
     folded = fold(touched, incoming, table, values, batch.floors)

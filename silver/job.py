@@ -15,7 +15,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import account, dead_letters, layout, log, order, reading
 from silver.apply import apply_current
-from silver.batch import Batch
+from silver.batch import Batch, Seen
 from silver.decode import decode
 from silver.expectations import gate
 from silver.history import apply_history
@@ -31,23 +31,30 @@ def apply(
     entries = []
     for table in tables:
         progress(f"silver {table.table}")
-        entries.append(_entry(spark, target, table, run_id, done.get(table.table, 0)))
+        entries.append(_entry(spark, target, table, run_id, done.get(table.table, Seen())))
     ledger.append(spark, target, [e for e in entries if e.counts or e.status == "failed"])
     return entries
 
 
-def applied(spark: SparkSession, target: Target) -> dict[str, int]:
-    """The newest batch that each table has applied."""
+def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
+    """What each table has applied, from the ledger."""
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
-    rows = runs.groupBy("table").agg(F.max("batch").alias("batch")).collect()
-    return {row["table"]: int(row["batch"] or 0) for row in rows}
+    found = runs.groupBy("table").agg(
+        F.max("batch").alias("batch"),
+        F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
+        F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
+    )
+    return {
+        row["table"]: Seen(int(row["batch"] or 0), bool(row["partial"]), bool(row["heirs"]))
+        for row in found.collect()
+    }
 
 
-def _entry(spark: SparkSession, target: Target, table: Table, run_id: str, done: int) -> Entry:
+def _entry(spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen) -> Entry:
     started, clock = datetime.now(timezone.utc), time.monotonic()
-    batch, counts, message = done, dict[str, int](), None
+    batch, counts, message = seen.batch, dict[str, int](), None
     try:
-        batch, counts = apply_table(spark, target, table, run_id, done)
+        batch, counts = apply_table(spark, target, table, run_id, seen)
     except (PySparkException, LakehouseError, OSError) as failure:
         message = str(failure)
     return Entry(
@@ -65,25 +72,26 @@ def _entry(spark: SparkSession, target: Target, table: Table, run_id: str, done:
 
 
 def apply_table(
-    spark: SparkSession, target: Target, table: Table, run_id: str, done: int
+    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen
 ) -> tuple[int, dict[str, int]]:
     """Decodes what is new and applies what is pending of one table.
 
     Returns:
         The newest batch applied, and what became of its records, by class; no classes when idle.
     """
-    newest = extend_log(spark, target, table, done)
+    newest = extend_log(spark, target, table, seen.batch)
     rows = log.read(spark, target, table)
-    if rows is None or newest <= done:
+    if rows is None or newest <= seen.batch:
         return newest, {}
-    pending = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
     summary = log.summarize(pending)
-    placed = order.place(spark, target, table, rows, done, newest, summary)
+    placed = order.place(spark, target, table, rows, seen, newest, summary)
     _write(spark, target, table, placed.batch, placed.refold)
-    if summary.dead_letters:
+    rejected = log.reasons(pending) if summary.rejected else {}
+    if rejected:
         dead_letters.record(spark, target, table, pending, run_id)
     order.remember(spark, target, table, placed)
-    return newest, account.classes(spark, target, table, placed, summary)
+    return newest, account.classes(spark, target, table, placed, summary, rejected)
 
 
 def extend_log(spark: SparkSession, target: Target, table: Table, done: int) -> int:

@@ -60,15 +60,15 @@ def ensure(
     table: str,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
-) -> str:
-    """Creates the table, or grows it by the fields it lacks; returns its SQL name."""
+) -> tuple[str, bool]:
+    """Creates the table, or grows it by the fields it lacks; returns its SQL name, and whether it is new."""
     name = names.name(target, "silver", table)
-    if names.exists(spark, target, "silver", table):
-        for statement in growth_sql(name, spark.table(name).schema, fields):
-            spark.sql(statement)
-    else:
+    if not names.exists(spark, target, "silver", table):
         spark.sql(create_sql(name, fields, layer))
-    return name
+        return name, True
+    for statement in growth_sql(name, spark.table(name).schema, fields):
+        spark.sql(statement)
+    return name, False
 
 
 def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[str]:

@@ -14,18 +14,23 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.compact import digest
-from silver.contract import LOG_COLUMNS, NONE, TRUNCATE
+from silver.contract import DELETE, LOG_COLUMNS, NONE, TRUNCATE, UPSERT
 
 
 class Summary(NamedTuple):
-    """What a batch of the log holds."""
+    """What a part of the log holds.
+
+    `incomplete` counts changes that do not carry every column, of which `partial` names the columns;
+    `heirs` counts those among them that moved from another key.
+    """
 
     records: int
     changes: int
     truncates: int
     without_change: int
-    dead_letters: dict[str, int]
+    rejected: int
     snapshot_rows: int
+    incomplete: int
     heirs: int
     partial: list[str]
 
@@ -33,7 +38,7 @@ class Summary(NamedTuple):
 def append(spark: SparkSession, target: Target, table: Table, changes: DataFrame) -> None:
     """Adds decoded and gated changes to the log; new columns and wider types grow it."""
     fields = layout.business(changes.schema)
-    name = layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
+    name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
     changes.withColumn("_digest", digest(columns)).writeTo(name).append()
 
@@ -55,42 +60,29 @@ def newest_batch(log: DataFrame | None) -> int:
 
 
 def summarize(rows: DataFrame) -> Summary:
-    """Counts a part of the log in one small job over the layer's columns."""
-    by = rows.groupBy("_operation", "_reason").agg(
-        F.count(F.lit(1)).alias("records"),
-        F.count("_snapshot").alias("snapshot_rows"),
-        F.count_if(F.col("_old_key").isNotNull() & F.col("_absent").isNotNull()).alias("heirs"),
-        F.array_distinct(F.flatten(F.collect_set("_absent"))).alias("absent"),
-    )
-    return _summary([row.asDict() for row in by.collect()])
+    """Counts a part of the log in one small job; a second one names the columns of partial changes."""
+    sound, absent = F.col("_reason").isNull(), F.col("_absent").isNotNull()
+    counted = {
+        "records": F.lit(True),
+        "changes": sound & F.col("_operation").isin(UPSERT, DELETE),
+        "truncates": sound & (F.col("_operation") == TRUNCATE),
+        "without_change": sound & (F.col("_operation") == NONE),
+        "rejected": ~sound,
+        "snapshot_rows": sound & F.col("_snapshot").isNotNull(),
+        "incomplete": sound & absent,
+        "heirs": sound & absent & F.col("_old_key").isNotNull(),
+    }
+    row = rows.agg(*[F.count_if(condition).alias(name) for name, condition in counted.items()]).first()
+    counts = row.asDict() if row else dict.fromkeys(counted, 0)
+    return Summary(**counts, partial=_absent_columns(rows) if counts["incomplete"] else [])
 
 
-def _summary(groups: list[dict[str, object]]) -> Summary:
-    def total(field: str, operations: tuple[str, ...] | None = None) -> int:
-        kept = [g for g in groups if g["_reason"] is None]
-        return sum(int(str(g[field])) for g in kept if operations is None or g["_operation"] in operations)
-
-    dead = {str(g["_reason"]): int(str(g["records"])) for g in _rejected(groups)}
-    absent = {str(c) for g in groups if isinstance(g["absent"], list) for c in g["absent"]}
-    records = sum(int(str(g["records"])) for g in groups)
-    return Summary(
-        records=records,
-        changes=total("records") - total("records", (NONE, TRUNCATE)),
-        truncates=total("records", (TRUNCATE,)),
-        without_change=total("records", (NONE,)),
-        dead_letters=dead,
-        snapshot_rows=total("snapshot_rows"),
-        heirs=total("heirs"),
-        partial=sorted(absent),
-    )
+def _absent_columns(rows: DataFrame) -> list[str]:
+    absent = rows.where("_reason IS NULL").select(F.explode("_absent").alias("column")).distinct()
+    return sorted(row["column"] for row in absent.collect())
 
 
-def _rejected(groups: list[dict[str, object]]) -> list[dict[str, object]]:
-    merged: dict[str, dict[str, object]] = {}
-    for group in groups:
-        if group["_reason"] is None:
-            continue
-        reason = str(group["_reason"])
-        before = int(str(merged[reason]["records"])) if reason in merged else 0
-        merged[reason] = group | {"records": before + int(str(group["records"]))}
-    return list(merged.values())
+def reasons(rows: DataFrame) -> dict[str, int]:
+    """The rejected rows of a part of the log, counted by reason."""
+    found = rows.where("_reason IS NOT NULL").groupBy("_reason").count().collect()
+    return {row["_reason"]: row["count"] for row in found}

@@ -15,7 +15,7 @@ from lakehouse.errors import TruncateRefused
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log, snapshots
-from silver.batch import Batch, keyed, stamped
+from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
 from silver.epochs import Epoch, Sighting, epoch
 from silver.heirs import disordered, inherit
@@ -35,11 +35,11 @@ def place(
     target: Target,
     table: Table,
     rows: DataFrame,
-    done: int,
+    seen: Seen,
     newest: int,
     summary: log.Summary,
 ) -> Placed:
-    """Orders the log rows above batch `done`, or the whole log where the past has changed.
+    """Orders the log rows above the batches `seen`, or the whole log where the past has changed.
 
     Raises:
         TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
@@ -47,16 +47,17 @@ def place(
     if summary.truncates and table.on_truncate == "fail":
         raise TruncateRefused(table.table)
     known = snapshots.read(spark, target, table)
-    pending = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
-    seen = snapshots.sightings(pending) if summary.snapshot_rows else []
-    after = TableChanges([*known.sightings, *seen], known.truncates)
-    earlier = rows.where(F.col("_batch") <= done)
-    if _reaches_back(earlier, pending, table, known.epochs, after.epochs, done, summary):
+    pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
+    sighted = snapshots.sightings(pending) if summary.snapshot_rows else []
+    after = TableChanges([*known.sightings, *sighted], known.truncates)
+    earlier = rows.where(F.col("_batch") <= seen.batch)
+    if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
         everything = rows.where(F.col("_batch") <= newest)
         whole = log.summarize(everything)
         none = TableChanges(after.sightings, [])
-        return _placed(spark, target, table, everything, newest, whole, none, [], refold=True)
-    return _placed(spark, target, table, pending, newest, summary, after, known.floors(True), False)
+        return _placed(spark, target, table, everything, newest, whole, none, None, seen)
+    before = known.floors(table.on_truncate == "apply")
+    return _placed(spark, target, table, pending, newest, summary, after, before, seen)
 
 
 def _placed(
@@ -66,12 +67,14 @@ def _placed(
     rows: DataFrame,
     newest: int,
     summary: log.Summary,
-    seen: TableChanges,
-    before: list[snapshots.Truncate],
-    refold: bool,
+    known: TableChanges,
+    before: list[snapshots.Truncate] | None,
+    seen: Seen,
 ) -> Placed:
-    sightings = [*seen.sightings, *_finished(rows, table, seen.epochs)]
-    after = TableChanges(sightings, seen.truncates)
+    """Orders `rows`; without the floors `before` they are the whole log, folded anew."""
+    refold = before is None
+    sightings = [*known.sightings, *_finished(rows, table, known.epochs)]
+    after = TableChanges(sightings, known.truncates)
     placed = stamped(rows, table, after.epochs)
     cut = snapshots.truncates(placed) if summary.truncates else []
     changed = TableChanges(sightings, sorted({*after.truncates, *cut}))
@@ -81,7 +84,9 @@ def _placed(
         held = None if refold else _held(spark, target, table, summary.partial)
         changes = inherit(changes, held, table.keys, summary.partial)
     fields = layout.business(rows.schema)
-    batch = Batch(newest, changes, fields, summary.partial, floors, floors != before)
+    batch = Batch(
+        newest, changes, fields, summary.partial, floors, floors != before, seen.partial
+    )
     return Placed(batch, refold, changed)
 
 
@@ -91,15 +96,14 @@ def _reaches_back(
     table: Table,
     before: list[Epoch],
     after: list[Epoch],
-    done: int,
+    seen: Seen,
     summary: log.Summary,
 ) -> bool:
-    if table.format != "debezium" or done == 0:
+    if table.format != "debezium" or seen.batch == 0:
         return False
     if _begins(before) != _begins(after) and _moves(earlier, before, after):
         return True
-    partial = bool(summary.partial) or not earlier.where("_old_key IS NOT NULL").isEmpty()
-    if not partial or not table.keys:
+    if not table.keys or not (seen.heirs or summary.heirs):
         return False
     old, new = (keyed(stamped(rows, table, after)) for rows in (earlier, pending))
     return disordered(old, new, table.keys)

@@ -81,7 +81,7 @@ def record(
     spark: SparkSession, target: Target, table: Table, batch: int, new: TableChanges
 ) -> None:
     """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
-    name = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
+    name, _ = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
     seen = [
         (table.table, s.snapshot, s.domain, s.first_position, s.complete, s.started, batch, None, None)
         for s in new.sightings

@@ -10,6 +10,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import log, order
 from silver.apply import apply_current
+from silver.batch import Seen
 from silver.contract import CHANGE_COLUMNS
 from silver.history import apply_history
 from tests.oracle import Event, Outcome
@@ -41,7 +42,8 @@ def apply_pending(
     rows = log.read(spark, target, config)
     assert rows is not None
     pending = rows.where(f"_batch > {done} AND _batch <= {newest}")
-    placed = order.place(spark, target, config, rows, done, newest, log.summarize(pending))
+    seen = Seen(done, partial=True, heirs=True)
+    placed = order.place(spark, target, config, rows, seen, newest, log.summarize(pending))
     write = apply_history if config.stored_as_scd_type == 2 else apply_current
     write(spark, target, config, placed.batch, placed.refold)
     order.remember(spark, target, config, placed)
