@@ -27,6 +27,7 @@ BY_TYPE = {
     "boolean": "boolean",
     "bytes": "binary",
 }
+BY_PYTHON = {bool: "boolean", int: "bigint", float: "double"}
 
 
 def column_type(field: Mapping[str, Any]) -> str:
@@ -45,16 +46,11 @@ def column_type(field: Mapping[str, Any]) -> str:
 
 def inferred_type(values: Iterable[object]) -> str | None:
     """Spark SQL type that holds all the JSON values; None when all are null."""
-    kinds = {_kind(value) for value in values if value is not None}
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, list) for value in present):
+        elements = [element for value in present if isinstance(value, list) for element in value]
+        return f"array<{inferred_type(elements) or 'string'}>"
+    kinds = {BY_PYTHON.get(type(value), "string") for value in present}
     if kinds == {"bigint", "double"}:
         return "double"
-    if not kinds:
-        return None
-    return kinds.pop() if len(kinds) == 1 else "string"
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, list):
-        return f"array<{inferred_type(value) or 'string'}>"
-    kinds = {bool: "boolean", int: "bigint", float: "double"}
-    return kinds.get(type(value), "string")
+    return min(kinds, default=None) if len(kinds) < 2 else "string"

@@ -39,6 +39,8 @@ def draft(table: str, sample: Sample, folder: str) -> str:
         lines += [f"sequence_by: {_written(sample.sequence_by)}  # check: orders a key's changes"]
     if sample.deletes:
         lines += [f"apply_as_deletes: {_written(sample.deletes)}  # check"]
+        operation = sample.deletes.partition(" ")[0]
+        lines += [f"except_column_list: [{_written(operation)}]"]
     lines += ["columns:", *[f"  {_written(name)}: {kind}" for name, kind in sample.columns.items()]]
     if sample.guessed:
         lines += ["  # check: seen, but not declared; decimals, dates and times must be"]

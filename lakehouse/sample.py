@@ -86,7 +86,7 @@ def _flat(rows: Sequence[Object], file_format: FileFormat) -> Sample:
     if any("_CHANGE_TYPE" in row for row in rows):
         deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]
         keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
-        keys = keys if len(keys) < len(columns) else _probable_keys(columns)
+        keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
         return Sample("bigquery", file_format, None, keys, columns, {})
     keys = _probable_keys(columns)
     others = [name for name in columns if name not in keys]

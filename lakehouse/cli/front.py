@@ -60,7 +60,7 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
 
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
-    return load(chosen, checks=())
+    return load(chosen, checks=[_expectation_problems])
 
 
 def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
@@ -70,6 +70,15 @@ def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
 
     with progress("starting Spark"):
         return get_spark(target)
+
+
+def _expectation_problems(table: Table) -> Sequence[str]:
+    """Silver's word on the table's expectations; a table without any costs no import."""
+    if not table.expectations:
+        return ()
+    from silver.expectation_problems import problems
+
+    return problems(table)
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
