@@ -12,7 +12,8 @@ STATUS = """`table` string, rows bigint, watermark timestamp, lag_seconds bigint
   dead_letters bigint, drift bigint, gaps bigint, files bigint, deletion_vectors bigint,
   apply_p95_seconds double, checked_at timestamp"""
 RUNS = """run_id string, layer string, `table` string, batch bigint, started_at timestamp,
-  ended_at timestamp, status string, counts map<string,bigint>, message string, duration_ms bigint"""
+  ended_at timestamp, status string, counts map<string,bigint>, message string,
+  duration_ms bigint"""
 DASHBOARD = json.loads((PROJECT / "resources" / "pipeline.lvdash.json").read_text())
 DATASETS = {dataset["name"]: "".join(dataset["queryLines"]) for dataset in DASHBOARD["datasets"]}
 WIDGETS = [item["widget"] for page in DASHBOARD["pages"] for item in page["layout"]]

@@ -11,6 +11,15 @@ from tests.bundle.reading import read
 from tests.bundle.runner import Program, run
 
 ENTRY_POINTS = ("bronze", "gold", "lakehouse", "silver")
+AS_DATABRICKS_DOES = """
+import sys
+from importlib.metadata import distribution
+name, *sys.argv[1:] = sys.argv[1:]
+entry_points = distribution("cdc_lakehouse").entry_points
+[entry_point] = [entry_point for entry_point in entry_points if entry_point.name == name]
+entry_point.load()()
+print("returned")
+"""
 
 
 @pytest.fixture(scope="session")
@@ -84,3 +93,21 @@ def test_an_entry_point_understands_what_a_job_gives_it(programs: Path, call: li
 @pytest.mark.parametrize("name", ["bronze", "silver", "gold"])
 def test_an_entry_point_refuses_an_option_it_does_not_know(programs: Path, name: str) -> None:
     assert ended(programs / name, "--tabel=orders", "--help", folder=programs).returncode == 2
+
+
+@pytest.mark.parametrize("call", [["lakehouse", "validate", "--conf"], ["gold", "--help"]])
+def test_an_entry_point_that_is_done_returns_to_its_caller(
+    programs: Path, project: Path, call: list[str]
+) -> None:
+    """Databricks calls it as a function, and takes any SystemExit for a failure, 0 too."""
+    arguments = [*call, str(project / "conf")] if call[-1] == "--conf" else call
+    done = ended(programs / "python", "-c", AS_DATABRICKS_DOES, *arguments, folder=programs)
+    assert done.stdout.endswith("returned\n")
+
+
+def test_the_package_name_runs_as_a_module(programs: Path) -> None:
+    helped = ended(
+        programs / "python", "-m", "cdc_lakehouse", "--conf=conf", "--help", folder=programs
+    )
+    assert helped.returncode == 0
+    assert "--continuous" in helped.stdout
