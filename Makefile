@@ -27,5 +27,5 @@ check: venv
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/unit
 
-lock:
+lock:  # resolve pyproject.toml anew
 	uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --all-extras --group dev --no-header -q -o requirements.lock

@@ -16,7 +16,7 @@ from lakehouse.table import Table
 from silver.casting import reading, typed
 from silver.changes import fault
 from silver.json_text import UNREADABLE, elements, is_object, object_members
-from silver.layout import DOCUMENT, Layout, layout
+from silver.found_columns import DOCUMENT, Layout, layout
 
 _LONGEST_SHOWN = 80
 

@@ -1,73 +1,102 @@
-"""Which columns a batch of rows has, and of which types: declared, learned before, or found now."""
+"""Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
 
-from collections.abc import Mapping
-from typing import NamedTuple
+Every table is created with column mapping (column names of any shape), deletion vectors (an update
+writes the changed rows only) and type widening (a column grows in place).
+"""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+    StructType,
+)
 
+from lakehouse import names
 from lakehouse.table import Table
-from silver.inference import members, settle, types, unknown_names
-from silver.json_text import elements
+from lakehouse.target import Target
+from silver.contract import LayerColumn
 
-DOCUMENT = "__document"
-_WITHOUT_ANY_VALUE = "string"
-
-
-class Layout(NamedTuple):
-    """Types of all members to read; the table's columns in order, keys first; unusable names."""
-
-    types: dict[str, T.DataType]
-    columns: list[str]
-    clashing: list[str]
-
-
-def layout(
-    frame: DataFrame, table: Table, protocol: Mapping[str, str | None], keys: Column | None = None
-) -> Layout:
-    """Settle the columns of a frame whose `__document` holds rows as JSON objects.
-
-    Undeclared names with an underscore in front are a protocol's and no columns. A member with
-    nulls only has no type yet and is left out; a key without a type is a string.
-    """
-    declared = declared_types(table) | {name: type for name, type in protocol.items() if type}
-    by_place = table.keys if keys is not None else []
-    names = unknown_names(frame, F.col(DOCUMENT), {*declared, *by_place})
-    usable, clashing = settle(
-        [name for name in names if _wanted(name, table, protocol)], [*declared, *by_place]
-    )
-    variants = members(F.col(DOCUMENT), usable) | _undeclared_keys(table, keys)
-    found = types(frame, variants)
-    columns = _order(table, [name for name in found if name not in protocol])
-    ddl = dict.fromkeys(table.keys, _WITHOUT_ANY_VALUE) | found | declared
-    return Layout(data_types(frame, ddl), columns, clashing)
+PROPERTIES = {
+    "delta.columnMapping.mode": "name",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableTypeWidening": "true",
+    "delta.dataSkippingNumIndexedCols": "8",
+}
+_WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ShortType: (IntegerType, LongType),
+    IntegerType: (LongType,),
+    FloatType: (DoubleType,),
+}
 
 
-def declared_types(table: Table) -> dict[str, str]:
-    """The SQL types of the columns that the table declares or has learned."""
-    return {name: column.type for name, column in table.columns.items()}
+def business(schema: StructType) -> list[StructField]:
+    """The fields that belong to the source, without silver's own (those begin with `_`)."""
+    return [field for field in schema.fields if not field.name.startswith("_")]
 
 
-def data_types(frame: DataFrame, sql_types: Mapping[str, str]) -> dict[str, T.DataType]:
-    """SQL types as data types; looks at the plan only, no job."""
-    nulls = (F.lit(None).cast(type).alias(f"c{n}") for n, type in enumerate(sql_types.values()))
-    schema = frame.select(*nulls).schema
-    return {name: field.dataType for name, field in zip(sql_types, schema, strict=True)}
+def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
+    """Column list of a CREATE TABLE: layer columns first, so that Delta keeps statistics of them."""
+    own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
+    given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
+    return ", ".join(own + given)
 
 
-def _wanted(name: str, table: Table, protocol: Mapping[str, str | None]) -> bool:
-    if name in table.keys or name in protocol:
-        return True
-    return table.schema_changes.add_column != "ignore" and not name.startswith("_")
+def create_sql(name: str, fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
+    """The CREATE TABLE text of a silver table."""
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in PROPERTIES.items())
+    columns = columns_sql(fields, layer)
+    return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta TBLPROPERTIES ({properties})"
 
 
-def _undeclared_keys(table: Table, keys: Column | None) -> dict[str, Column]:
-    if keys is None:
-        return {}
-    parts = elements(keys, T.VariantType())
-    return {n: F.get(parts, place) for place, n in enumerate(table.keys) if n not in table.columns}
+def ensure(
+    spark: SparkSession,
+    target: Target,
+    table: str,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+) -> tuple[str, bool]:
+    """Creates the table, or grows it by the fields it lacks; returns its SQL name, and whether it is new."""
+    name = names.name(target, "silver", table)
+    if not names.exists(spark, target, "silver", table):
+        spark.sql(create_sql(name, fields, layer))
+        return name, True
+    for statement in growth_sql(name, spark.table(name).schema, fields):
+        spark.sql(statement)
+    return name, False
 
 
-def _order(table: Table, found: list[str]) -> list[str]:
-    return list(dict.fromkeys([*table.keys, *table.columns, *sorted(found)]))
+def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[str]:
+    """ALTER TABLE texts that let a table of schema `now` hold `fields`: new columns, wider types."""
+    have = {field.name.lower(): field.dataType for field in now.fields}
+    new = [f for f in fields if f.name.lower() not in have]
+    wider = [f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)]
+    texts = [
+        f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
+        for f in wider
+    ]
+    if new:
+        columns = ", ".join(f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in new)
+        texts.append(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+    return texts
+
+
+def widens(old: DataType, new: DataType) -> bool:
+    """Whether `old` grows to `new` by Delta type widening: int to bigint, float to double, decimals."""
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        digits = new.precision - new.scale >= old.precision - old.scale
+        return old != new and new.scale >= old.scale and digits
+    return isinstance(new, _WIDER.get(type(old), ()))
+
+
+def learned(spark: SparkSession, target: Target, table: Table) -> list[StructField]:
+    """The business columns that the table's change log holds already, with their types."""
+    log = f"{table.table}_changes"
+    if not names.exists(spark, target, "silver", log):
+        return []
+    return business(spark.table(names.name(target, "silver", log)).schema)
