@@ -21,8 +21,10 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _NO_COLUMNS = frozenset(
-    ("and", "or", "not", "is", "null", "true", "false", "in", "like", "between", "case", "when")
-    + ("then", "else", "end", "as", "current_date", "current_timestamp", "current_user", "user")
+    (
+        *("and", "or", "not", "is", "null", "true", "false", "in", "like", "between", "case"),
+        *("when", "then", "else", "end", "as", "current_date", "current_timestamp", "user"),
+    )
 )
 _FORGIVING = {
     "cast": "try_cast",

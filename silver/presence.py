@@ -25,5 +25,5 @@ def named_columns(text: Column) -> Column:
 
     Null when the row names none at all, which means that it carries every column it has.
     """
-    listed = F.transform(F.split(text, ","), F.trim)
+    listed = F.transform(F.split(text, ","), lambda name: F.trim(name))
     return F.coalesce(elements(text, T.StringType()), listed)

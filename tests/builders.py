@@ -1,5 +1,5 @@
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,10 +14,12 @@ SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
 Line = str | dict[str, Any] | None
 
 
-def table(format: str, keys: list[str], **options: Any) -> Table:
+def table(
+    format: str, keys: list[str], source: Mapping[str, object] | None = None, **options: object
+) -> Table:
     """A table of one source; `source` adds to that source's options."""
-    source = {"format": format, "path": "here", **options.pop("source", {})}
-    return Table(table="t", source=source, keys=keys, **options)
+    feed = {"format": format, "path": "here", **(source or {})}
+    return Table.model_validate({"table": "t", "source": feed, "keys": keys, **options})
 
 
 def bronze_rows(
@@ -48,3 +50,8 @@ def decoded(changes: DataFrame, *names: str) -> list[Any]:
     rows = [tuple(row) for row in changes.select("_arrival", *names).collect()]
     ordered = [row[1:] for row in sorted(rows, key=lambda row: row[0])]
     return [row[0] for row in ordered] if len(names) == 1 else ordered
+
+
+def at(seconds: float) -> datetime:
+    """The timestamp of so many seconds since 1970 as a session in UTC collects it."""
+    return datetime.fromtimestamp(seconds, timezone.utc).replace(tzinfo=None)

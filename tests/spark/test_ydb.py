@@ -1,4 +1,4 @@
-from datetime import date, datetime, timezone
+from datetime import date
 from decimal import Decimal
 
 from pyspark.sql import SparkSession
@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from silver.contract import CHANGE_COLUMNS
 from silver.sequence import literal
 from silver.ydb import to_changes
-from tests.builders import ARRIVED_AT, bronze_rows, decoded, table
+from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
 
 UPDATES_MODE = '{"key": [1, "one"], "update": {"payload": "lorem ipsum", "date": "2022-02-22"}}'
 ERASE = '{"key": [2, "two"], "erase": {}}'
@@ -47,10 +47,6 @@ def test_the_documented_virtual_timestamp_gives_order_time_and_transaction(
         (literal([STEP, 7]), f"{STEP}/7", at(STEP / 1000)),
     ]
     assert decoded(found, "created", "customer")[0] == (at(1670803200), "Name123")
-
-
-def at(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc).replace(tzinfo=None)
 
 
 def test_an_update_carries_only_its_columns_and_a_replacement_carries_all(
@@ -129,7 +125,7 @@ def test_without_timestamps_the_offset_of_a_whole_record_is_the_order(spark: Spa
     ]
     plain = to_changes(bronze_rows(spark, [value]), table("ydb", ["id"]))
     assert decoded(plain, "_sequence", "_source_time", "_position") == [
-        (literal([0]), ARRIVED_AT.replace(tzinfo=None), "/landing/t/1.jsonl:0")
+        (literal([0]), at(ARRIVED_AT.timestamp()), "/landing/t/1.jsonl:0")
     ]
 
 
