@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import LakehouseError, in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -56,7 +56,7 @@ def _entry(spark: SparkSession, target: Target, table: Table, run_id: str, seen:
     try:
         batch, counts = apply_table(spark, target, table, run_id, seen)
     except (PySparkException, LakehouseError, OSError) as failure:
-        message = str(failure)
+        message = in_short(failure)
     return Entry(
         run_id=run_id,
         layer="silver",
