@@ -48,11 +48,12 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
     What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    run = typer.main.get_command(application)
     if "--debug" in given:
-        application(given)
+        run(given)
     sys.excepthook = _show_unforeseen
     try:
-        application(given)
+        run(given)
     except LakehouseError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
