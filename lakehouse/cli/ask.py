@@ -44,6 +44,7 @@ def print_answer(
         QueryRefused: Spark does not understand it, or a table is not there.
         QueryFailed: Spark could not carry it out.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     try:
@@ -51,8 +52,8 @@ def print_answer(
         _print_rows(spark.sql(query), shown)
     except (AnalysisException, ParseException) as refused:
         raise QueryRefused(_without_plan(str(refused))) from refused
-    except PySparkException as failed:
-        raise QueryFailed(_without_plan(str(failed))) from failed
+    except (PySparkException, Py4JJavaError) as failed:
+        raise QueryFailed(cause(str(failed))) from failed
 
 
 def print_status(spark: "SparkSession", target: Target, tables: list[Table], as_json: bool) -> None:
@@ -97,3 +98,9 @@ def _without_plan(message: str) -> str:
         len(lines),
     )
     return "\n".join(lines[:plan]).strip()
+
+
+def cause(message: str) -> str:
+    """The innermost cause that a Java stack names, else the message without it."""
+    causes = [line for line in message.splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else _without_plan(message)
