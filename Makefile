@@ -21,6 +21,9 @@ demo: venv
 test: venv
 	$(BIN)/python -m pytest
 
+test-bundle: venv
+	$(BIN)/python -m pytest tests/bundle
+
 check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -1,17 +1,17 @@
 """The four LIKE expectations for Great Expectations on Spark, where it has them for SQL only.
 
-Importing this module registers them; the classes are what Great Expectations asks for. A null is
-left out by Great Expectations itself.
+The classes are what Great Expectations asks for; it leaves nulls out by itself.
 """
 
 from functools import reduce
-from operator import or_
-from typing import Any
+from operator import and_, or_
 
-from great_expectations.execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.metrics import (
-    ColumnMapMetricProvider,
+from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.metrics.map_metric_provider.column_condition_partial import (
     column_condition_partial,
+)
+from great_expectations.expectations.metrics.map_metric_provider.column_map_metric_provider import (
+    ColumnMapMetricProvider,
 )
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -24,8 +24,10 @@ class MatchLikePattern(ColumnMapMetricProvider):
     condition_value_keys = ("like_pattern", "escape")
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, like_pattern: str, **given: Any) -> Column:
-        return _any_like(column, [like_pattern], given.get("escape"))
+    def _spark(
+        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
+    ) -> Column:
+        return _like(column, like_pattern, escape)
 
 
 class NotMatchLikePattern(ColumnMapMetricProvider):
@@ -35,8 +37,10 @@ class NotMatchLikePattern(ColumnMapMetricProvider):
     condition_value_keys = ("like_pattern", "escape")
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, like_pattern: str, **given: Any) -> Column:
-        return ~_any_like(column, [like_pattern], given.get("escape"))
+    def _spark(
+        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
+    ) -> Column:
+        return ~_like(column, like_pattern, escape)
 
 
 class MatchLikePatternList(ColumnMapMetricProvider):
@@ -46,10 +50,16 @@ class MatchLikePatternList(ColumnMapMetricProvider):
     condition_value_keys = ("like_pattern_list", "match_on", "escape")
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, like_pattern_list: list[str], **given: Any) -> Column:
-        if given.get("match_on") == "all":
-            return ~_any_unlike(column, like_pattern_list, given.get("escape"))
-        return _any_like(column, like_pattern_list, given.get("escape"))
+    def _spark(
+        cls,
+        column: Column,
+        like_pattern_list: list[str],
+        match_on: str | None = None,
+        escape: str | None = None,
+        **_: object,
+    ) -> Column:
+        combine = and_ if match_on == "all" else or_
+        return reduce(combine, [_like(column, like, escape) for like in like_pattern_list])
 
 
 class NotMatchLikePatternList(ColumnMapMetricProvider):
@@ -59,16 +69,10 @@ class NotMatchLikePatternList(ColumnMapMetricProvider):
     condition_value_keys = ("like_pattern_list", "escape")
 
     @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(cls, column: Column, like_pattern_list: list[str], **given: Any) -> Column:
-        return ~_any_like(column, like_pattern_list, given.get("escape"))
-
-
-def _any_like(column: Column, patterns: list[str], escape: str | None) -> Column:
-    return reduce(or_, [_like(column, pattern, escape) for pattern in patterns])
-
-
-def _any_unlike(column: Column, patterns: list[str], escape: str | None) -> Column:
-    return reduce(or_, [~_like(column, pattern, escape) for pattern in patterns])
+    def _spark(
+        cls, column: Column, like_pattern_list: list[str], escape: str | None = None, **_: object
+    ) -> Column:
+        return reduce(and_, [~_like(column, like, escape) for like in like_pattern_list])
 
 
 def _like(column: Column, pattern: str, escape: str | None) -> Column:

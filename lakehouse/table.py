@@ -73,6 +73,14 @@ class Column(Strict):
     comment: str | None = None
 
 
+class LearnedColumn(Column):
+    """A column that silver found in the source: its type grows with the source, and only so.
+
+    Never written in YAML. A declared column's values are converted to its type; a learned one's must be
+    of its kind.
+    """
+
+
 def _column(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 

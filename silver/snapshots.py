@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
+from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
@@ -83,13 +84,13 @@ def record(
     """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
     name, _ = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
     seen = [
-        (table.table, s.snapshot, s.domain, s.first_position, s.complete, s.started, batch, None, None)
+        s._asdict() | {"table": table.table, "batch": batch}
         for s in new.sightings
     ]
-    cut = [(table.table, None, None, None, None, None, batch, t.stamp, t.at) for t in new.truncates]
-    schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", at bigint"
-    rows = spark.createDataFrame([*seen, *cut], schema)
-    rows.withColumn("at", F.timestamp_micros("at")).writeTo(name).append()
+    cut = [{"table": table.table, "batch": batch, "stamp": t.stamp, "us": t.at} for t in new.truncates]
+    schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
+    rows = local_rows(spark, [*seen, *cut], schema)
+    rows.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
 
 
 def forget(spark: SparkSession, target: Target, table: Table) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehouse import names
+from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import log, order
@@ -31,7 +32,7 @@ def deliver(
 ) -> int:
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
-    log.append(spark, target, config, spark.createDataFrame(rows, SCHEMA))
+    log.append(spark, target, config, local_rows(spark, rows, SCHEMA))
     apply_pending(spark, target, config, done, done + 1)
     return done + 1
 

@@ -43,17 +43,16 @@ def command(
 
 
 def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> None:
-    """Run a command line and leave the process with its exit code.
+    """Run a command line; return when it is done, or leave the process with its exit code.
 
     What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    run = typer.main.get_command(application)
     if "--debug" in given:
-        run(given)
+        return _run(application, given)
     sys.excepthook = _show_unforeseen
     try:
-        run(given)
+        _run(application, given)
     except LakehouseError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -80,6 +79,18 @@ def _expectation_problems(table: Table) -> Sequence[str]:
     from silver.expectation_problems import problems
 
     return problems(table)
+
+
+def _run(application: typer.Typer, given: Sequence[str]) -> None:
+    """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
+
+    The command is called itself, as calling the application replaces the exception hook.
+    """
+    try:
+        typer.main.get_command(application)(given)
+    except SystemExit as ended:
+        if ended.code:
+            raise
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:

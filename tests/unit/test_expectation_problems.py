@@ -126,7 +126,10 @@ def test_a_rule_on_a_column_that_is_not_listed_is_refused() -> None:
         ("boolean", qty("be_in_set", value_set=[1])),
         ("int", qty("match_strftime_format", strftime_format="%Y")),
         ("array<int>", qty("match_regex", regex="a")),
-        ("string", qty("be_null", row_condition='col("qty") > 1', condition_parser="great_expectations")),
+        (
+            "string",
+            qty("be_null", row_condition='col("qty") > 1', condition_parser="great_expectations"),
+        ),
     ],
 )
 def test_a_rule_that_does_not_fit_the_declared_type_is_refused(
