@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
@@ -11,6 +12,8 @@ from rich.table import Table as Grid
 from lakehouse.ledger import Entry
 
 Progress = Callable[[str], None]
+
+WIDEST = 10_000
 
 
 @contextmanager
@@ -38,12 +41,16 @@ def summary(entry: Entry) -> str:
 
 
 def show_grid(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-    """Rows under their columns; null is shown as an empty place. Full width when not a terminal."""
+    """Rows under their columns, nothing cut off; null is an empty place."""
     console = Console()
-    grid = Grid(*[escape(column) for column in columns], header_style="bold", pad_edge=False)
+    if not console.is_terminal:
+        console = Console(width=WIDEST)
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        grid.add_column(escape(column), overflow="fold")
     for row in rows:
         grid.add_row(*[escape(text) if text is not None else "" for text in row])
-    console.print(grid, width=None if console.is_terminal else 10_000, soft_wrap=True)
+    console.print(grid)
 
 
 def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None:

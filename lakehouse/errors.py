@@ -5,6 +5,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
 ├── QueryRefused               Spark does not understand the query: mend it (exit 2)
+├── QueryFailed                Spark could not carry the query out (exit 1)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
@@ -70,6 +71,10 @@ class QueryRefused(LakehouseError):
     """A query that Spark does not understand, or that names what is not there."""
 
     exit_code = 2
+
+
+class QueryFailed(LakehouseError):
+    """A query that Spark understood and could not carry out."""
 
 
 class TableFailed(LakehouseError):

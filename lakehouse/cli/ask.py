@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lakehouse.cli.front import command, configured, start
-from lakehouse.errors import ConfigurationError, QueryRefused
+from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -25,8 +25,7 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
     """Ask bronze, silver and gold."""
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
-    answer = ask(start(target, tables), target, query, moment)
-    print_answer(answer, shown)
+    print_answer(start(target, tables), target, query, shown, moment)
 
 
 @command("status")
@@ -36,33 +35,25 @@ def status(chosen: Chosen, shown: ShownStatus = "table") -> None:
     print_status(start(target, tables), target, tables, as_json=shown == "json")
 
 
-def ask(spark: "SparkSession", target: Target, query: str, as_of: str | None = None) -> "DataFrame":
-    """The answer to a query over `bronze.T`, `silver.T` and `gold.T`.
+def print_answer(
+    spark: "SparkSession", target: Target, query: str, shown: str, as_of: str | None = None
+) -> None:
+    """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
 
     Raises:
         QueryRefused: Spark does not understand it, or a table is not there.
+        QueryFailed: Spark could not carry it out.
     """
-    from pyspark.errors import AnalysisException, ParseException
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-    open_catalog = importlib.import_module("gold.job").open_catalog
     try:
-        open_catalog(spark, target, query, as_of=as_of)
-        return spark.sql(query)
+        importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
+        _print_rows(spark.sql(query), shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(_first_lines(str(refused))) from refused
-
-
-def print_answer(answer: "DataFrame", shown: str) -> None:
-    """The rows on stdout in the format that was asked for."""
-    from lakehouse import answers
-    from lakehouse.console import show_grid
-
-    if shown == "table":
-        show_grid(answer.columns, list(answers.texts(answer)))
-        return
-    lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
-    for line in lines:
-        print(line)
+        raise QueryRefused(_without_plan(str(refused))) from refused
+    except (PySparkException, Py4JJavaError) as failed:
+        raise QueryFailed(cause(str(failed))) from failed
 
 
 def print_status(spark: "SparkSession", target: Target, tables: list[Table], as_json: bool) -> None:
@@ -88,8 +79,28 @@ def utc(text: str) -> str:
     return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _first_lines(message: str) -> str:
-    """Spark's message without the query plan that follows it."""
+def _print_rows(answer: "DataFrame", shown: str) -> None:
+    from lakehouse import answers
+    from lakehouse.console import show_grid
+
+    if shown == "table":
+        show_grid(answer.columns, list(answers.texts(answer)))
+        return
+    for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
+        print(line)
+
+
+def _without_plan(message: str) -> str:
+    """Spark's message without the query plan or the Java stack that follows it."""
     lines = message.strip().splitlines()
-    plan = next((i for i, line in enumerate(lines) if line.startswith(("'", "+-"))), len(lines))
+    plan = next(
+        (i for i, line in enumerate(lines) if line.startswith(("'", "+-", "\tat ", "JVM "))),
+        len(lines),
+    )
     return "\n".join(lines[:plan]).strip()
+
+
+def cause(message: str) -> str:
+    """The innermost cause that a Java stack names, else the message without it."""
+    causes = [line for line in message.splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else _without_plan(message)

@@ -3,7 +3,7 @@
 import shlex
 
 from lakehouse import demo as shop
-from lakehouse.cli.ask import ask, print_answer, print_status
+from lakehouse.cli.ask import print_answer, print_status
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.run import JOBS, fail_at_the_end, one_round
 from lakehouse.options import Chosen
@@ -21,11 +21,11 @@ def demo(chosen: Chosen) -> None:
     entries = one_round(spark, target, tables, list(JOBS))
     print("\nEvery table")
     print_status(spark, target, tables, as_json=False)
+    fail_at_the_end(entries)
     for question in shop.questions(tables):
         print(f"\n{question.heading}\n  {question.query}", flush=True)
-        print_answer(ask(spark, target, question.query), "table")
+        print_answer(spark, target, question.query, "table")
     print(f"\n{shop.hints(_options(chosen))}")
-    fail_at_the_end(entries)
 
 
 def _options(chosen: Chosen) -> str:

@@ -82,9 +82,12 @@ def _expectation_problems(table: Table) -> Sequence[str]:
 
 
 def _run(application: typer.Typer, given: Sequence[str]) -> None:
-    """Without the SystemExit(0) of Click, which Databricks takes for a failed task."""
+    """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
+
+    The command is called itself, as calling the application replaces the exception hook.
+    """
     try:
-        application(given)
+        typer.main.get_command(application)(given)
     except SystemExit as ended:
         if ended.code:
             raise

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import app, layer_main
-from lakehouse.cli.ask import utc
-from lakehouse.cli.front import enter
+from lakehouse.cli.ask import cause, utc
+from lakehouse.cli.front import application, enter
 from lakehouse.cli.run import fail_at_the_end
-from lakehouse.console import summary
+from lakehouse.console import show_grid, summary
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
 from lakehouse.ledger import Entry
 
@@ -34,9 +34,11 @@ def _keep_the_exception_hook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def exit_code(conf: Path, *arguments: str) -> object:
-    with pytest.raises(SystemExit) as left:
+    try:
         enter(app, [*arguments, "--conf", str(conf)])
-    return left.value.code
+    except SystemExit as left:
+        return left.code
+    return 0
 
 
 def test_validate_names_every_table(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,3 +180,44 @@ def test_init_writes_a_table_that_validates(conf: Path, capsys: pytest.CaptureFi
 def test_init_leaves_a_file_that_is_there_alone(conf: Path) -> None:
     assert exit_code(conf, "init", "orders", "--from", str(conf)) == 2
     assert (conf / "tables" / "orders.yml").read_text() == GOOD
+
+
+def test_what_nobody_foresaw_is_one_block_without_a_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    broken = application("Broken.")
+
+    @broken.command()
+    def divide() -> None:
+        print(1 // 0)
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        enter(broken, [])
+    sys.excepthook(raised.type, raised.value, raised.tb)
+    assert capsys.readouterr().err == (
+        "error: ZeroDivisionError: integer division or modulo by zero\n  do: --debug shows where\n"
+    )
+
+
+def test_a_grid_shows_everything_when_it_goes_into_a_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_grid(["a", "[b]"], [["x" * 300, None], ["[red]", "y"]])
+    header, _, first, second = [
+        line for line in capsys.readouterr().out.splitlines() if line.strip()
+    ]
+    assert header.split() == ["a", "[b]"]
+    assert (first.split(), second.split()) == (["x" * 300], ["[red]", "y"])
+
+
+def test_of_a_java_stack_the_innermost_cause_is_told() -> None:
+    stack = (
+        "An error occurred.\n: a.B: outer\n\tat x.y\nCaused by: c.D: middle\nCaused by: e.F: why"
+    )
+    assert cause(stack) == "e.F: why"
+
+
+def test_of_a_message_the_plan_is_left_out() -> None:
+    assert cause("[X] no such table; line 1\n'Project [*]\n+- 'Unresolved") == (
+        "[X] no such table; line 1"
+    )
