@@ -15,10 +15,10 @@ from lakehouse.table import Table
 from silver import debezium_order as order
 from silver.contract import CHANGE_COLUMNS, DELETE, NONE, TRUNCATE, UPSERT
 from silver.debezium_columns import ColumnPlan, planned, unknown
-from silver.debezium_envelope import opened, plain_object, position
-from silver.debezium_reading import Reading, absent_columns, readings, values_of
+from silver.debezium_envelope import opened, plain_object, position, whole_envelope
+from silver.debezium_reading import Reading, absent_columns, missing, readings, value_of, values_of
 from silver.debezium_reason import message, reason
-from silver.debezium_schema import inferred, survey
+from silver.debezium_schema import inferred, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 
 _OLD_KEY = "`__debezium.oldkey`"
@@ -39,13 +39,13 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         Keys, the table's columns, new columns by name, then the contract's change columns. Names that
         begin with `_` are left out.
     """
-    seen = survey(raw)
+    seen = survey(raw, keyed=bool(table.keys))
     asked = unknown(table, seen)
     types = inferred(raw, asked, set(table.keys)) if asked else {}
     plans = planned(table, seen, types)
     columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
     return (
-        opened(raw, _before(table, plans), _struct(plans))
+        opened(raw, whole_envelope(_before(table, plans), _struct(plans)))
         .transform(_placed)
         .transform(lambda rows: _with_tokens(rows, columns, table))
         .transform(lambda rows: _with_values(rows, columns, table))
@@ -82,6 +82,7 @@ def _placed(rows: DataFrame) -> DataFrame:
         "_found": F.when(nothing, F.lit(NONE)).otherwise(operation),
         "_place": order.sequence_of(F.col("_source"), F.col("_transaction.total_order")),
         "_order": F.col("_transaction.total_order").try_cast("bigint"),
+        "_version": version_of(F.col("_schema")),
         "_sourced": F.col("_source").isNotNull(),
         "_moved": plain_object(F.from_json("_headers", f"{_OLD_KEY} STRING")["__debezium.oldkey"]),
     }
@@ -114,7 +115,7 @@ def _token(column: Reading, table: Table) -> Column:
     if column.name not in table.keys:
         carried = F.when(F.col("_found") == UPSERT, after)
         return (
-            F.when(column.missing(after), F.lit(None)).otherwise(carried)
+            F.when(missing(column, after), F.lit(None)).otherwise(carried)
             if column.large
             else carried
         )
@@ -125,16 +126,16 @@ def _token(column: Reading, table: Table) -> Column:
 
 
 def _with_values(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
-    values = {c.value: c.read(F.col(c.token)) for c in columns}
+    values = {c.value: F.expr(value_of(c, c.token)) for c in columns}
     judged = rows.withColumns(values).withColumn("_why", reason(columns, table))
     return judged.withColumn("_old_key", _old_key(columns, table))
 
 
 def _old_key(columns: list[Reading], table: Table) -> Column:
     if not table.keys:
-        return F.when(F.col("_before").isNotNull(), F.to_json(values_of(columns, F.col("_before"))))
+        return F.when(F.col("_before").isNotNull(), values_of(columns, "_before"))
     keys = [c for c in columns if c.name in table.keys]
-    old = F.to_json(values_of(keys, F.col("_moved")))
+    old = values_of(keys, "_moved")
     return F.when((F.col("_found") == UPSERT) & F.col("_moved").isNotNull(), old)
 
 

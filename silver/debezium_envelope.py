@@ -5,6 +5,8 @@ record with either inside. The types of `before` and `after` are the caller's, s
 read of them than is needed. All other values are read as text.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -13,37 +15,51 @@ _SOURCE = (
     "pos", "row", "commit_lsn", "change_lsn", "event_serial_no", "commit_scn", "scn",
 )  # fmt: skip
 _TEXTS = ("op", "pk", "status", "id", "ddl", "ts_us", "ts_ms")
-_PARTS = ("before", "after", "source", "transaction", *_TEXTS)
 _BAD = {"columnNameOfCorruptRecord": "_bad"}
 _SPACE = " \t\r\n\ufeff"
+_BEFORE_PAYLOAD, _BEFORE_SCHEMA = ',"payload":{"before"', '"value":{"schema":'
+_SCHEMA_FIRST = '{"schema":'
 
 
-def opened(raw: DataFrame, before: str, after: str) -> DataFrame:
-    """Bronze rows with the parts of their envelope beside them.
+def whole_envelope(before: str, after: str) -> dict[str, str]:
+    """Every part of the envelope that is read, with its Spark SQL type."""
+    source = ", ".join(f"{name} STRING" for name in _SOURCE)
+    return {
+        "before": before,
+        "after": after,
+        "source": f"STRUCT<{source}>",
+        "transaction": "STRUCT<id STRING, total_order STRING>",
+        **dict.fromkeys(_TEXTS, "STRING"),
+    }
 
-    Adds `_text` (the record without surrounding space), `_schema` (text of the schema block), `_whole_bad`
-    (whether it is not one JSON object of this shape), `_empty` (no value at all) and a column for
-    each part of the envelope, `_before` to `_ts_ms`.
+
+def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
+    """Bronze rows with parts of their envelope beside them, each record parsed once.
+
+    Adds `_text` (the record without surrounding space), `_schema` (text of its schema block),
+    `_malformed` (whether it is not one JSON object of this shape), `_empty` (whether it has no value
+    at all) and a column for each part, named like it with `_` in front.
 
     Args:
         raw: bronze rows.
-        before: Spark SQL type to read `before` as.
-        after: Spark SQL type to read `after` as.
+        parts: the parts to read and the Spark SQL types to read them as.
     """
-    text = raw.withColumn("_text", F.trim(F.col("_raw"), F.lit(_SPACE)))
-    value = _value_type(before, after)
+    value = _fields(parts)
     whole = F.coalesce(F.col("_whole"), F.lit(False))
-    parsed = text.withColumns(
+    parsed = raw.withColumn("_text", F.trim(F.col("_raw"), F.lit(_SPACE))).withColumns(
         {
-            "_record": F.when(whole, F.from_json("_text", f"value {value}, _bad STRING", _BAD)),
-            "_line_value": F.when(~whole, F.from_json("_text", _fields(before, after, True), _BAD)),
+            "_record": F.when(
+                whole, F.from_json("_text", f"value STRUCT<{value}>, _bad STRING", _BAD)
+            ),
+            "_line_value": F.when(~whole, F.from_json("_text", value, _BAD)),
         }
     )
     chosen = F.coalesce(F.col("_record.value"), F.col("_line_value"))
     bad = F.coalesce(F.col("_record._bad"), F.col("_line_value._bad"))
     blank = F.col("_text").isNull() | F.col("_text").isin("", "null")
     held = parsed.withColumns({"_value": chosen, "_bad": bad, "_blank": blank})
-    return held.select(*raw.columns, "_text", *_parts())
+    cut = held.withColumn("_ahead", _ahead())
+    return cut.select(*raw.columns, "_text", *_state(), *_parts(parts))
 
 
 def plain_object(text: Column) -> Column:
@@ -69,36 +85,47 @@ def position() -> Column:
     )
 
 
-def _value_type(before: str, after: str) -> str:
-    return f"STRUCT<{_fields(before, after, True)}>"
+def _fields(parts: Mapping[str, str]) -> str:
+    own = ", ".join(f"{name} {type}" for name, type in parts.items())
+    return f"{own}, schema STRUCT<type STRING>, payload STRUCT<{own}>, _bad STRING"
 
 
-def _fields(before: str, after: str, wrapper: bool) -> str:
-    texts = ", ".join(f"{name} STRING" for name in _TEXTS)
-    source = ", ".join(f"{name} STRING" for name in _SOURCE)
-    own = (
-        f"before {before}, after {after}, source STRUCT<{source}>, "
-        f"transaction STRUCT<id STRING, total_order STRING>, {texts}"
-    )
-    if not wrapper:
-        return own
-    return f"{own}, schema STRING, payload STRUCT<{_fields(before, after, False)}>, _bad STRING"
-
-
-def _parts() -> list[Column]:
+def _parts(parts: Mapping[str, str]) -> list[Column]:
     value, payload = F.col("_value"), F.col("_value.payload")
-    wrapped = payload.isNotNull()
-    parts = [
-        F.when(wrapped, payload[name]).otherwise(value[name]).alias(f"_{name}") for name in _PARTS
-    ]
-    ends_well = F.col("_text").endswith("}")
-    only_schema = value["schema"].isNotNull() & value["payload"].isNull() & value["op"].isNull()
-    no_value = F.col("_blank") | (F.col("_whole") & value.isNull())
-    sound = F.col("_bad").isNull() & ends_well
-    empty = F.col("_blank") | (sound & F.coalesce(no_value | only_schema, F.lit(False)))
     return [
-        value["schema"].alias("_schema"),
-        F.coalesce(~F.col("_blank") & ~sound, F.lit(False)).alias("_malformed"),
-        empty.alias("_empty"),
-        *parts,
+        F.when(payload.isNotNull(), payload[part]).otherwise(value[part]).alias(f"_{part}")
+        for part in parts
     ]
+
+
+def _state() -> list[Column]:
+    value, blank = F.col("_value"), F.col("_blank")
+    sound = F.col("_bad").isNull() & F.col("_text").endswith("}")
+    has_block = value["schema"].isNotNull()
+    tombstone = (F.col("_whole") & value.isNull()) | (has_block & value["payload"].isNull())
+    return [
+        _block().alias("_schema"),
+        F.coalesce(~blank & ~sound, F.lit(False)).alias("_malformed"),
+        F.coalesce(blank | (sound & tombstone), F.lit(False)).alias("_empty"),
+    ]
+
+
+def _ahead() -> Column:
+    """The record's text up to its payload, where it comes with a schema block."""
+    wrapped = F.col("_value.schema").isNotNull() & F.col("_value.payload").isNotNull()
+    return F.when(wrapped, F.substring_index("_text", _BEFORE_PAYLOAD, 1))
+
+
+def _block() -> Column:
+    """The schema block: cut out where the record is written as Debezium does, else parsed."""
+    found = F.col("_ahead") != F.col("_text")
+    inside = F.substring_index("_ahead", _BEFORE_SCHEMA, -1)
+    alone = F.substring("_ahead", len(_SCHEMA_FIRST) + 1, 2**31 - 1)
+    whole, text = F.col("_whole"), F.col("_text")
+    return (
+        F.when(F.col("_ahead").isNull(), F.lit(None))
+        .when(found & whole & F.col("_ahead").contains(_BEFORE_SCHEMA), inside)
+        .when(whole, F.get_json_object(text, "$.value.schema"))
+        .when(found & text.startswith(_SCHEMA_FIRST), alone)
+        .otherwise(F.get_json_object(text, "$.schema"))
+    )

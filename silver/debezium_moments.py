@@ -1,120 +1,101 @@
-"""Dates, times and timestamps from Debezium's ticks and texts.
+"""Dates, times and timestamps from Debezium's ticks and texts; all in SQL text.
 
-Spark and Python share the years 1 to 9999. What lies after them is held at their last moment (that is
-PostgreSQL's `infinity` in all its encodings), `-infinity` at their first; any other earlier moment
-does not fit and is null.
+Spark and Python share the years 1 to 9999. What lies after them is held at their last moment (that
+is PostgreSQL's `infinity` in all its encodings), `-infinity` at their first; any other earlier
+moment does not fit and is null.
 """
 
 from typing import Literal
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from lakehouse.names import literal
 
 Unit = Literal["guess", "ms", "us", "ns"]
 
-_WHOLE = r"\A-?[0-9]+\z"
-_DATE = r"\A[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
-_AFTER_9999 = r"\A(infinity|\+?[0-9]{5,}-)"
-_BEFORE_1 = r"\A(-infinity|-[0-9]{6,}-)"
+_WHOLE = literal(r"\A-?[0-9]{1,19}\z")
+_DATE = literal(r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_AFTER_9999 = literal(r"\A(infinity|\+?[0-9]{5,}-)")
+_BEFORE_ALL = literal(r"\A(-infinity|-[0-9]{6,}-)")
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
 _DAY = 86_400_000_000
 _FIRST, _LAST = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 _MINUS_INFINITY_US = -9_000_000_000_000_000_000
-_MINUS_INFINITY_MS = -9_000_000_000_000_000
 _GUESS_MS_BELOW = 10_000_000_000_000
-_YEAR_9999_MS = (253_370_764_800_000, 253_402_300_799_999)
-_INFINITY_MS = (9_223_372_036_825_200, -9_223_372_036_832_400)
+_YEAR_9999_MS = "253370764800000 AND 253402300799999"
+_INFINITY_MS = "9223372036825200, -9223372036832400"
 
 
-def date(token: Column) -> Column:
+def date(token: str) -> str:
     """A date from days since 1970 or ISO text."""
-    days = token.try_cast("bigint")
+    days = f"try_cast({token} AS bigint)"
     known = (
-        F.when(days.between(_FIRST_DAY, _LAST_DAY), days)
-        .when((days > _LAST_DAY) | (days == _INFINITE_DAY), F.lit(_LAST_DAY))
-        .when(days == _MINUS_INFINITE_DAY, F.lit(_FIRST_DAY))
+        f"CASE WHEN {days} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN {days} "
+        f"WHEN {days} > {_LAST_DAY} OR {days} = {_INFINITE_DAY} THEN {_LAST_DAY} "
+        f"WHEN {days} = {_MINUS_INFINITE_DAY} THEN {_FIRST_DAY} END"
     )
-    by_days = F.date_from_unix_date(known.cast("int"))
-    return F.when(token.rlike(_WHOLE), by_days).otherwise(_date_from_text(token))
+    by_days = f"date_from_unix_date(cast({known} AS int))"
+    parsed = f"try_cast(rtrim('Z', {token}) AS date)"
+    first, last = f"date_from_unix_date({_FIRST_DAY})", f"date_from_unix_date({_LAST_DAY})"
+    return f"CASE WHEN {token} RLIKE {_WHOLE} THEN {by_days} {_by_text(token, first, last, parsed)}"
 
 
-def timestamp(token: Column, unit: Unit, zoned: bool) -> Column:
-    """A timestamp from ticks since 1970 or ISO text; `zoned` chooses timestamp over timestamp_ntz.
+def timestamp(token: str, unit: Unit, zoned: bool) -> str:
+    """A timestamp from ticks since 1970 or ISO text; `zoned` means timestamp, else timestamp_ntz.
 
-    With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and in
-    the year 9999, else microseconds. Microseconds within 116 days of 1970 are therefore misread; the
-    unit is certain with a schema block or with time_precision_mode microseconds, nanoseconds or connect.
+    With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
+    in the year 9999, else microseconds. Microseconds within 116 days of 1970 are therefore misread;
+    the unit is certain with a schema block, or with time_precision_mode microseconds, nanoseconds
+    or connect.
     """
-    by_ticks = _from_micros(_within_years(_micros(token.try_cast("bigint"), unit)), zoned)
-    by_text = _timestamp_from_text(token, zoned)
-    return F.when(token.rlike(_WHOLE), by_ticks).otherwise(by_text)
-
-
-def time_text(token: Column, unit: Unit) -> Column:
-    """HH:MM:SS and up to six digits of fraction, as PostgreSQL prints it, 24:00:00 included."""
-    micros = _micros(token.try_cast("bigint"), unit)
-    seconds = F.call_function("div", micros, F.lit(1_000_000))
-    fraction = F.rtrim(_padded(micros % 1_000_000, 6), F.lit("0"))
-    point = F.when(fraction == "", F.lit("")).otherwise(F.concat(F.lit("."), fraction))
-    clock = F.concat_ws(
-        ":",
-        _padded(F.call_function("div", seconds, F.lit(3600)), 2),
-        _padded(F.call_function("div", seconds, F.lit(60)) % 60, 2),
-        _padded(seconds % 60, 2),
+    ticks = _micros(f"try_cast({token} AS bigint)", unit)
+    within = (
+        f"CASE WHEN {ticks} > {_LAST} THEN {_LAST} WHEN {ticks} >= {_FIRST} THEN {ticks} "
+        f"WHEN {ticks} < {_MINUS_INFINITY_US} THEN {_FIRST} END"
     )
-    ticks = F.when(micros.between(0, _DAY), F.concat(clock, point))
-    return F.when(token.rlike(_WHOLE), ticks).otherwise(F.rtrim(token, F.lit("Z")))
+    type = "timestamp" if zoned else "timestamp_ntz"
+    first, last = _moment(str(_FIRST), zoned), _moment(str(_LAST), zoned)
+    by_text = _by_text(token, first, last, f"try_cast({token} AS {type})")
+    return f"CASE WHEN {token} RLIKE {_WHOLE} THEN {_moment(within, zoned)} {by_text}"
 
 
-def _padded(number: Column, width: int) -> Column:
-    return F.lpad(number.cast("string"), width, "0")
+def time_text(token: str, unit: Unit) -> str:
+    """HH:MM:SS and up to six digits of fraction as PostgreSQL prints it, 24:00:00 included."""
+    micros = _micros(f"try_cast({token} AS bigint)", unit)
+    parts = (
+        f"{micros} div 3600000000",
+        f"{micros} div 60000000 % 60",
+        f"{micros} div 1000000 % 60",
+    )
+    clock = ", ':', ".join(f"lpad(cast({part} AS string), 2, '0')" for part in parts)
+    fraction = f"rtrim('0', concat('.', lpad(cast({micros} % 1000000 AS string), 6, '0')))"
+    text = f"concat({clock}, CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE {fraction} END)"
+    within = f"CASE WHEN {micros} BETWEEN 0 AND {_DAY} THEN {text} END"
+    return f"CASE WHEN {token} RLIKE {_WHOLE} THEN {within} ELSE rtrim('Z', {token}) END"
 
 
-def _micros(ticks: Column, unit: Unit) -> Column:
-    from_ms = F.coalesce(F.try_multiply(ticks, F.lit(1000)), _beyond(ticks))
-    if unit == "ms":
-        return from_ms
-    if unit == "ns":
-        return F.call_function("div", ticks - F.pmod(ticks, F.lit(1000)), F.lit(1000))
+def _micros(ticks: str, unit: Unit) -> str:
+    beyond = f"CASE WHEN {ticks} > 0 THEN {_LAST + 1} ELSE {_MINUS_INFINITY_US - 1} END"
+    from_ms = f"coalesce(try_multiply({ticks}, 1000), {beyond})"
     if unit == "us":
         return ticks
-    small = ticks.between(-_GUESS_MS_BELOW, _GUESS_MS_BELOW)
-    marked = ticks.between(*_YEAR_9999_MS) | ticks.isin(*_INFINITY_MS)
-    return F.when(small | marked, from_ms).otherwise(ticks)
+    if unit == "ns":
+        return f"(try_subtract({ticks}, pmod({ticks}, 1000)) div 1000)"
+    if unit == "ms":
+        return from_ms
+    small = f"{ticks} BETWEEN -{_GUESS_MS_BELOW} AND {_GUESS_MS_BELOW}"
+    marked = f"{ticks} BETWEEN {_YEAR_9999_MS} OR {ticks} IN ({_INFINITY_MS})"
+    return f"(CASE WHEN {small} OR {marked} THEN {from_ms} ELSE {ticks} END)"
 
 
-def _beyond(ticks: Column) -> Column:
-    low = F.when(ticks < _MINUS_INFINITY_MS, F.lit(_MINUS_INFINITY_US - 1))
-    return F.when(ticks > 0, F.lit(_LAST + 1)).otherwise(low)
-
-
-def _within_years(micros: Column) -> Column:
-    return (
-        F.when(micros > _LAST, F.lit(_LAST))
-        .when(micros >= _FIRST, micros)
-        .when(micros < _MINUS_INFINITY_US, F.lit(_FIRST))
-    )
-
-
-def _from_micros(micros: Column, zoned: bool) -> Column:
+def _moment(micros: str, zoned: bool) -> str:
     if zoned:
-        return F.timestamp_micros(micros)
-    return F.timestamp_add("MICROSECOND", micros, F.lit("1970-01-01").cast("timestamp_ntz"))
+        return f"timestamp_micros({micros})"
+    return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
 
 
-def _timestamp_from_text(text: Column, zoned: bool) -> Column:
-    parsed = text.try_cast("timestamp" if zoned else "timestamp_ntz")
+def _by_text(token: str, first: str, last: str, parsed: str) -> str:
     return (
-        F.when(text.rlike(_AFTER_9999), _from_micros(F.lit(_LAST), zoned))
-        .when(text.rlike(_BEFORE_1), _from_micros(F.lit(_FIRST), zoned))
-        .when(text.rlike(_DATE) & ~text.startswith("-"), parsed)
-    )
-
-
-def _date_from_text(text: Column) -> Column:
-    return (
-        F.when(text.rlike(_AFTER_9999), F.date_from_unix_date(F.lit(_LAST_DAY)))
-        .when(text.rlike(_BEFORE_1), F.date_from_unix_date(F.lit(_FIRST_DAY)))
-        .when(text.rlike(_DATE), F.rtrim(text, F.lit("Z")).try_cast("date"))
+        f"WHEN {token} RLIKE {_AFTER_9999} THEN {last} "
+        f"WHEN {token} RLIKE {_BEFORE_ALL} THEN {first} "
+        f"WHEN {token} RLIKE {_DATE} THEN {parsed} END"
     )

@@ -6,10 +6,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakehouse.names import literal
 from lakehouse.table import Table
 from silver.debezium_columns import ColumnPlan
 from silver.debezium_encoding import Encoding, assumed, in_mode
-from silver.debezium_schema import digest_of
 from silver.debezium_toast import can_be_placeholder, forms
 from silver.debezium_values import converted
 
@@ -37,24 +37,6 @@ class Reading(NamedTuple):
     def large(self) -> bool:
         """Whether the source can leave the column's value out of a change."""
         return bool(self.unavailable)
-
-    def missing(self, token: Column) -> Column:
-        """Whether the record does not carry the value."""
-        return F.col("_holds") & token.isin(*self.unavailable)
-
-    def read(self, token: Column) -> Column:
-        """The token's value in the column's type; null when it does not fit."""
-        cases = [(digests, self._converted(token, encoding)) for encoding, digests in self.told]
-        if self.untold is None and len(cases) == 1 and not self.misfits:
-            return cases[0][1]
-        otherwise = F.lit(None).cast(self.type)
-        value = otherwise if self.untold is None else self._converted(token, self.untold)
-        for digests, by_block in cases:
-            value = F.when(_of(digests), by_block).otherwise(value)
-        return F.when(~_of(self.misfits), value) if self.misfits else value
-
-    def _converted(self, token: Column, encoding: Encoding) -> Column:
-        return converted(token, encoding, self.type, F.col("_sourced"))
 
 
 def readings(
@@ -89,19 +71,42 @@ def readings(
     ]
 
 
+def value_of(column: Reading, token: str) -> str:
+    """SQL of a token's value in the column's type; null when it does not fit."""
+    cases = [(digests, converted(token, e, column.type)) for e, digests in column.told]
+    untold = f"cast(NULL AS {column.type.simpleString()})"
+    if column.untold is not None:
+        untold = converted(token, column.untold, column.type)
+    elif len(cases) == 1 and not column.misfits:
+        return cases[0][1]
+    if column.misfits:
+        cases.insert(0, (column.misfits, "NULL"))
+    whens = [f"WHEN _version IN ({', '.join(map(str, of))}) THEN {sql}" for of, sql in cases]
+    return f"CASE {' '.join(whens)} ELSE {untold} END" if whens else untold
+
+
+def missing(column: Reading, token: Column) -> Column:
+    """Whether the record does not carry the column's value."""
+    return F.col("_holds") & token.isin(*column.unavailable)
+
+
 def absent_columns(columns: list[Reading], table: Table) -> Column:
     """Names of the columns a record does not carry; null when it carries all."""
     after = F.col("_after")
-    left_out = [F.when(c.missing(after[c.field]), F.lit(c.name)) for c in columns if c.large]
+    left_out = [F.when(missing(c, after[c.field]), F.lit(c.name)) for c in columns if c.large]
     if not left_out or not table.keys:
         return F.lit(None).cast("array<string>")
     names = F.array_compact(F.array(*left_out))
     return F.when(F.col("_holds") & (F.size(names) > 0), names)
 
 
-def values_of(columns: list[Reading], tokens: Column) -> Column:
-    """The values of other tokens of the same columns (of `before`, of an old key) as one struct."""
-    return F.struct(*[c.read(tokens[c.field]).alias(c.name) for c in columns])
+def values_of(columns: list[Reading], tokens: str) -> Column:
+    """The values of other tokens of the same columns as one JSON object, without its nulls.
+
+    `tokens` names the struct or map that holds them by field: the old row, or an old key.
+    """
+    values = [F.expr(value_of(c, f"{tokens}[{literal(c.field)}]")).alias(c.name) for c in columns]
+    return F.to_json(F.struct(*values))
 
 
 def _told(
@@ -112,7 +117,3 @@ def _told(
         if digest not in plan.misfits:
             by_encoding.setdefault(in_mode(encoding, type, table.feeds[0]), []).append(digest)
     return tuple((encoding, tuple(digests)) for encoding, digests in by_encoding.items())
-
-
-def _of(digests: tuple[int, ...]) -> Column:
-    return F.coalesce(digest_of(F.col("_schema")).isin(*digests), F.lit(False))

@@ -15,6 +15,7 @@ from silver.debezium_encoding import Encoding, Field, from_block
 from silver.debezium_envelope import opened
 
 _TEXTS, _VARIANTS = "MAP<STRING,STRING>", "MAP<STRING,VARIANT>"
+_UNREAD = "STRUCT<unread STRING>"
 
 
 class Version(NamedTuple):
@@ -35,24 +36,26 @@ class Survey(NamedTuple):
     plain: bool
 
 
-def digest_of(schema: Column) -> Column:
+def version_of(schema: Column) -> Column:
     """The number that stands for a schema block."""
     return F.xxhash64(schema)
 
 
-def survey(raw: DataFrame) -> Survey:
-    """Looks through a batch once, for its schema blocks and its fields."""
-    rows = opened(raw, _TEXTS, _TEXTS).where(~F.col("_malformed"))
-    names = F.when(F.col("_schema").isNull(), F.map_keys(F.coalesce("_after", "_before")))
-    seen = rows.groupBy(
-        digest_of(F.col("_schema")).alias("digest"),
-        F.col("_schema").alias("schema"),
-        names.alias("names"),
-    ).agg(F.min("_arrival").alias("first"))
-    found = [row.asDict() for row in seen.collect()]
-    blocks = sorted(
-        (r for r in found if r["schema"]), key=lambda r: (r["first"] or "", r["schema"])
-    )
+def survey(raw: DataFrame, keyed: bool) -> Survey:
+    """Looks through a batch once, for its schema blocks and its fields.
+
+    A table without keys shows rows in `before` too.
+    """
+    before = _UNREAD if keyed else _TEXTS
+    rows = opened(raw, {"before": before, "after": _TEXTS}).where(~F.col("_malformed"))
+    row = F.col("_after") if keyed else F.coalesce("_after", "_before")
+    names = F.when(F.col("_schema").isNull(), F.map_keys(row))
+    kinds = rows.groupBy(F.col("_schema").alias("schema"), names.alias("names"))
+    seen = kinds.agg(F.min("_arrival").alias("first"))
+    found = [
+        row.asDict() for row in seen.withColumn("digest", version_of(F.col("schema"))).collect()
+    ]
+    blocks = sorted((r for r in found if r["schema"]), key=lambda r: (r["first"], r["schema"]))
     versions = {int(r["digest"]): Version(int(r["digest"]), fields_of(r["schema"])) for r in blocks}
     held = [v for v in versions.values() if v.fields]
     named = [r["names"] for r in found if r["names"]]
@@ -75,7 +78,8 @@ def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
     Keys are also looked for in `before` and the record's key; a table without keys shows whole rows
     in `before`. A field that is always null is left out.
     """
-    rows = opened(raw, _VARIANTS, _VARIANTS).where(F.col("_schema").isNull() & ~F.col("_malformed"))
+    parts = {"before": _VARIANTS, "after": _VARIANTS}
+    rows = opened(raw, parts).where(F.col("_schema").isNull() & ~F.col("_malformed"))
     unwrapped = F.from_json("_key", f"payload {_VARIANTS}")["payload"]
     record_key = F.coalesce(unwrapped, F.from_json("_key", _VARIANTS))
     seen = [

@@ -1,31 +1,31 @@
-"""A value's JSON token as a value of the column's type: null when it does not fit, never an error."""
+"""A JSON token as a value of its column's type: null when it does not fit, never an error; SQL text."""
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakehouse.names import literal
 from silver import debezium_moments as moments
 from silver import debezium_numbers as numbers
 from silver.debezium_encoding import Encoding
 
 
-def converted(token: Column, encoding: Encoding, type: T.DataType, sourced: Column) -> Column:
-    """The value of a token.
+def converted(token: str, encoding: Encoding, type: T.DataType) -> str:
+    """The value of a token, as a SQL expression.
+
+    Reads `_sourced` beside the token: whether the record has a source block. One without is not
+    Debezium's own JSON, and its numbers are plain.
 
     Args:
-        token: the JSON value as text; text values without their quotes.
+        token: SQL of the JSON value as text; text values without their quotes.
         encoding: what the token stands for.
-        type: the column's type; where it is not the encoding's own, the value is cast if it fits.
-        sourced: whether the record has a source block. One without is not Debezium's own JSON, and its
-            numbers are plain.
+        type: the column's type; where it is not the encoding's own, a value that fits is cast.
 
     Returns:
-        The value; null for a null token and for one that does not fit.
+        SQL of the value; it is null for a null token and for one that does not fit.
     """
     if isinstance(type, T.StringType):
-        return _text(token, encoding, sourced).cast(type)
+        return _text(token, encoding)
     if isinstance(type, T.NumericType):
-        return _number(token, encoding, type, sourced)
+        return _number(token, encoding, type)
     if isinstance(type, T.DateType):
         return _date(token, encoding)
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
@@ -33,87 +33,81 @@ def converted(token: Column, encoding: Encoding, type: T.DataType, sourced: Colu
     if isinstance(type, T.BinaryType):
         return _binary(token, encoding)
     if isinstance(type, T.ArrayType):
-        return _array(token, encoding, type, sourced)
+        return _array(token, encoding, type)
     if isinstance(type, T.BooleanType):
-        return token.try_cast("boolean")
-    return F.from_json(token, type.simpleString())
+        return f"try_cast({token} AS boolean)"
+    return f"from_json({token}, {literal(type.simpleString())})"
 
 
-def _text(token: Column, encoding: Encoding, sourced: Column) -> Column:
-    if encoding.kind in ("decimal", "variable", "precise"):
-        return _number_text(token, encoding, sourced)
+def _text(token: str, encoding: Encoding) -> str:
+    if encoding.kind == "decimal":
+        return numbers.scaled_text(token, str(encoding.scale))
+    if encoding.kind == "variable":
+        return numbers.variable_text(token)
     if encoding.kind == "loose":
-        return F.when(numbers.is_variable(token), numbers.variable_text(token)).otherwise(token)
+        variable = numbers.variable_text(token)
+        return f"CASE WHEN {numbers.is_variable(token)} THEN {variable} ELSE {token} END"
     if encoding.kind == "date":
-        return moments.date(token).cast("string")
+        return f"cast({moments.date(token)} AS string)"
     if encoding.kind == "time":
         return moments.time_text(token, encoding.unit)
     if encoding.kind == "timestamp" and encoding.type == "timestamp_ntz":
-        return moments.timestamp(token, encoding.unit, zoned=False).cast("string")
+        return f"cast({moments.timestamp(token, encoding.unit, zoned=False)} AS string)"
     return token
 
 
-def _number(token: Column, encoding: Encoding, type: T.NumericType, sourced: Column) -> Column:
-    text = _number_text(token, encoding, sourced)
-    value = text.try_cast(type)
-    if not isinstance(type, T.DecimalType) or encoding.scale == type.scale:
+def _number(token: str, encoding: Encoding, type: T.NumericType) -> str:
+    text = _number_text(token, encoding)
+    value = f"try_cast({text} AS {type.simpleString()})"
+    if not isinstance(type, T.DecimalType) or encoding.kind != "decimal":
         return value
-    return (
-        F.when(value == text.try_cast(f"decimal(38,{encoding.scale})"), value)
-        if _rounds(encoding, type)
-        else value
-    )
+    if encoding.scale <= type.scale:
+        return value
+    exact = f"try_cast({text} AS decimal(38,{encoding.scale}))"
+    return f"CASE WHEN {value} = {exact} THEN {value} END"
 
 
-def _rounds(encoding: Encoding, type: T.DecimalType) -> bool:
-    return encoding.kind == "decimal" and encoding.scale > type.scale
-
-
-def _number_text(token: Column, encoding: Encoding, sourced: Column) -> Column:
+def _number_text(token: str, encoding: Encoding) -> str:
     if encoding.kind == "decimal":
-        return numbers.scaled_text(token, encoding.scale)
+        return numbers.scaled(token, encoding.scale)
     if encoding.kind == "variable":
         return numbers.variable_text(token)
     if encoding.kind != "precise":
         return token
-    variable = F.when(token.startswith("{"), numbers.variable_text(token))
+    variable = f"WHEN startswith({token}, '{{') THEN {numbers.variable_text(token)}"
     if encoding.scale < 0:
-        return variable.otherwise(token)
-    packed = sourced & numbers.is_base64(token)
-    return variable.when(packed, numbers.scaled_text(token, encoding.scale)).otherwise(token)
+        return f"CASE {variable} ELSE {token} END"
+    packed = f"_sourced AND {numbers.is_base64(token)}"
+    scaled = numbers.scaled(token, encoding.scale)
+    return f"CASE WHEN {packed} THEN {scaled} {variable} ELSE {token} END"
 
 
-def _date(token: Column, encoding: Encoding) -> Column:
+def _date(token: str, encoding: Encoding) -> str:
     if encoding.kind == "timestamp":
-        return moments.timestamp(token, encoding.unit, zoned=False).cast("date")
+        return f"cast({moments.timestamp(token, encoding.unit, zoned=False)} AS date)"
     return moments.date(token)
 
 
-def _timestamp(token: Column, encoding: Encoding, type: T.DataType) -> Column:
-    zoned = isinstance(type, T.TimestampType)
+def _timestamp(token: str, encoding: Encoding, type: T.DataType) -> str:
     if encoding.kind == "date":
-        return moments.date(token).cast(type)
-    return moments.timestamp(token, encoding.unit, zoned)
+        return f"cast({moments.date(token)} AS {type.simpleString()})"
+    return moments.timestamp(token, encoding.unit, isinstance(type, T.TimestampType))
 
 
-def _binary(token: Column, encoding: Encoding) -> Column:
+def _binary(token: str, encoding: Encoding) -> str:
     if encoding.kind == "hex":
-        return F.try_to_binary(token, F.lit("hex"))
+        return f"try_to_binary({token}, 'hex')"
     if encoding.kind == "base64url":
-        return F.try_to_binary(F.translate(token, "-_", "+/"), F.lit("base64"))
-    return F.try_to_binary(token, F.lit("base64"))
+        return f"try_to_binary(translate({token}, '-_', '+/'), 'base64')"
+    return f"try_to_binary({token}, 'base64')"
 
 
-def _array(token: Column, encoding: Encoding, type: T.ArrayType, sourced: Column) -> Column:
+def _array(token: str, encoding: Encoding, type: T.ArrayType) -> str:
     items = encoding.items or Encoding("plain", type.elementType.simpleString())
-    tokens = F.from_json(token, "array<string>")
-    pairs = F.transform(
-        tokens,
-        lambda item: F.struct(
-            item.alias("token"), converted(item, items, type.elementType, sourced).alias("value")
-        ),
-    )
-    misfit = F.exists(pairs, lambda p: p["token"].isNotNull() & p["value"].isNull())
-    values = F.transform(pairs, lambda p: p["value"])
-    plain = isinstance(type.elementType, T.StringType) and items.kind in ("plain", "json")
-    return tokens if plain else F.when(~misfit, values)
+    item = f"item_{token.count('item')}"
+    value = converted(item, items, type.elementType)
+    tokens = f"from_json({token}, 'array<string>')"
+    if value == item:
+        return tokens
+    misfit = f"exists({tokens}, {item} -> {item} IS NOT NULL AND ({value}) IS NULL)"
+    return f"CASE WHEN NOT {misfit} THEN transform({tokens}, {item} -> {value}) END"
