@@ -44,13 +44,13 @@ def _members() -> Column:
 
 
 def _is_whole() -> Column:
+    """Null where no record was opened: then the last, costly question is not put."""
     record = F.col("_record")
-    change = [record[member].isNotNull() for member in _CHANGE_MEMBERS]
-    placed = record["offset"].isNotNull() & (
-        record["topic"].isNotNull() | record["key"].isNotNull()
-    )
+    is_change = F.coalesce(*[record[member] for member in _CHANGE_MEMBERS]).isNotNull()
+    named = record["topic"].isNotNull() | record["key"].isNotNull()
+    placed = record["offset"].isNotNull() & named
     has_value = F.array_contains(F.json_object_keys("_raw"), "value")
-    return ~(change[0] | change[1] | change[2] | change[3]) & (placed | has_value)
+    return F.when(record.isNotNull() & ~is_change, F.when(placed, True).otherwise(has_value))
 
 
 def _origin() -> list[Column]:
