@@ -15,7 +15,8 @@ def with_origin(lines: DataFrame) -> DataFrame:
     A line is a whole record when it is a JSON object that has a `value`, or an `offset` beside a
     topic or key, and no member by which a bare change is known (`op`, `payload`, `update`,
     `erase`). Everything is null but `_whole` (false) on any other line, and what does not fit its
-    type is null. Key and headers are kept as the text they were.
+    type is null. Key and headers that are JSON become compact text,
+    in which Spark writes fractional numbers as doubles: `_raw` has them as they were.
     """
     opened = lines.withColumn("_record", F.when(_may_be_whole(F.col("_raw")), _members()))
     found = opened.withColumn("_whole", F.coalesce(_is_whole(), F.lit(False)))
