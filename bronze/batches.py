@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -42,15 +43,12 @@ def rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile], number: 
     split (10), row (8), and the feed's mark (4), so that no two feeds share one.
     """
     shape = with_origin if feed.format in WHOLE_RECORD_FORMATS else without_origin
-    found = shape(lines(spark, feed, files)).join(_ranked(spark, files), "_url", "left")
-    place = [("_rank", 6), ("_block", 10), ("_row", 8)]
-    arrival = [hexadecimal(F.col(column), digits) for column, digits in place]
+    found = shape(lines(spark, feed, files)).join(_listed(spark, files, number), "_url", "left")
+    place = [hexadecimal(F.col("_block"), 10), hexadecimal(F.col("_row"), 8)]
     return found.withColumns(
         {
             "_line": F.shiftleft(F.shiftright("_block", 20), 33) + F.col("_row"),
-            "_batch": F.lit(number).cast("bigint"),
-            "_arrived_at": F.current_timestamp(),
-            "_arrival": F.concat(F.lit(f"{number:08X}"), *arrival, F.lit(mark(feed))),
+            "_arrival": F.concat(F.col("_place"), *place, F.lit(mark(feed))),
         }
     )
 
@@ -70,6 +68,15 @@ def in_bronze(
     return {row[0] for row in found.collect()}
 
 
-def _ranked(spark: SparkSession, files: Sequence[DroppedFile]) -> DataFrame:
-    ranked = [(file.url, file.path, rank) for rank, file in enumerate(files)]
-    return F.broadcast(spark.createDataFrame(ranked, "_url string, _file string, _rank bigint"))
+def _listed(spark: SparkSession, files: Sequence[DroppedFile], number: int) -> DataFrame:
+    """The files with what is the same for every row of one.
+
+    Spark's code for a batch then holds no constant of its own and is compiled once for all batches.
+    """
+    now = datetime.now(timezone.utc)
+    listed = [
+        (file.url, file.path, number, now, f"{number:08X}{rank:06X}")
+        for rank, file in enumerate(files)
+    ]
+    schema = "_url string, _file string, _batch bigint, _arrived_at timestamp, _place string"
+    return F.broadcast(spark.createDataFrame(listed, schema))

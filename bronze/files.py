@@ -15,6 +15,7 @@ from bronze.checkpoint import Checkpoint
 from bronze.feeds import Feed, folder
 from bronze.lines import DroppedFile
 from bronze.storage import Commit
+from bronze.streams import run_to_end
 from bronze.unreadable import find_unreadable, forget, noted, still_there
 from lakehouse.errors import ConfigurationError
 from lakehouse.target import Target
@@ -27,13 +28,14 @@ FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[
 
 def ingest_files(
     spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, highest: int
-) -> None:
-    """Append what is new in the feed's folder, which is made when it is missing.
+) -> bool:
+    """Append what is new in the feed's folder, made when missing; whether there was something.
 
     Batches are numbered after `highest`. A batch that an earlier run committed is skipped
     and leaves a gap in the numbers. Files that cannot be read are noted and the others ingested.
     """
-    number = highest + _retry_unreadable(spark, target, feed, highest + 1)
+    retried = _retry_unreadable(spark, target, feed, highest + 1)
+    number = highest + retried
 
     def ingest_batch(listed: DataFrame, batch_id: int) -> None:
         nonlocal number
@@ -44,8 +46,8 @@ def ingest_files(
         append_readable(listed.sparkSession, target, feed, files, number, commit)
 
     stream = _listing(spark, target, feed).writeStream.foreachBatch(ingest_batch)
-    stream = stream.option("checkpointLocation", place.folder).trigger(availableNow=True)
-    stream.start().awaitTermination()
+    stream = stream.option("checkpointLocation", place.folder)
+    return run_to_end(stream) or retried > 0
 
 
 def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:

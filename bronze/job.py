@@ -11,7 +11,7 @@ from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
 from bronze.outcome import Outcome, entries
-from bronze.storage import highest_batch, prepare, records_by_topic
+from bronze.storage import highest_batch, news, prepare
 from bronze.unreadable import noted
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger import Entry
@@ -50,24 +50,21 @@ def _ingested(spark: SparkSession, target: Target, feed: Feed, outcome: Outcome)
     prepare(spark, target, feed)
     before = highest_batch(spark, target, feed)
     place = checkpoint(spark, target, feed)
-    _ingest(spark, target, feed, place, before)
+    appended = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
+    batch, records = news(spark, target, feed, before) if appended else (before, {})
+    waiting = _waiting(noted(spark, target, feed))
     return outcome.model_copy(
-        update={
-            "batch": highest_batch(spark, target, feed),
-            "records": records_by_topic(spark, target, feed, before),
-            "message": _waiting(noted(spark, target, feed)),
-        }
+        update={"batch": batch or None, "records": records, "message": waiting}
     )
 
 
 def _ingest(
     spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, before: int
-) -> None:
+) -> bool:
     if feed.kafka is None:
-        ingest_files(spark, target, feed, place, before)
-    else:
-        ingest_kafka(spark, target, feed, feed.kafka, place, before)
+        return ingest_files(spark, target, feed, place, before)
+    return ingest_kafka(spark, target, feed, feed.kafka, place, before)
 
 
 def _waiting(unreadable: dict[str, str]) -> str | None:

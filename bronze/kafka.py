@@ -14,6 +14,7 @@ from bronze.checkpoint import Checkpoint
 from bronze.feeds import Feed
 from bronze.secrets import resolved
 from bronze.storage import Commit, append, hexadecimal
+from bronze.streams import run_to_end
 from lakehouse.names import name
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
@@ -29,8 +30,8 @@ def packages(tables: Iterable[Table]) -> list[str]:
 
 def ingest_kafka(
     spark: SparkSession, target: Target, feed: Feed, kafka: Kafka, place: Checkpoint, highest: int
-) -> None:
-    """Append what is new in the topics, up to the newest record at the start of the run.
+) -> bool:
+    """Append what is new in the topics up to their ends now; whether there was something.
 
     Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
     """
@@ -46,8 +47,7 @@ def ingest_kafka(
     secret = resolved(spark, kafka.security)
     stream = stream.options(**{_kafka_option(key): text for key, text in secret.items()})
     written = stream.load().writeStream.foreachBatch(ingest_batch)
-    written = written.option("checkpointLocation", place.folder).trigger(availableNow=True)
-    written.start().awaitTermination()
+    return run_to_end(written.option("checkpointLocation", place.folder))
 
 
 def options(feed: Feed, kafka: Kafka, again: bool) -> dict[str, str]:

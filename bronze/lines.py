@@ -14,7 +14,8 @@ from bronze.feeds import Feed
 from lakehouse.names import quote
 
 _CORRUPT = "_bronze_corrupt_row"
-_CSV = {"header": "true", "multiLine": "true", "escape": '"'}
+# An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
+_CSV = {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\x00\x00"}
 _EXACT = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",

@@ -15,7 +15,8 @@ def with_origin(lines: DataFrame) -> DataFrame:
     A line is a whole record when it is a JSON object that has a `value`, or an `offset` beside a
     topic or key, and no member by which a bare change is known (`op`, `payload`, `update`,
     `erase`). Everything is null but `_whole` (false) on any other line, and what does not fit its
-    type is null. Key and headers are kept as the text they were.
+    type is null. Key and headers that are JSON become compact text,
+    in which Spark writes fractional numbers as doubles: `_raw` has them as they were.
     """
     opened = lines.withColumn("_record", F.when(_may_be_whole(F.col("_raw")), _members()))
     found = opened.withColumn("_whole", F.coalesce(_is_whole(), F.lit(False)))
@@ -44,13 +45,13 @@ def _members() -> Column:
 
 
 def _is_whole() -> Column:
+    """Null where no record was opened: then the last, costly question is not put."""
     record = F.col("_record")
-    change = [record[member].isNotNull() for member in _CHANGE_MEMBERS]
-    placed = record["offset"].isNotNull() & (
-        record["topic"].isNotNull() | record["key"].isNotNull()
-    )
+    is_change = F.coalesce(*[record[member] for member in _CHANGE_MEMBERS]).isNotNull()
+    named = record["topic"].isNotNull() | record["key"].isNotNull()
+    placed = record["offset"].isNotNull() & named
     has_value = F.array_contains(F.json_object_keys("_raw"), "value")
-    return ~(change[0] | change[1] | change[2] | change[3]) & (placed | has_value)
+    return F.when(record.isNotNull() & ~is_change, F.when(placed, True).otherwise(has_value))
 
 
 def _origin() -> list[Column]:

@@ -60,12 +60,13 @@ def highest_batch(spark: SparkSession, target: Target, feed: Feed) -> int:
     return batches.collect()[0][0] or 0
 
 
-def records_by_topic(
-    spark: SparkSession, target: Target, feed: Feed, after_batch: int
-) -> dict[str | None, int]:
-    """How many records came after the batch, by topic (None: without one)."""
-    rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > after_batch)
-    return {row[0]: row[1] for row in rows.groupBy("_topic").count().collect()}
+def news(
+    spark: SparkSession, target: Target, feed: Feed, highest: int
+) -> tuple[int, dict[str | None, int]]:
+    """What came after batch `highest`: the highest batch now, new records by topic (or None)."""
+    rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
+    counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
+    return max([highest, *(row[1] for row in counted)]), {row[0]: row[2] for row in counted}
 
 
 def properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:

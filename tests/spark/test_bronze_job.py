@@ -2,9 +2,8 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -33,12 +32,12 @@ def run(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
 
 def bronze(
     spark: SparkSession, target: Target, columns: Iterable[str], feed: str = "orders"
-) -> Any:
+) -> list[object]:
     rows = spark.table(name(target, "bronze", feed)).orderBy("_arrival").select(*columns).collect()
     return [tuple(row) if len(row) > 1 else row[0] for row in rows]
 
 
-def raw(spark: SparkSession, target: Target, feed: str = "orders") -> Any:
+def raw(spark: SparkSession, target: Target, feed: str = "orders") -> list[object]:
     return bronze(spark, target, ["_raw"], feed)
 
 
@@ -79,7 +78,11 @@ def test_arrival_follows_the_time_of_the_files_then_their_names_then_the_lines(
 ) -> None:
     for age, file in ((3, "z"), (1, "b"), (1, "a")):
         written = drop(target, f"orders/{file}", f"{file}1\n{file}2")
-        then = (datetime.now() - timedelta(days=30 * age)).replace(microsecond=0).timestamp()
+        then = (
+            (datetime.now(timezone.utc) - timedelta(days=30 * age))
+            .replace(microsecond=0)
+            .timestamp()
+        )
         os.utime(written, (then, then))
     run(spark, target)
     assert raw(spark, target) == ["z1", "z2", "a1", "a2", "b1", "b2"]
