@@ -14,12 +14,12 @@ NOT_NULL = "expect_column_values_to_not_be_null"
 BETWEEN = "expect_column_values_to_be_between"
 
 
-def table(*expectations: dict[str, Any], **keys: Any) -> Table:
+def table(*expectations: dict[str, Any], **keys: object) -> Table:
     given = {"table": "orders", "keys": ["id"], "source": {"format": "rows"}, **keys}
     return Table.model_validate({**given, "expectations": list(expectations)})
 
 
-def qty(kind: str = BETWEEN, **arguments: Any) -> dict[str, Any]:
+def qty(kind: str = BETWEEN, **arguments: object) -> dict[str, Any]:
     return {
         "type": kind,
         "column": "qty",
@@ -28,7 +28,7 @@ def qty(kind: str = BETWEEN, **arguments: Any) -> dict[str, Any]:
     }
 
 
-def change(key: int, qty: int | None, **given: Any) -> tuple[Any, ...]:
+def change(key: int, qty: int | None, **given: object) -> tuple[Any, ...]:
     fields = {"name": "a", "_operation": "upsert", "_absent": None, "_reason": None, **given}
     return (key, qty, *fields.values())
 
