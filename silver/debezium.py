@@ -1,0 +1,158 @@
+"""Debezium records as changes: PostgreSQL's connector first, the other SQL connectors by the same envelope.
+
+c, u and r are upserts, d deletes, t truncates; logical messages, heartbeats, transaction markers, schema
+records and log-compaction tombstones carry no change. Values are read by the record's own schema
+block, else by the column's type. A new version of a row comes from `after` alone; of `before` no
+more than the key is read, unless the table has no key: then it must be the whole old row.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakehouse.names import quote
+from lakehouse.table import Table
+from silver import debezium_order as order
+from silver.contract import CHANGE_COLUMNS, DELETE, NONE, TRUNCATE, UPSERT
+from silver.debezium_columns import ColumnPlan, planned, unknown
+from silver.debezium_envelope import opened, plain_object, position
+from silver.debezium_reading import Reading, absent_columns, readings, values_of
+from silver.debezium_reason import message, reason
+from silver.debezium_schema import inferred, survey
+from silver.debezium_toast import may_hold_placeholders
+
+_OLD_KEY = "`__debezium.oldkey`"
+_OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
+
+
+def to_changes(raw: DataFrame, table: Table) -> DataFrame:
+    """Decodes bronze rows of one table, one row out per row in.
+
+    Looks through the batch once (twice when a field's type must be told from its values) to learn its columns,
+    then returns a plan that parses each record once.
+
+    Args:
+        raw: rows with the columns of `bronze.contract`, of the table's own topic.
+        table: the table; `columns` holds what is declared and, as `LearnedColumn`, what was learned before.
+
+    Returns:
+        Keys, the table's columns, new columns by name, then the contract's change columns. Names that
+        begin with `_` are left out.
+    """
+    seen = survey(raw)
+    asked = unknown(table, seen)
+    types = inferred(raw, asked, set(table.keys)) if asked else {}
+    plans = planned(table, seen, types)
+    columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
+    return (
+        opened(raw, _before(table, plans), _struct(plans))
+        .transform(_placed)
+        .transform(lambda rows: _with_tokens(rows, columns, table))
+        .transform(lambda rows: _with_values(rows, columns, table))
+        .select(*[F.col(c.value).alias(c.name) for c in columns], *_change_columns(columns, table))
+    )
+
+
+def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
+    empty = raw.select(*[F.lit(None).cast(p.type).alias(f"_{at}") for at, p in enumerate(plans)])
+    return [field.dataType for field in empty.schema.fields]
+
+
+def _struct(plans: list[ColumnPlan]) -> str:
+    return f"STRUCT<{', '.join(f'{quote(plan.field)} STRING' for plan in plans)}>"
+
+
+def _before(table: Table, plans: list[ColumnPlan]) -> str:
+    keys = [plan for plan in plans if plan.name in table.keys]
+    return _struct(keys or plans)
+
+
+def _placed(rows: DataFrame) -> DataFrame:
+    operation = F.lit(None).cast("string")
+    for op, name in _OPERATIONS.items():
+        operation = F.when(F.col("_op") == op, F.lit(name)).otherwise(operation)
+    markers = (
+        F.col("_status").isin("BEGIN", "END")
+        | F.col("_ddl").isNotNull()
+        | F.col("_ts_ms").isNotNull()
+    )
+    rowless = F.col("_after").isNull() & F.col("_before").isNull() & F.col("_op").isNull()
+    nothing = F.col("_empty") | (rowless & ~F.col("_malformed") & markers)
+    columns = {
+        "_found": F.when(nothing, F.lit(NONE)).otherwise(operation),
+        "_place": order.sequence_of(F.col("_source"), F.col("_transaction.total_order")),
+        "_order": F.col("_transaction.total_order").try_cast("bigint"),
+        "_sourced": F.col("_source").isNotNull(),
+        "_moved": plain_object(F.from_json("_headers", f"{_OLD_KEY} STRING")["__debezium.oldkey"]),
+    }
+    return rows.withColumns(columns)
+
+
+def _with_tokens(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
+    connector = F.coalesce(F.col("_source.connector"), F.lit("postgresql"))
+    full = F.col("_before").isNotNull() & (connector == "postgresql")
+    plain = F.col("_topic").isNull() & F.col("_headers").isNull()
+    moved = F.col("_moved").isNotNull()
+    holds = may_hold_placeholders(F.col("_op"), moved, plain, F.col("_order"), full)
+    keyed = rows.withColumns(
+        {
+            "_holds": F.coalesce(holds, F.lit(False)),
+            "_record_key": plain_object(F.col("_key"))
+            if table.keys
+            else F.lit(None).cast("map<string,string>"),
+        }
+    )
+    tokens = {c.token: _token(c, table) for c in columns}
+    return keyed.withColumns({**tokens, "_absent": absent_columns(columns, table)})
+
+
+def _token(column: Reading, table: Table) -> Column:
+    after, before = F.col("_after")[column.field], F.col("_before")
+    deletes = F.col("_op") == "d"
+    if not table.keys:
+        return F.when(deletes, before[column.field]).otherwise(after)
+    if column.name not in table.keys:
+        carried = F.when(F.col("_found") == UPSERT, after)
+        return (
+            F.when(column.missing(after), F.lit(None)).otherwise(carried)
+            if column.large
+            else carried
+        )
+    own = F.coalesce(F.col("_record_key")[column.field], F.col("_record_key")[column.name])
+    bare = [F.col("_pk")] if len(table.keys) == 1 else []
+    gone = F.coalesce(own, before[column.field], *bare)
+    return F.when(deletes, gone).when(F.col("_found") == UPSERT, F.coalesce(after, own, *bare))
+
+
+def _with_values(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
+    values = {c.value: c.read(F.col(c.token)) for c in columns}
+    judged = rows.withColumns(values).withColumn("_why", reason(columns, table))
+    return judged.withColumn("_old_key", _old_key(columns, table))
+
+
+def _old_key(columns: list[Reading], table: Table) -> Column:
+    if not table.keys:
+        return F.when(F.col("_before").isNotNull(), F.to_json(values_of(columns, F.col("_before"))))
+    keys = [c for c in columns if c.name in table.keys]
+    old = F.to_json(values_of(keys, F.col("_moved")))
+    return F.when((F.col("_found") == UPSERT) & F.col("_moved").isNotNull(), old)
+
+
+def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
+    dead = F.col("_why").isNotNull()
+    source, op = F.col("_source"), F.col("_op")
+    found = {
+        "_operation": F.when(~dead, F.col("_found")),
+        "_sequence": F.when(F.coalesce(F.col("_found"), F.lit("")) != NONE, F.col("_place")),
+        "_snapshot": order.snapshot_of(op, source, F.col("_place")),
+        "_snapshot_last": order.snapshot_last_of(op, source),
+        "_source_time": order.source_time_of(source, F.col("_ts_us"), F.col("_ts_ms")),
+        "_transaction": order.transaction_of(F.col("_transaction.id"), source),
+        "_transaction_order": F.col("_order"),
+        "_reason": F.col("_why"),
+        "_message": message(columns, table),
+        "_rule": F.lit(None),
+        "_position": position(),
+        "_raw": F.when(dead, F.col("_raw")),
+    }
+    return [found.get(c.name, F.col(c.name)).cast(c.type).alias(c.name) for c in CHANGE_COLUMNS]

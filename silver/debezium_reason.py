@@ -1,0 +1,81 @@
+"""Why a Debezium record cannot be applied: the contract's reason, and words for a person."""
+
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from silver.contract import DELETE, NONE, UPSERT
+from silver.debezium_reading import Reading
+
+_SHOWN = 100
+
+
+def reason(columns: list[Reading], table: Table) -> Column:
+    """The first reason that holds, null when the record can be applied or carries no change."""
+    found = F.col("_found")
+    changes = found.isin(UPSERT, DELETE)
+    learned = [_misfit(c) for c in columns if c.learned]
+    declared = [_misfit(c) for c in columns if not c.learned]
+    return (
+        F.when(F.col("_malformed"), F.lit("not_json"))
+        .when(found.isNull(), F.lit("unknown_operation"))
+        .when(found == NONE, F.lit(None).cast("string"))
+        .when((found == UPSERT) & F.col("_after").isNull(), F.lit("illegal_change"))
+        .when(changes & _keyless(columns, table), F.lit("no_key"))
+        .when(_any(learned), F.lit("incompatible_schema"))
+        .when(_any(declared), F.lit("bad_value"))
+        .when(F.col("_place").isNull(), F.lit("bad_sequence"))
+    )
+
+
+def message(columns: list[Reading], table: Table) -> Column:
+    """What was found and what was expected; null when there is no reason."""
+    why = F.col("_why")
+    start = F.concat(F.lit("found "), F.left("_text", F.lit(_SHOWN)), F.lit(", expected "))
+    op = F.coalesce(F.col("_op"), F.lit("none"))
+    keys = ", ".join(table.keys) or "the old row in before (REPLICA IDENTITY FULL)"
+    texts = {
+        "not_json": F.concat(start, F.lit("one JSON object with a Debezium change")),
+        "unknown_operation": F.concat(
+            F.lit("found op "), op, F.lit(", expected c, u, r, d, t or m")
+        ),
+        "illegal_change": F.concat(F.lit("found op "), op, F.lit(" without after, expected a row")),
+        "no_key": F.lit(
+            f"found no value for {keys}, expected one in after, the record's key or before"
+        ),
+        "incompatible_schema": _misfits(columns),
+        "bad_value": _misfits(columns),
+        "bad_sequence": F.concat(
+            F.lit("found source "),
+            F.left(F.to_json("_source"), F.lit(300)),
+            F.lit(", expected a position"),
+        ),
+    }
+    none = F.lit(None).cast("string")
+    return reduce(lambda held, of: F.when(why == of[0], of[1]).otherwise(held), texts.items(), none)
+
+
+def _keyless(columns: list[Reading], table: Table) -> Column:
+    if not table.keys:
+        return F.col("_op").isin("u", "d") & F.col("_before").isNull()
+    return _any([F.col(c.token).isNull() for c in columns if c.name in table.keys])
+
+
+def _misfit(column: Reading) -> Column:
+    return F.col(column.token).isNotNull() & F.col(column.value).isNull()
+
+
+def _misfits(columns: list[Reading]) -> Column:
+    return F.concat_ws("; ", *[F.when(_misfit(c), _found(c)) for c in columns])
+
+
+def _found(column: Reading) -> Column:
+    shown = F.left(F.col(column.token), F.lit(_SHOWN))
+    expected = f", expected {column.type.simpleString()}"
+    return F.concat(F.lit(f"column {column.name}: found "), shown, F.lit(expected))
+
+
+def _any(conditions: list[Column]) -> Column:
+    return reduce(lambda one, other: one | other, conditions, F.lit(False))

@@ -1,0 +1,114 @@
+"""What columns a batch of Debezium records has, and how each version of the source table writes them.
+
+A record with a schema block tells its own encodings; each is decoded by its own block, because the scale
+of a number can change in the middle of a stream. A record without one tells field names only.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.debezium_encoding import Encoding, Field, from_block
+from silver.debezium_envelope import opened
+
+_TEXTS, _VARIANTS = "MAP<STRING,STRING>", "MAP<STRING,VARIANT>"
+
+
+class Version(NamedTuple):
+    """One schema block: the digest that its records have in common, and its fields."""
+
+    digest: int
+    fields: Mapping[str, Encoding]
+
+
+class Survey(NamedTuple):
+    """What a batch holds: schema blocks in order of first arrival, and the fields seen without one.
+
+    `plain` tells whether any record with a row came without a schema block.
+    """
+
+    versions: list[Version]
+    names: set[str]
+    plain: bool
+
+
+def digest_of(schema: Column) -> Column:
+    """The number that stands for a schema block."""
+    return F.xxhash64(schema)
+
+
+def survey(raw: DataFrame) -> Survey:
+    """Looks through a batch once, for its schema blocks and its fields."""
+    rows = opened(raw, _TEXTS, _TEXTS).where(~F.col("_malformed"))
+    names = F.when(F.col("_schema").isNull(), F.map_keys(F.coalesce("_after", "_before")))
+    seen = rows.groupBy(
+        digest_of(F.col("_schema")).alias("digest"),
+        F.col("_schema").alias("schema"),
+        names.alias("names"),
+    ).agg(F.min("_arrival").alias("first"))
+    found = [row.asDict() for row in seen.collect()]
+    blocks = sorted(
+        (r for r in found if r["schema"]), key=lambda r: (r["first"] or "", r["schema"])
+    )
+    versions = {int(r["digest"]): Version(int(r["digest"]), fields_of(r["schema"])) for r in blocks}
+    held = [v for v in versions.values() if v.fields]
+    named = [r["names"] for r in found if r["names"]]
+    return Survey(held, {name for names in named for name in names}, bool(named))
+
+
+def fields_of(schema: str) -> dict[str, Encoding]:
+    """The fields of `after` in the text of a schema block; empty for text that is no such block."""
+    try:
+        block = json.loads(schema)
+    except (ValueError, RecursionError):
+        return {}
+    after = [f for f in _fields(block) if f.get("field") == "after"]
+    return {str(f["field"]): from_block(f) for a in after for f in _fields(a) if "field" in f}
+
+
+def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
+    """Spark SQL types of fields that nothing tells the type of, from all their values in the batch.
+
+    Keys are also looked for in `before` and the record's key; a table without keys shows whole rows
+    in `before`. A field that is always null is left out.
+    """
+    rows = opened(raw, _VARIANTS, _VARIANTS).where(F.col("_schema").isNull() & ~F.col("_malformed"))
+    unwrapped = F.from_json("_key", f"payload {_VARIANTS}")["payload"]
+    record_key = F.coalesce(unwrapped, F.from_json("_key", _VARIANTS))
+    seen = [
+        _entries(F.col("_after"), names),
+        _entries(F.col("_before"), names & keys or names),
+        _entries(record_key, names & keys),
+    ]
+    values = rows.select(F.explode(F.flatten(F.array_compact(F.array(*seen)))).alias("entry"))
+    types = values.groupBy("entry.key").agg(F.schema_of_variant_agg("entry.value").alias("type"))
+    known = {str(row["key"]): from_variant(str(row["type"])) for row in types.collect()}
+    return {name: type for name, type in known.items() if type is not None}
+
+
+def from_variant(type: str) -> str | None:
+    """The column type for what Spark found in JSON; None when every value was null."""
+    if type == "VOID":
+        return None
+    if type in ("BIGINT", "BOOLEAN", "STRING"):
+        return type.lower()
+    if type.startswith("DECIMAL"):
+        return "decimal(38,0)" if type.endswith(",0)") else "double"
+    if type in ("DOUBLE", "FLOAT"):
+        return "double"
+    if type.startswith("ARRAY<"):
+        element = from_variant(type.removeprefix("ARRAY<").removesuffix(">"))
+        return f"array<{element or 'string'}>"
+    return "string"
+
+
+def _entries(fields: Column, names: set[str]) -> Column:
+    return F.filter(F.map_entries(fields), lambda entry: entry["key"].isin(*sorted(names)))
+
+
+def _fields(block: object) -> Iterator[Field]:
+    inner = block.get("fields") if isinstance(block, Mapping) else None
+    return (f for f in inner if isinstance(f, Mapping)) if isinstance(inner, list) else iter(())
