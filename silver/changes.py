@@ -42,8 +42,9 @@ def changes(
 ) -> DataFrame:
     """The business columns and then the contract's; what `parts` does not give is null.
 
-    `found` is the row's fault, null for a good change. A dead letter has no operation and keeps its
-    raw record. Without a time of its own a change has its record's, else that of its arrival.
+    `found` is the row's fault, null for a good change. A dead letter has no operation. All keep
+    their raw record: the gate takes it off those that it passes. Without a time of its own a change
+    has its record's, else that of its arrival.
     """
     parts = dict.fromkeys(_ASKED_FOR, F.lit(None)) | parts
     given = decoded.withColumns({"__fault": found, **{f"__{k}": v for k, v in parts.items()}})
@@ -73,5 +74,5 @@ def _of_fault() -> dict[str, Column]:
         "_source_time": moment,
         "_reason": F.col("__fault.reason"),
         "_message": F.col("__fault.message"),
-        "_raw": F.when(bad, F.col(f"{ORIGIN}._raw")),
+        "_raw": F.col(f"{ORIGIN}._raw"),
     }

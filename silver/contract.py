@@ -38,7 +38,7 @@ CHANGE_COLUMNS = (
     LayerColumn("_position", "string", "where the raw record lies: topic/partition/offset, or file and line"),
     LayerColumn("_arrival", "string", "from bronze: order of arrival"),
     LayerColumn("_batch", "bigint", "from bronze: ingest batch"),
-    LayerColumn("_raw", "string", "from bronze, on dead letters only"),
+    LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
 )
 
 DEAD_LETTER_COLUMNS = (

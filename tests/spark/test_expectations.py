@@ -1,3 +1,4 @@
+import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -5,6 +6,8 @@ from pyspark.sql import functions as F
 from lakehouse.table import Table
 from silver.contract import CHANGE_COLUMNS
 from silver.expectations import conditions, gate
+from silver.rows import to_changes
+from tests.builders import bronze_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -14,12 +17,12 @@ NOT_NULL = "expect_column_values_to_not_be_null"
 BETWEEN = "expect_column_values_to_be_between"
 
 
-def table(*expectations: dict[str, Any], **keys: Any) -> Table:
+def table(*expectations: dict[str, Any], **keys: object) -> Table:
     given = {"table": "orders", "keys": ["id"], "source": {"format": "rows"}, **keys}
     return Table.model_validate({**given, "expectations": list(expectations)})
 
 
-def qty(kind: str = BETWEEN, **arguments: Any) -> dict[str, Any]:
+def qty(kind: str = BETWEEN, **arguments: object) -> dict[str, Any]:
     return {
         "type": kind,
         "column": "qty",
@@ -28,7 +31,7 @@ def qty(kind: str = BETWEEN, **arguments: Any) -> dict[str, Any]:
     }
 
 
-def change(key: int, qty: int | None, **given: Any) -> tuple[Any, ...]:
+def change(key: int, qty: int | None, **given: object) -> tuple[Any, ...]:
     fields = {"name": "a", "_operation": "upsert", "_absent": None, "_reason": None, **given}
     return (key, qty, *fields.values())
 
@@ -147,3 +150,13 @@ def test_the_value_of_a_sensitive_column_is_not_told(spark: "SparkSession") -> N
     hidden = {"qty": {"type": "int", "sensitive": True}}
     row = gated(spark, table(qty(), columns=hidden), change(1, -12345))[1]
     assert "12345" not in row["_message"]
+
+
+def test_a_decoded_change_that_is_rejected_keeps_the_record_as_it_arrived(
+    spark: "SparkSession",
+) -> None:
+    rules = table(qty(), sequence_by="seq", columns={"id": "int", "qty": "int", "seq": "int"})
+    lines = [{"id": 1, "qty": -5, "seq": 1}, {"id": 2, "qty": 5, "seq": 1}]
+    rows = gate(to_changes(bronze_rows(spark, lines), rules), rules).collect()
+    raw = {row["id"]: row["_raw"] for row in rows}
+    assert (json.loads(raw[1]), raw[2]) == (lines[0], None)

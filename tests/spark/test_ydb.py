@@ -106,7 +106,7 @@ def test_an_erase_in_mode_old_image_can_be_applied(spark: SparkSession) -> None:
 def test_barriers_and_null_values_are_no_changes(spark: SparkSession) -> None:
     lines = ['{"resolved": [1670792500000, 0]}', None]
     found = to_changes(bronze_rows(spark, lines), table("ydb", ["id"]))
-    assert decoded(found, "_operation", "_reason", "_raw") == [("none", None, None)] * 2
+    assert decoded(found, "_operation", "_reason") == [("none", None)] * 2
     assert decoded(found, "_sequence")[0] == literal([1670792500000, 0])
 
 

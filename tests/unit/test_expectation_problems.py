@@ -6,16 +6,16 @@ from lakehouse.table import Table
 from silver.expectation_problems import problems
 
 
-def table(*expectations: dict[str, Any], **keys: Any) -> Table:
+def table(*expectations: dict[str, Any], **keys: object) -> Table:
     given = {"table": "orders", "keys": ["id"], "source": {"format": "rows"}, **keys}
     return Table.model_validate({**given, "expectations": list(expectations)})
 
 
-def qty(kind: str, **arguments: Any) -> dict[str, Any]:
+def qty(kind: str, **arguments: object) -> dict[str, Any]:
     return {"type": f"expect_column_values_to_{kind}", "column": "qty", **arguments}
 
 
-def text_of(*expectations: dict[str, Any], **keys: Any) -> str:
+def text_of(*expectations: dict[str, Any], **keys: object) -> str:
     return "\n".join(problems(table(*expectations, **keys)))
 
 
