@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakehouse.names import quote
-from lakehouse.table import Table
+from lakehouse.table import LearnedColumn, Table
 from silver.casting import reading, typed
 from silver.changes import fault
-from silver.json_text import UNREADABLE, elements, is_object, object_members
 from silver.found_columns import DOCUMENT, Layout, layout
+from silver.json_text import UNREADABLE, elements, is_object, object_members
 
 _LONGEST_SHOWN = 80
 
@@ -122,12 +122,17 @@ def _value_fault(table: Table, found: Layout) -> Column:
     checks += [
         F.when(
             _text(name).isNotNull() & F.col(quote(name)).isNull(),
-            fault("bad_value", _misfit(table, name, found)),
+            fault(_misfit_reason(table, name), _misfit(table, name, found)),
         )
         for name in found.columns
         if name not in table.keys
     ]
     return F.coalesce(*checks, F.lit(None)).alias("__value_fault")
+
+
+def _misfit_reason(table: Table, name: str) -> str:
+    learned = isinstance(table.columns.get(name), LearnedColumn)
+    return "incompatible_schema" if learned else "bad_value"
 
 
 def _misfit(table: Table, name: str, found: Layout) -> Column:

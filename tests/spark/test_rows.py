@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.table import LearnedColumn
 from silver.rows import to_changes
 from silver.sequence import literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
@@ -160,3 +161,11 @@ def test_values_of_sensitive_columns_are_not_shown_in_messages(spark: SparkSessi
     assert decoded(found, "_message") == [
         "column age: found a value that is not shown, expected int"
     ]
+
+
+def test_a_value_of_another_kind_than_a_learned_column_is_incompatible(spark: SparkSession) -> None:
+    known = table("rows", ["id"], columns={"a": "int"})
+    learned = known.model_copy(update={"columns": known.columns | {"b": LearnedColumn(type="int")}})
+    lines = [{"id": 1, "a": "x"}, {"id": 1, "b": "x"}, {"id": 1, "b": 2}]
+    found = to_changes(bronze_rows(spark, lines), learned)
+    assert decoded(found, "_reason") == ["bad_value", "incompatible_schema", None]
