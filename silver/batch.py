@@ -10,15 +10,19 @@ from lakehouse.table import Table
 from silver.compact import stamp
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, in_epochs
-from silver.snapshots import Truncate
+from silver.snapshots import TableChanges, Truncate
 
 
 class Seen(NamedTuple):
-    """What a table has applied so far: its newest batch, and whether it met partial changes or heirs."""
+    """What a table has applied so far.
+
+    Its newest batch, whether it met partial changes or heirs, and its snapshots and truncates.
+    """
 
     batch: int = 0
     partial: bool = False
     heirs: bool = False
+    whole: TableChanges = TableChanges([], [])
 
 
 class Batch(NamedTuple):

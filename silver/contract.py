@@ -31,7 +31,6 @@ CHANGE_COLUMNS = (
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
-    LayerColumn("_warnings", "array<string>", "warning rules the row breaks, added by the gate"),
     LayerColumn("_topic", "string", "from bronze"),
     LayerColumn("_partition", "int", "from bronze"),
     LayerColumn("_offset", "bigint", "from bronze"),
@@ -57,8 +56,13 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("_batch", "bigint", "ingest batch of the record"),
 )
 
-LOG_COLUMNS = (
+GATED_COLUMNS = (
     *CHANGE_COLUMNS,
+    LayerColumn("_warnings", "array<string>", "warning rules the row breaks, added by the gate"),
+)
+
+LOG_COLUMNS = (
+    *GATED_COLUMNS,
     LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
 )
 
@@ -74,6 +78,17 @@ CURRENT_COLUMNS = (
     LayerColumn("_position", "string", "where the newest change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that wrote the row last"),
     LayerColumn("_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"),
+)
+
+KEYLESS_COLUMNS = (
+    LayerColumn("_row", "string", "identity of the change: place in order, operation, content"),
+    LayerColumn("_content", "string", "digest of the values; equal rows have equal ones"),
+    LayerColumn("_removes", "boolean", "whether the change removes one equal row"),
+    LayerColumn("_stamp", "string", "the change's place in order: sequence, blank, arrival"),
+    LayerColumn("_source_time", "timestamp", "commit time at the source"),
+    LayerColumn("_position", "string", "where the change lies in bronze"),
+    LayerColumn("_batch", "bigint", "batch that brought the change"),
+    LayerColumn("_class", "string", "inserted or deleted"),
 )
 
 HISTORY_COLUMNS = (

@@ -10,9 +10,6 @@ from lakehouse.table import Column, Table
 from silver import bigquery, debezium, layout, rows, ydb
 from silver.contract import CHANGE_COLUMNS
 
-# The gate adds what the quality rules say.
-_DECODED = [c.name for c in CHANGE_COLUMNS if c.name != "_warnings"]
-
 Decoder = Callable[[DataFrame, Table], DataFrame]
 
 DECODERS: Mapping[str, Decoder] = {
@@ -37,7 +34,7 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     changes = DECODERS[table.format](raw, with_learned(table, learned))
     given = [f.name for f in layout.business(changes.schema)]
     kept = [name for name in given if name in table.keys or published(table, name)]
-    return changes.select(*[F.col(f"`{name}`") for name in kept], *_DECODED)
+    return changes.select(*[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS])
 
 
 def published(table: Table, name: str) -> bool:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.names import quote
 from lakehouse.table import Expectation, Table
-from silver.contract import CHANGE_COLUMNS, UPSERT
+from silver.contract import GATED_COLUMNS, UPSERT
 from silver.expectation_names import EXPECTATIONS
 from silver.mismatches import mismatch
 from silver.row_condition import comparisons, sql_text, structured
@@ -66,7 +66,7 @@ def conditions(table: Table) -> list[RowRule]:
 
 
 def gate(changes: DataFrame, table: Table) -> DataFrame:
-    """Changes with the verdict of the row rules: business columns, then CHANGE_COLUMNS.
+    """Changes with the verdict of the row rules: business columns, then GATED_COLUMNS.
 
     A rejected upsert gets `_reason` rule:<name>, `_rule` and what was found as `_message`. Changes
     with a reason, new or old, keep `_raw`; all others lose it. `_warnings` names the warning rules
@@ -83,7 +83,7 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
     warned = [_broken(rule, types) for rule in rules if rule.severity == "warning"]
     noted = judged.withColumn("_warnings", F.when(passed, _names(warned)))
     return noted.select(
-        *_business(changes), *[_layer_column(column.name) for column in CHANGE_COLUMNS]
+        *_business(changes), *[_layer_column(column.name) for column in GATED_COLUMNS]
     )
 
 
@@ -176,7 +176,7 @@ def _names(warned: list[Column]) -> Column:
 
 
 def _business(changes: DataFrame) -> list[Column]:
-    layer = {column.name for column in CHANGE_COLUMNS}
+    layer = {column.name for column in GATED_COLUMNS}
     return [F.col(quote(name)) for name in changes.columns if name not in layer]
 
 

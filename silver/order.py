@@ -46,7 +46,7 @@ def place(
     """
     if summary.truncates and table.on_truncate == "fail":
         raise TruncateRefused(table.table)
-    known = snapshots.read(spark, target, table)
+    known = seen.whole
     pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
     sighted = snapshots.sightings(pending) if summary.snapshot_rows else []
     after = TableChanges([*known.sightings, *sighted], known.truncates)
@@ -158,9 +158,10 @@ def _held(
     return newest
 
 
-def remember(spark: SparkSession, target: Target, table: Table, placed: Placed) -> None:
-    """Keeps the table-wide changes that a batch showed, once it is applied."""
-    known = snapshots.read(spark, target, table)
+def remember(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, known: TableChanges
+) -> None:
+    """Keeps the table-wide changes that a batch showed beyond those `known`, once it is applied."""
     if placed.refold:
         snapshots.forget(spark, target, table)
         known = TableChanges(known.sightings, [])

@@ -20,15 +20,22 @@ def unread(spark: SparkSession, target: Target, table: Table, after: int) -> Dat
     return reduce(DataFrame.unionByName, known).where(F.col("_batch") > after)
 
 
-def newest_batch(spark: SparkSession, target: Target, table: Table) -> int:
-    """The newest batch in any of the table's feeds, 0 before the first; from file statistics."""
-    found = [0]
-    for feed in {bronze.feed_name(table, source) for source in table.feeds}:
-        if names.exists(spark, target, "bronze", feed):
-            rows = spark.table(names.name(target, "bronze", feed))
-            row = rows.agg(F.max("_batch").alias("batch")).first()
-            found.append(int(row["batch"] or 0) if row else 0)
-    return max(found)
+def newest_batches(spark: SparkSession, target: Target, tables: list[Table]) -> dict[str, int]:
+    """The newest batch of every feed of the tables, 0 before its first; from file statistics."""
+    feeds = {bronze.feed_name(table, source) for table in tables for source in table.feeds}
+    return {feed: _newest(spark, target, feed) for feed in sorted(feeds)}
+
+
+def newest_of(table: Table, newest: dict[str, int]) -> int:
+    """The newest batch in any of the table's feeds."""
+    return max(newest[bronze.feed_name(table, source)] for source in table.feeds)
+
+
+def _newest(spark: SparkSession, target: Target, feed: str) -> int:
+    if not names.exists(spark, target, "bronze", feed):
+        return 0
+    row = spark.table(names.name(target, "bronze", feed)).agg(F.max("_batch").alias("batch")).first()
+    return int(row["batch"] or 0) if row else 0
 
 
 def _feed(spark: SparkSession, target: Target, table: Table, source: Source) -> DataFrame | None:

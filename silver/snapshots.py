@@ -43,18 +43,20 @@ class TableChanges(NamedTuple):
         return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
 
 
-def read(spark: SparkSession, target: Target, table: Table) -> TableChanges:
-    """What earlier batches showed of the table's snapshots and truncates."""
-    if not names.exists(spark, target, "silver", TABLE_CHANGES):
-        return TableChanges([], [])
-    mine = spark.table(names.name(target, "silver", TABLE_CHANGES)).where(F.col("table") == table.table)
-    rows = mine.withColumn("at", F.unix_micros("at")).collect()
-    seen = [
-        Sighting(r["snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
-        for r in rows
-        if r["snapshot"] is not None
-    ]
-    return TableChanges(seen, [Truncate(r["stamp"], r["at"]) for r in rows if r["stamp"] is not None])
+def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
+    """What earlier batches showed of the snapshots and truncates of every table."""
+    name, created = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
+    found: dict[str, TableChanges] = {}
+    if created:
+        return found
+    for r in spark.table(name).withColumn("at", F.unix_micros("at")).collect():
+        known = found.setdefault(r["table"], TableChanges([], []))
+        if r["stamp"] is not None:
+            known.truncates.append(Truncate(r["stamp"], r["at"]))
+            continue
+        seen = (r["snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
+        known.sightings.append(Sighting(*seen))
+    return found
 
 
 def sightings(rows: DataFrame) -> list[Sighting]:
@@ -82,7 +84,7 @@ def record(
     spark: SparkSession, target: Target, table: Table, batch: int, new: TableChanges
 ) -> None:
     """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
-    name, _ = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
+    name = names.name(target, "silver", TABLE_CHANGES)
     seen = [
         s._asdict() | {"table": table.table, "batch": batch}
         for s in new.sightings
@@ -95,6 +97,5 @@ def record(
 
 def forget(spark: SparkSession, target: Target, table: Table) -> None:
     """Removes a table's truncates, whose stamps a renumbering of the epochs has made void."""
-    if names.exists(spark, target, "silver", TABLE_CHANGES):
-        name = names.name(target, "silver", TABLE_CHANGES)
-        spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL")
+    name = names.name(target, "silver", TABLE_CHANGES)
+    spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL")

@@ -9,16 +9,16 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import log, order
+from silver import log, order, snapshots
 from silver.apply import apply_current
 from silver.batch import Seen
-from silver.contract import CHANGE_COLUMNS
+from silver.contract import GATED_COLUMNS
 from silver.history import apply_history
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 COLUMNS = ["a", "b"]
-SCHEMA = "id int, a string, b string, " + ", ".join(f"{c.name} {c.type}" for c in CHANGE_COLUMNS)
+SCHEMA = "id int, a string, b string, " + ", ".join(f"{c.name} {c.type}" for c in GATED_COLUMNS)
 
 
 def table(scd: int = 1, **options: Any) -> Table:
@@ -43,11 +43,12 @@ def apply_pending(
     rows = log.read(spark, target, config)
     assert rows is not None
     pending = rows.where(f"_batch > {done} AND _batch <= {newest}")
-    seen = Seen(done, partial=True, heirs=True)
+    known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
+    seen = Seen(done, partial=True, heirs=True, whole=known)
     placed = order.place(spark, target, config, rows, seen, newest, log.summarize(pending))
     write = apply_history if config.stored_as_scd_type == 2 else apply_current
     write(spark, target, config, placed.batch, placed.refold)
-    order.remember(spark, target, config, placed)
+    order.remember(spark, target, config, placed, known)
 
 
 def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:
