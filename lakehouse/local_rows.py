@@ -15,9 +15,15 @@ def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: s
 
     Values are what JSON can say, and times, which must be aware of their zone.
     """
-    texts = pyarrow.array([json.dumps(dict(row), default=_iso) for row in rows], pyarrow.string())
-    lines = spark.createDataFrame(pyarrow.table({"line": texts}))
+    lines = _lines(spark, [json.dumps(dict(row), default=_iso) for row in rows])
     return lines.select(F.from_json("line", schema).alias("row")).select("row.*")
+
+
+def _lines(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
+    """A column `line`; Spark Connect takes no Arrow table without rows."""
+    if not texts:
+        return spark.range(0).select(F.lit("").alias("line"))
+    return spark.createDataFrame(pyarrow.table({"line": pyarrow.array(texts, pyarrow.string())}))
 
 
 def _iso(value: object) -> str:

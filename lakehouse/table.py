@@ -76,8 +76,8 @@ class Column(Strict):
 class LearnedColumn(Column):
     """A column that silver found in the source: its type grows with the source, and only so.
 
-    Never written in YAML. A declared column's values are converted to its type; a learned one's must be
-    of its kind.
+    Never written in YAML. A declared column's values are converted to its type; a learned one's
+    must be of its kind.
     """
 
 
