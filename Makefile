@@ -21,11 +21,14 @@ demo: venv
 test: venv
 	$(BIN)/python -m pytest
 
+test-bundle: venv
+	$(BIN)/python -m pytest tests/bundle
+
 check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/unit
 
-lock:
+lock:  # resolve pyproject.toml anew
 	uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --all-extras --group dev --no-header -q -o requirements.lock

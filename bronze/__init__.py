@@ -1,0 +1,1 @@
+"""Bronze: raw changes exactly as they arrived, append-only."""

@@ -1,11 +1,15 @@
 """What silver may know of a bronze table: its columns, and nothing else.
 
-A bronze table is append-only. One row is one record as it arrived: a line of a dropped file, a row of
-a dropped CSV or Parquet file (as one JSON object), or a Kafka record. `bronze.T` of a folder or topic
-that several tables share is a view that shows the table's own topic.
+A bronze table is append-only. One row is one record as it arrived: a line of a dropped file,
+a row of a dropped CSV or Parquet file (as one JSON object), or a Kafka record. `bronze.T` of a
+folder or topic that several tables share is a view that shows the table's own topic.
 """
 
+import hashlib
+import re
 from typing import NamedTuple
+
+from lakehouse.table import Source, Table
 
 
 class BronzeColumn(NamedTuple):
@@ -17,17 +21,54 @@ class BronzeColumn(NamedTuple):
 
 
 COLUMNS = (
-    BronzeColumn("_raw", "string", "the record as it arrived: a line, a row as JSON, or a Kafka value"),
+    BronzeColumn(
+        "_raw", "string", "the record as it arrived: a line, a row as JSON, or a Kafka value"
+    ),
     BronzeColumn("_topic", "string", "topic, where the record or Kafka names one"),
     BronzeColumn("_partition", "int", "partition, where the record or Kafka names one"),
     BronzeColumn("_offset", "bigint", "offset, where the record or Kafka names one"),
     BronzeColumn("_timestamp", "timestamp", "the record's own timestamp, where it has one"),
     BronzeColumn("_key", "string", "the record's key as text, where it has one"),
-    BronzeColumn("_headers", "string", "the record's headers as one JSON object, where it has some"),
+    BronzeColumn(
+        "_headers", "string", "the record's headers as one JSON object, where it has some"
+    ),
     BronzeColumn("_file", "string", "path of the dropped file; null for Kafka"),
-    BronzeColumn("_line", "bigint", "byte offset of the file split × 2^33 + line within it; sorts as the file"),
+    BronzeColumn(
+        "_line",
+        "bigint",
+        "MiB of the file where the split begins * 2^33 + row number; sorts as the file",
+    ),
     BronzeColumn("_whole", "boolean", "whether _raw is a whole record with the value inside"),
     BronzeColumn("_batch", "bigint", "number of the ingest batch, growing by time"),
     BronzeColumn("_arrived_at", "timestamp", "when the batch was read"),
     BronzeColumn("_arrival", "string", "sorts in order of arrival; the same on every replay"),
 )
+
+WHOLE_RECORD_FORMATS = ("debezium", "ydb")
+
+
+def feed_name(table: Table, source: Source) -> str:
+    """Name of the bronze table that takes the source's records.
+
+    It is the table's own name when this is its only source and takes everything there. Otherwise it
+    is `feed_` and the folder or Kafka topic in safe letters, with a digest where letters were lost,
+    so that tables that name one folder share one bronze table. It depends on no other table.
+    """
+    if len(table.feeds) == 1 and source.topic is None:
+        return table.table
+    origin = _origin(source)
+    safe = re.sub(r"[^a-z0-9_]+", "_", origin.lower()).strip("_")[:60]
+    digest = hashlib.sha256(origin.encode()).hexdigest()[:8]
+    return f"feed_{safe}" if safe == origin else f"feed_{safe}_{digest}"
+
+
+def topics(source: Source) -> tuple[str, ...]:
+    """The topics of a shared bronze table that are this source's; none means every record."""
+    return (source.topic,) if source.topic is not None else ()
+
+
+def _origin(source: Source) -> str:
+    if source.kafka is not None:
+        return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"
+    path = str(source.path).rstrip("/")
+    return path if source.format in WHOLE_RECORD_FORMATS else f"{path}.{source.file_format}"

@@ -4,19 +4,32 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
+├── QueryRefused               Spark does not understand the query: mend it (exit 2)
+├── QueryFailed                Spark could not carry the query out (exit 1)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
+│   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
 │   └── TableLocked            another run is writing this table: try again later
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 
 class LakehouseError(Exception):
     """Root of the tree; `str()` of it is one block of text for a person."""
 
     exit_code = 1
+
+
+class Problem(NamedTuple):
+    """What is wrong within one file: dotted key, what stands there, what should, what to do."""
+
+    key: str
+    found: str
+    expected: str
+    action: str
 
 
 class ConfigurationError(LakehouseError):
@@ -54,6 +67,16 @@ class SparkUnavailable(LakehouseError):
         super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
 
 
+class QueryRefused(LakehouseError):
+    """A query that Spark does not understand, or that names what is not there."""
+
+    exit_code = 2
+
+
+class QueryFailed(LakehouseError):
+    """A query that Spark understood and could not carry out."""
+
+
 class TableFailed(LakehouseError):
     """One table could not be brought up to date; the others can."""
 
@@ -76,6 +99,18 @@ class SourceDataLoss(TableFailed):
         )
 
 
+class TruncateRefused(TableFailed):
+    """The source truncated a table whose configuration refuses that."""
+
+    def __init__(self, table: str) -> None:
+        """Take the table's name."""
+        super().__init__(
+            table,
+            "the source truncated it, and on_truncate is fail; "
+            "set on_truncate to apply or ignore and run again",
+        )
+
+
 class TableLocked(TableFailed):
     """Another run is writing the table."""
 
@@ -92,3 +127,11 @@ class ManyTablesFailed(LakehouseError):
         self.failures = tuple(failures)
         named = "\n".join(f"  {failure}" for failure in failures)
         super().__init__(f"{len(failures)} failed, the others are done:\n{named}")
+
+
+def in_short(failure: Exception) -> str:
+    """A failure's message without the query plan and the Java stack that Spark adds to it."""
+    text = str(failure)
+    for tail in ("; line ", ";\n", "\n\tat ", "\nJVM stacktrace"):
+        text = text.split(tail)[0]
+    return text[:2000]

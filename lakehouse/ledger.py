@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
@@ -48,14 +49,14 @@ def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> Non
         return
     if not exists(spark, target, "silver", TABLE):
         spark.sql(create_statement(target))
-    rows = [tuple(getattr(entry, column) for column, _, _ in COLUMNS) for entry in entries]
-    spark.createDataFrame(rows, _schema()).writeTo(name(target, "silver", TABLE)).append()
+    rows = [entry.model_dump() for entry in entries]
+    local_rows(spark, rows, _schema()).writeTo(name(target, "silver", TABLE)).append()
 
 
 def read(spark: SparkSession, target: Target) -> DataFrame:
     """All entries so far, in no order; empty before the first run."""
     if not exists(spark, target, "silver", TABLE):
-        return spark.createDataFrame([], _schema())
+        return local_rows(spark, [], _schema())
     return spark.table(name(target, "silver", TABLE))
 
 

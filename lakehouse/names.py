@@ -1,10 +1,12 @@
 """What a table is called in SQL on this target, and the one place where anything is quoted."""
 
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from lakehouse.target import Layer, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def name(target: Target, layer: Layer, table: str) -> str:
@@ -25,7 +27,7 @@ def location(target: Target, layer: Layer, table: str) -> str | None:
     return None if target.catalog else f"{target.lake}/{layer}/{table}"
 
 
-def exists(spark: SparkSession, target: Target, layer: Layer, table: str) -> bool:
+def exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> bool:
     """Whether the table has been created; without a catalog one look at the file system."""
     folder = location(target, layer, table)
     if folder is not None:

@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SparkUnavailable
 from lakehouse.java import use_java
 from lakehouse.target import Target
+
+# PySpark prints an exception with its Java stack on stderr as well as raising it.
+ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
@@ -26,6 +30,8 @@ def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
     """
+    for name in ECHOING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     if target.kind == "databricks":
         return _databricks()
     _use_utc()

@@ -2,10 +2,20 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from lakehouse.durations import seconds
 
 Format = Literal["debezium", "ydb", "bigquery", "rows", "snapshot"]
 FileFormat = Literal["json", "csv", "parquet"]
+
+EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
+IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
+
+
+def _duration(text: str | int) -> str | int:
+    seconds(text)
+    return text
 
 
 class Strict(BaseModel):
@@ -66,13 +76,16 @@ class Column(Strict):
 class LearnedColumn(Column):
     """A column that silver found in the source: its type grows with the source, and only so.
 
-    Never written in YAML. A declared column's values are converted to its type; a learned one's must be
-    of its kind.
+    Never written in YAML. A declared column's values are converted to its type; a learned one's
+    must be of its kind.
     """
 
 
 def _column(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
+
+
+ColumnOrType = Annotated[Column, BeforeValidator(_column, json_schema_input_type=str | Column)]
 
 
 class SequenceGroup(Strict):
@@ -96,7 +109,7 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: str
+    type: str = Field(pattern=EXPECTATION_TYPE)
     severity: Literal["critical", "warning"] = "critical"
 
     @property
@@ -108,12 +121,12 @@ class Expectation(BaseModel):
 class Table(Strict):
     """One table, from its sources to what gold shows of it."""
 
-    table: str
+    table: str = Field(pattern=IDENTIFIER)
     comment: str | None = None
     source: Source | None = None
     sources: list[Source] = Field(default_factory=list)
     keys: list[str]
-    columns: dict[str, Annotated[Column, BeforeValidator(_column)]] = Field(default_factory=dict)
+    columns: dict[str, ColumnOrType] = Field(default_factory=dict)
     column_list: list[str] | None = None
     except_column_list: list[str] | None = None
     sequence_by: str | list[str] | None = None
@@ -129,8 +142,8 @@ class Table(Strict):
     on_truncate: Literal["apply", "ignore", "fail"] = "apply"
     on_stale_key: Literal["show", "hide"] = "show"
     schema_changes: SchemaChanges = Field(default_factory=SchemaChanges)
-    max_staleness: str | int | None = None
-    tombstone_retention: str = "2 days"
+    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = None
+    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = "2 days"
     consistency_group: str | None = None
     expectations: list[Expectation] = Field(default_factory=list)
 

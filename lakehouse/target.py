@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from lakehouse.contradiction import Contradiction, refuse
+from lakehouse.errors import Problem
 from lakehouse.table import Strict
 
 Layer = Literal["bronze", "silver", "gold"]
@@ -55,33 +55,27 @@ class Target(Strict):
     sensitive: Literal["hash", "omit"] = "hash"
     secret_scope: str | None = None
 
-    @model_validator(mode="after")
-    def _possible(self) -> "Target":
-        refuse(list(_contradictions(self)))
-        return self
-
     @property
     def lake(self) -> str:
         """Folder of the tables of a target without a catalog."""
         return f"{self.root}/lake"
 
 
-def _contradictions(target: Target) -> Iterator[Contradiction]:
+def contradictions(target: Target) -> Iterator[Problem]:
+    """Keys that are fine alone and make no sense together."""
     if target.root and target.catalog:
-        yield Contradiction("catalog", "catalog and root", "one of them", "remove one of the two")
+        yield Problem("catalog", "catalog and root", "one of them", "remove one of the two")
     if not target.root and not target.catalog:
         expected = "root (a folder) or catalog"
-        yield Contradiction("root", "neither root nor catalog", expected, "add the one that fits")
+        yield Problem("root", "neither root nor catalog", expected, "add the one that fits")
     if target.kind == "local" and target.catalog:
-        yield Contradiction("catalog", target.catalog, "no catalog on kind: local", "name a root")
+        yield Problem("catalog", target.catalog, "no catalog on kind: local", "name a root")
     if target.kind == "databricks" and target.root:
-        yield Contradiction("root", target.root, "catalog and schemas", "remove root")
+        yield Problem("root", target.root, "catalog and schemas", "remove root")
     if target.kind == "connect" and not target.remote:
-        yield Contradiction("remote", "nothing", "a url such as sc://localhost:15002", "add remote")
+        yield Problem("remote", "nothing", "a url such as sc://localhost:15002", "add remote")
     if target.kind != "connect" and target.remote:
-        yield Contradiction(
-            "remote", target.remote, "kind: connect", "change kind or remove remote"
-        )
+        yield Problem("remote", target.remote, "kind: connect", "change kind or remove remote")
     for key in ("landing", "checkpoints"):
         if target.catalog and not getattr(target, key):
-            yield Contradiction(key, "nothing", "a volume's folder", f"add {key}")
+            yield Problem(key, "nothing", "a volume's folder", f"add {key}")

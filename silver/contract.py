@@ -37,7 +37,7 @@ CHANGE_COLUMNS = (
     LayerColumn("_position", "string", "where the raw record lies: topic/partition/offset, or file and line"),
     LayerColumn("_arrival", "string", "from bronze: order of arrival"),
     LayerColumn("_batch", "bigint", "from bronze: ingest batch"),
-    LayerColumn("_raw", "string", "from bronze, on dead letters only"),
+    LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
 )
 
 DEAD_LETTER_COLUMNS = (
@@ -54,4 +54,70 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
     LayerColumn("_arrival", "string", "the record's order of arrival, which identifies it"),
     LayerColumn("_batch", "bigint", "ingest batch of the record"),
+)
+
+GATED_COLUMNS = (
+    *CHANGE_COLUMNS,
+    LayerColumn("_warnings", "array<string>", "warning rules the row breaks, added by the gate"),
+)
+
+LOG_COLUMNS = (
+    *GATED_COLUMNS,
+    LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
+)
+
+CURRENT_COLUMNS = (
+    LayerColumn("_stamp", "string", "newest change's place in order: sequence, blank, arrival"),
+    LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
+    LayerColumn("_upsert_stamp", "string", "newest upsert's stamp; null when only deletes were seen"),
+    LayerColumn("_deleted_stamp", "string", "newest delete's stamp; null when none was seen"),
+    LayerColumn("_column_stamps", "map<string,string>", "stamp of each column that is not the row's"),
+    LayerColumn("_partial", "boolean", "whether some columns have stamps of their own"),
+    LayerColumn("_digest", "bigint", "digest of the newest change"),
+    LayerColumn("_source_time", "timestamp", "commit time of the newest change at the source"),
+    LayerColumn("_position", "string", "where the newest change lies in bronze"),
+    LayerColumn("_batch", "bigint", "batch that wrote the row last"),
+    LayerColumn("_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"),
+)
+
+KEYLESS_COLUMNS = (
+    LayerColumn("_row", "string", "identity of the change: place in order, operation, content"),
+    LayerColumn("_content", "string", "digest of the values; equal rows have equal ones"),
+    LayerColumn("_removes", "boolean", "whether the change removes one equal row"),
+    LayerColumn("_stamp", "string", "the change's place in order: sequence, blank, arrival"),
+    LayerColumn("_source_time", "timestamp", "commit time at the source"),
+    LayerColumn("_position", "string", "where the change lies in bronze"),
+    LayerColumn("_batch", "bigint", "batch that brought the change"),
+    LayerColumn("_class", "string", "inserted or deleted"),
+)
+
+HISTORY_COLUMNS = (
+    LayerColumn("_stamp", "string", "the change's place in order: sequence, blank, arrival"),
+    LayerColumn("_next_stamp", "string", "stamp of the key's next change; null on its newest"),
+    LayerColumn("_shown", "boolean", "whether the row stands for a version (its newest change)"),
+    LayerColumn("_is_current", "boolean", "whether that version is open"),
+    LayerColumn("_operation", "string", "upsert or delete"),
+    LayerColumn("_absent", "array<string>", "columns the change did not carry"),
+    LayerColumn("_digest", "bigint", "digest of the change"),
+    LayerColumn("_source_time", "timestamp", "commit time of the change at the source"),
+    LayerColumn("_time", "timestamp", "commit time that never runs back along the sequence"),
+    LayerColumn("_valid_from", "timestamp", "when the version began at the source"),
+    LayerColumn("_valid_to", "timestamp", "when it ended; null while open"),
+    LayerColumn("_sequence_from", "string", "sequence that began the version"),
+    LayerColumn("_sequence_to", "string", "sequence that ended it; null while open"),
+    LayerColumn("_life", "string", "stamp of the delete or truncate that the row came after; '' if none"),
+    LayerColumn("_position", "string", "where the change lies in bronze"),
+    LayerColumn("_batch", "bigint", "batch that brought the change"),
+)
+
+SNAPSHOT_COLUMNS = (
+    LayerColumn("table", "string", "table the snapshot rows belong to"),
+    LayerColumn("snapshot", "string", "connector name and LSN of the full snapshot; null for a truncate"),
+    LayerColumn("domain", "string", "topic/partition the positions count in; empty for one feed-wide count"),
+    LayerColumn("first_position", "string", "position of its first row"),
+    LayerColumn("complete", "boolean", "whether its last row has been seen"),
+    LayerColumn("started", "bigint", "when it began at the source, µs since 1970"),
+    LayerColumn("batch", "bigint", "batch that showed it"),
+    LayerColumn("stamp", "string", "a truncate's stamp; null for a snapshot"),
+    LayerColumn("at", "timestamp", "a truncate's commit time"),
 )

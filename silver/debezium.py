@@ -153,7 +153,8 @@ def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
         "_reason": F.col("_why"),
         "_message": message(columns, table),
         "_rule": F.lit(None),
+        "_warnings": F.lit(None),
         "_position": position(),
-        "_raw": F.when(dead, F.col("_raw")),
+        "_raw": F.col("_raw"),
     }
     return [found.get(c.name, F.col(c.name)).cast(c.type).alias(c.name) for c in CHANGE_COLUMNS]

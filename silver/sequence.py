@@ -54,6 +54,12 @@ def join(*sections: Column) -> Column:
     return reduce(lambda first, second: F.concat(first, F.lit("/"), second), sections)
 
 
+def literal(start: str | list[int]) -> str:
+    """A sequence written in YAML: numbers, one section each, or BigQuery's text form."""
+    numbers = start if isinstance(start, list) else [int(part, 16) for part in start.split("/")]
+    return "/".join(f"{number:0{WIDTH}X}" for number in numbers)
+
+
 def _hex(value: Column) -> Column:
     return F.lpad(F.hex(value), WIDTH, "0")
 

@@ -1,0 +1,58 @@
+"""Where a feed's stream remembers what it has read, and what happens when that memory is lost.
+
+The table's properties name its checkpoint. When that folder is gone, or the table is new, the
+stream begins again in a new one, and `known` says up to which batch the records are in bronze
+already, so that what the stream shows again can be recognised.
+"""
+
+import uuid
+from typing import NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from bronze.feeds import Feed
+from bronze.storage import highest_batch, properties, set_properties
+from lakehouse.target import Target
+
+CHECKPOINT, KNOWN = "lakehouse.checkpoint", "lakehouse.known"
+
+
+class Checkpoint(NamedTuple):
+    """A stream's checkpoint: its id, its folder, and the batches that are older than it."""
+
+    id: str
+    folder: str
+    known: int
+
+
+def checkpoint(spark: SparkSession, target: Target, feed: Feed) -> Checkpoint:
+    """The feed's checkpoint; a new one when the table has none or its folder is gone.
+
+    A run that dies before its stream has begun leaves no folder, so the next one starts anew.
+    """
+    kept = properties(spark, target, feed)
+    found = _named(target, feed, kept.get(CHECKPOINT, ""), int(kept.get(KNOWN, "0")))
+    if found.id and _has_begun(spark, found):
+        return found
+    begun = _named(target, feed, uuid.uuid4().hex, highest_batch(spark, target, feed))
+    set_properties(spark, target, feed, {CHECKPOINT: begun.id, KNOWN: str(begun.known)})
+    return begun
+
+
+def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoint) -> None:
+    """Note that a run ended well: the stream has shown all it had to show again."""
+    if reached.known:
+        set_properties(spark, target, feed, {KNOWN: "0"})
+
+
+def _named(target: Target, feed: Feed, identity: str, known: int) -> Checkpoint:
+    return Checkpoint(identity, f"{target.checkpoints}/bronze/{feed.name}/{identity}", known)
+
+
+def _has_begun(spark: SparkSession, found: Checkpoint) -> bool:
+    """Spark writes the stream's `metadata` first of all; asked of Spark, which sees the folder."""
+    try:
+        return bool(spark.read.text(f"{found.folder}/metadata").schema.fields)
+    except AnalysisException:
+        return False

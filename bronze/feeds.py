@@ -1,0 +1,85 @@
+"""Feeds: the physical sources of the tables, each read once however many tables share it."""
+
+from collections.abc import Iterable, Sequence
+
+from bronze.contract import COLUMNS, feed_name, topics
+from lakehouse.names import literal, name, quote
+from lakehouse.table import FileFormat, Format, Kafka, Source, Strict, Table
+from lakehouse.target import Target
+
+
+class Feed(Strict):
+    """A folder or Kafka topics, and the bronze table (of the feed's name) that takes its records.
+
+    `tables` maps each table to the topics that are its own; no topics means every record. Limits
+    are the smallest that a table asks for.
+    """
+
+    name: str
+    tables: dict[str, tuple[str, ...]]
+    format: Format
+    file_format: FileFormat
+    path: str | None
+    kafka: Kafka | None
+    once: bool
+    max_files: int | None
+    max_bytes: int | None
+    max_offsets: int | None
+
+
+def feeds(tables: Iterable[Table]) -> list[Feed]:
+    """The feeds of the tables, in the order in which they are first named."""
+    users: dict[str, list[tuple[str, Source]]] = {}
+    for table in tables:
+        for source in table.feeds:
+            users.setdefault(feed_name(table, source), []).append((table.table, source))
+    return [_feed(feed, uses) for feed, uses in users.items()]
+
+
+def view_sql(target: Target, table: Table) -> str:
+    """SELECT of the table's own records, out of the bronze tables of all its feeds."""
+    return " UNION ALL ".join(
+        _own_records(name(target, "bronze", feed_name(table, source)), topics(source))
+        for source in table.feeds
+    )
+
+
+def folder(target: Target, feed: Feed) -> str:
+    """The feed's folder: below the landing root, unless its path is absolute or a URL."""
+    path = str(feed.path).rstrip("/")
+    return path if path.startswith("/") or "://" in path else f"{target.landing}/{path}"
+
+
+def _feed(feed: str, uses: Sequence[tuple[str, Source]]) -> Feed:
+    first = uses[0][1]
+    limits = {limit: _smallest(uses, limit) for limit in ("files", "bytes", "offsets")}
+    return Feed(
+        name=feed,
+        tables=_topics_by_table(uses),
+        format=first.format,
+        file_format=first.file_format,
+        path=first.path,
+        kafka=first.kafka,
+        once=all(source.once for _, source in uses),
+        max_files=limits["files"],
+        max_bytes=limits["bytes"],
+        max_offsets=limits["offsets"],
+    )
+
+
+def _smallest(uses: Sequence[tuple[str, Source]], limit: str) -> int | None:
+    given = [getattr(source, f"max_{limit}_per_trigger") for _, source in uses]
+    return min((number for number in given if number is not None), default=None)
+
+
+def _topics_by_table(uses: Sequence[tuple[str, Source]]) -> dict[str, tuple[str, ...]]:
+    own: dict[str, tuple[str, ...]] = {}
+    for table, source in uses:
+        own[table] = own.get(table, ()) + topics(source)
+    return own
+
+
+def _own_records(bronze: str, own: Sequence[str]) -> str:
+    columns = ", ".join(quote(column.name) for column in COLUMNS)
+    chosen = ", ".join(literal(topic) for topic in own)
+    return f"SELECT {columns} FROM {bronze}" + (f" WHERE _topic IN ({chosen})" if own else "")

@@ -1,0 +1,80 @@
+"""Bronze: every feed is read once, and what is new in it is appended as it arrived."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from bronze.checkpoint import Checkpoint, caught_up, checkpoint
+from bronze.failures import SPARK_FAILURES, cause
+from bronze.feeds import Feed, feeds
+from bronze.files import ingest_files
+from bronze.kafka import ingest_kafka
+from bronze.outcome import Outcome, entries
+from bronze.storage import highest_batch, news, prepare
+from bronze.unreadable import noted
+from lakehouse.errors import LakehouseError
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+
+def ingest(
+    spark: SparkSession,
+    target: Target,
+    tables: Sequence[Table],
+    run_id: str,
+    progress: Callable[[str], None],
+) -> list[Entry]:
+    """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
+
+    A feed that fails fails its own tables only. `records` in the counts are the table's own.
+    """
+    outcomes = []
+    for feed in feeds(tables):
+        outcomes.append(_outcome(spark, target, feed))
+        progress(outcomes[-1].told())
+    return entries(run_id, tables, outcomes)
+
+
+def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
+    outcome = Outcome(feed=feed, started_at=_now())
+    try:
+        outcome = _ingested(spark, target, feed, outcome)
+    except (*SPARK_FAILURES, LakehouseError, OSError) as failure:
+        outcome = outcome.model_copy(update={"message": cause(failure)})
+    return outcome.model_copy(update={"ended_at": _now()})
+
+
+def _ingested(spark: SparkSession, target: Target, feed: Feed, outcome: Outcome) -> Outcome:
+    prepare(spark, target, feed)
+    before = highest_batch(spark, target, feed)
+    place = checkpoint(spark, target, feed)
+    appended = _ingest(spark, target, feed, place, before)
+    caught_up(spark, target, feed, place)
+    batch, records = news(spark, target, feed, before) if appended else (before, {})
+    waiting = _waiting(noted(spark, target, feed))
+    return outcome.model_copy(
+        update={"batch": batch or None, "records": records, "message": waiting}
+    )
+
+
+def _ingest(
+    spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, before: int
+) -> bool:
+    if feed.kafka is None:
+        return ingest_files(spark, target, feed, place, before)
+    return ingest_kafka(spark, target, feed, feed.kafka, place, before)
+
+
+def _waiting(unreadable: dict[str, str]) -> str | None:
+    """What to tell of files that could not be read, null when there are none."""
+    if not unreadable:
+        return None
+    named = "; ".join(f"{file}: {why}" for file, why in sorted(unreadable.items())[:5])
+    more = f" and {len(unreadable) - 5} more" if len(unreadable) > 5 else ""
+    return f"cannot read {named}{more}. The other files are in; replace or remove these"
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,124 @@
+"""Kafka topics into bronze: each record once, with its topic, partition and offset.
+
+Offsets are Spark's own, in the feed's checkpoint. When that is lost the topics are read from their
+earliest offset again, and what bronze has already is passed over.
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.batches import mark
+from bronze.checkpoint import Checkpoint
+from bronze.feeds import Feed
+from bronze.secrets import resolved
+from bronze.storage import Commit, append, hexadecimal
+from bronze.streams import run_to_end
+from lakehouse.names import name
+from lakehouse.table import Kafka, Table
+from lakehouse.target import Target
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+
+
+def packages(tables: Iterable[Table]) -> list[str]:
+    """Maven coordinates that a local Spark needs for the tables' sources."""
+    kafka = any(source.kafka for table in tables for source in table.feeds)
+    return [CONNECTOR] if kafka else []
+
+
+def ingest_kafka(
+    spark: SparkSession, target: Target, feed: Feed, kafka: Kafka, place: Checkpoint, highest: int
+) -> bool:
+    """Append what is new in the topics up to their ends now; whether there was something.
+
+    Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
+    """
+    number = highest
+
+    def ingest_batch(found: DataFrame, batch_id: int) -> None:
+        nonlocal number
+        number += 1
+        unknown = _unknown(found, target, feed, place)
+        append(target, feed, rows(unknown, kafka, feed, number), Commit(place.id, batch_id))
+
+    stream = spark.readStream.format("kafka").options(**options(feed, kafka, place.known > 0))
+    secret = resolved(spark, kafka.security)
+    stream = stream.options(**{_kafka_option(key): text for key, text in secret.items()})
+    written = stream.load().writeStream.foreachBatch(ingest_batch)
+    return run_to_end(written.option("checkpointLocation", place.folder))
+
+
+def options(feed: Feed, kafka: Kafka, again: bool) -> dict[str, str]:
+    """Options of the stream but the secret ones; `again` reads from the earliest offset."""
+    limit = {"maxOffsetsPerTrigger": str(feed.max_offsets)} if feed.max_offsets else {}
+    return limit | {
+        "kafka.bootstrap.servers": kafka.bootstrap_servers,
+        "subscribe": kafka.topic,
+        "startingOffsets": "earliest" if again else kafka.starting_offsets,
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+    }
+
+
+def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame:
+    """Kafka's records as rows of the contract, in no order; `_arrival` tells theirs.
+
+    `_arrival` is in hex: batch (8 digits), the topic's place in the list of topics (4), partition
+    (8), offset (16), and the feed's mark (4), so that no two feeds share one.
+    """
+    return records.select(
+        F.col("value").cast("string").alias("_raw"),
+        F.col("topic").alias("_topic"),
+        F.col("partition").alias("_partition"),
+        F.col("offset").alias("_offset"),
+        F.col("timestamp").alias("_timestamp"),
+        F.col("key").cast("string").alias("_key"),
+        _headers().alias("_headers"),
+        F.lit(None).cast("string").alias("_file"),
+        F.lit(None).cast("bigint").alias("_line"),
+        F.lit(False).alias("_whole"),
+        F.lit(number).cast("bigint").alias("_batch"),
+        F.current_timestamp().alias("_arrived_at"),
+        _arrival(kafka, feed, number).alias("_arrival"),
+    )
+
+
+def _headers() -> Column:
+    """One JSON object, null when there are none; the last header of a name counts, as in Kafka."""
+    last = F.filter("headers", lambda header, place: ~_comes_again(header, place))
+    text = F.transform(last, lambda header: F.struct(header["key"], header["value"].cast("string")))
+    return F.to_json(F.map_from_entries(text), {"ignoreNullFields": "false"})
+
+
+def _comes_again(header: Column, place: Column) -> Column:
+    later = F.slice("headers", place + 2, F.size("headers"))
+    return F.exists(later, lambda other: other["key"] == header["key"])
+
+
+def _arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
+    topics = F.array(*[F.lit(topic.strip()) for topic in kafka.topic.split(",")])
+    return F.concat(
+        F.lit(f"{number:08X}"),
+        hexadecimal(F.array_position(topics, F.col("topic")), 4),
+        hexadecimal(F.col("partition"), 8),
+        hexadecimal(F.col("offset"), 16),
+        F.lit(mark(feed)),
+    )
+
+
+def _unknown(found: DataFrame, target: Target, feed: Feed, place: Checkpoint) -> DataFrame:
+    """The records that no batch older than the checkpoint has; asks only after it was lost."""
+    if not place.known:
+        return found
+    bronze = found.sparkSession.table(name(target, "bronze", feed.name))
+    reached = bronze.where(F.col("_batch") <= place.known).groupBy("_topic", "_partition")
+    known = reached.agg(F.max("_offset").alias("_known"))
+    same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition"))
+    joined = found.join(F.broadcast(known), same, "left")
+    return joined.where(F.col("_known").isNull() | (F.col("offset") > F.col("_known")))
+
+
+def _kafka_option(key: str) -> str:
+    return key if key.startswith("kafka.") else f"kafka.{key}"

@@ -1,0 +1,92 @@
+"""The bronze table of a feed: made with its comments, appended to, never changed."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.contract import COLUMNS
+from bronze.feeds import Feed
+from lakehouse.names import exists, literal, name
+from lakehouse.target import Target
+
+PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
+
+
+class Commit(NamedTuple):
+    """What makes an append count once: Delta skips a version it has seen of an application."""
+
+    application: str
+    version: int
+
+
+def prepare(spark: SparkSession, target: Target, feed: Feed) -> None:
+    """Make the feed's table unless it is there."""
+    if not exists(spark, target, "bronze", feed.name):
+        spark.sql(create_statement(target, feed))
+
+
+def create_statement(target: Target, feed: Feed) -> str:
+    """CREATE TABLE with a comment on the table and on each column, as the contract has them."""
+    columns = ", ".join(
+        f"{column.name} {column.type} COMMENT {literal(column.comment)}" for column in COLUMNS
+    )
+    comment = f"records of {', '.join(feed.tables)} as they arrived, append-only"
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', feed.name)} ({columns}) "
+        f"USING delta COMMENT {literal(comment)} TBLPROPERTIES ({_listed(PROPERTIES)})"
+    )
+
+
+def append(target: Target, feed: Feed, rows: DataFrame, commit: Commit | None) -> None:
+    """Append rows of the contract's columns in one commit; a commit seen before does nothing.
+
+    Rows of one topic lie together within a file, which lets a reader of that topic skip the others.
+    """
+    ordered = rows.select(*[column.name for column in COLUMNS])
+    if any(feed.tables.values()):
+        ordered = ordered.sortWithinPartitions("_topic", "_arrival")
+    writer = ordered.writeTo(name(target, "bronze", feed.name)).option("compression", "zstd")
+    if commit is not None:
+        writer = writer.option("txnAppId", commit.application)
+        writer = writer.option("txnVersion", str(commit.version))
+    writer.append()
+
+
+def highest_batch(spark: SparkSession, target: Target, feed: Feed) -> int:
+    """Number of the newest batch in the feed's table; 0 when there is none."""
+    batches = spark.table(name(target, "bronze", feed.name)).agg(F.max("_batch"))
+    return batches.collect()[0][0] or 0
+
+
+def news(
+    spark: SparkSession, target: Target, feed: Feed, highest: int
+) -> tuple[int, dict[str | None, int]]:
+    """What came after batch `highest`: the highest batch now, new records by topic (or None)."""
+    rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
+    counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
+    return max([highest, *(row[1] for row in counted)]), {row[0]: row[2] for row in counted}
+
+
+def properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
+    """The table's properties."""
+    shown = spark.sql(f"SHOW TBLPROPERTIES {name(target, 'bronze', feed.name)}").collect()
+    return {row[0]: row[1] for row in shown}
+
+
+def set_properties(
+    spark: SparkSession, target: Target, feed: Feed, changed: Mapping[str, str]
+) -> None:
+    """Set some of the table's properties."""
+    table = name(target, "bronze", feed.name)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({_listed(changed)})")
+
+
+def hexadecimal(number: Column, digits: int) -> Column:
+    """A number that is not negative as so many upper-case hex digits."""
+    return F.lpad(F.hex(number), digits, "0")
+
+
+def _listed(pairs: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())

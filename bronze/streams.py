@@ -1,0 +1,14 @@
+"""Streams that end when they have shown what there was."""
+
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def run_to_end(stream: DataStreamWriter) -> bool:
+    """Run the stream over all that is there now; whether that was anything.
+
+    Raises:
+        StreamingQueryException: a micro-batch failed; the next run shows the same one again.
+    """
+    query = stream.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return any(progress.numInputRows for progress in query.recentProgress)

@@ -1,0 +1,91 @@
+"""Gold's views where people find them: in the catalog, or, in a lake without one, in a file of the lake.
+
+The file is replaced in one rename, so a reader sees all views of one publication or all of another.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from gold.views import View, create_sql
+from lakehouse import names
+from lakehouse.target import Layer, Target
+
+LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
+
+
+def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
+    """Makes the views findable; views of other tables stay as they are."""
+    if target.catalog:
+        for view in views:
+            spark.sql(create_sql(names.name(target, layer, view.name), view))
+        return
+    kept = stored(target, layer) | {view.name: view for view in views}
+    text = json.dumps([view._asdict() for view in kept.values()], indent=1)
+    file = _file(target, layer)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(file)
+
+
+def stored(target: Target, layer: Layer) -> dict[str, View]:
+    """The views that a lake without a catalog holds, by name."""
+    file = _file(target, layer)
+    if not file.exists():
+        return {}
+    views = [View(**entry) for entry in json.loads(file.read_text())]
+    return {view.name: view for view in views}
+
+
+def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
+    """Lets a query say bronze.T, silver.T and gold.T in a lake without a catalog.
+
+    Only what the query's text names is registered; a query that lists tables gets everything.
+    """
+    if target.catalog:
+        return
+    everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
+    for layer in LAYERS:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        views = stored(target, layer)
+        for name, view in views.items():
+            if everything or _names(query, name):
+                spark.sql(create_sql(f"{layer}.{names.quote(name)}", _at(view, as_of)))
+        for table in _tables(target, layer):
+            if table not in views and (everything or _names(query, table)):
+                _register(spark, target, layer, table, as_of)
+
+
+def _at(view: View, as_of: str | None) -> View:
+    if as_of is None:
+        return view
+    pinned = re.sub(r"(delta\.`[^`]+`)", rf"\1 TIMESTAMP AS OF {names.literal(as_of)}", view.query)
+    return view._replace(query=pinned)
+
+
+def _register(
+    spark: SparkSession, target: Target, layer: Layer, table: str, as_of: str | None
+) -> None:
+    moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
+    select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
+    spark.sql(f"CREATE OR REPLACE VIEW {layer}.{names.quote(table)} AS {select}")
+
+
+def _tables(target: Target, layer: Layer) -> list[str]:
+    folder = Path(target.lake, layer)
+    if not folder.is_dir():
+        return []
+    return sorted(f.name for f in folder.iterdir() if (f / "_delta_log").is_dir())
+
+
+def _names(query: str, table: str) -> bool:
+    return re.search(rf"(?<![\w]){re.escape(table)}(?![\w])", query, re.IGNORECASE) is not None
+
+
+def _file(target: Target, layer: Layer) -> Path:
+    return Path(target.lake, layer, "_views.json")

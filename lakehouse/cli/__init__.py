@@ -1,0 +1,12 @@
+"""The front door: what people type. The only part of the lakehouse that calls the layers."""
+
+from lakehouse.cli import ask, check, demo, run
+from lakehouse.cli.front import app, enter
+from lakehouse.cli.run import layer_main
+
+__all__ = ["app", "ask", "check", "demo", "layer_main", "main", "run"]
+
+
+def main() -> None:
+    """The console script `lakehouse`: exits 0, 1 (a table failed) or 2 (wrong usage)."""
+    enter(app)

@@ -1,0 +1,106 @@
+"""`sql` and `status`: what the lakehouse holds and how it is."""
+
+import importlib
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lakehouse.cli.front import command, configured, start
+from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
+from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Shown = Annotated[Literal["table", "json", "csv"], typer.Option("--format")]
+ShownStatus = Annotated[Literal["table", "json"], typer.Option("--format")]
+AsOf = Annotated[str | None, typer.Option(help="Answer as of this time, ISO 8601.")]
+
+
+@command("sql")
+def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) -> None:
+    """Ask bronze, silver and gold."""
+    moment = as_of and utc(as_of)
+    target, tables = configured(chosen)
+    print_answer(start(target, tables), target, query, shown, moment)
+
+
+@command("status")
+def status(chosen: Chosen, shown: ShownStatus = "table") -> None:
+    """Show rows, lag, pending changes, dead letters and more of every table."""
+    target, tables = configured(chosen)
+    print_status(start(target, tables), target, tables, as_json=shown == "json")
+
+
+def print_answer(
+    spark: "SparkSession", target: Target, query: str, shown: str, as_of: str | None = None
+) -> None:
+    """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
+
+    Raises:
+        QueryRefused: Spark does not understand it, or a table is not there.
+        QueryFailed: Spark could not carry it out.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    try:
+        importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
+        _print_rows(spark.sql(query), shown)
+    except (AnalysisException, ParseException) as refused:
+        raise QueryRefused(_without_plan(str(refused))) from refused
+    except (PySparkException, Py4JJavaError) as failed:
+        raise QueryFailed(cause(str(failed))) from failed
+
+
+def print_status(spark: "SparkSession", target: Target, tables: list[Table], as_json: bool) -> None:
+    """What gold knows of every table, as a grid or as JSON lines."""
+    from lakehouse.console import show_records
+
+    records = importlib.import_module("gold.status").status(spark, target, tables)
+    show_records(records, as_json)
+
+
+def utc(text: str) -> str:
+    """A time as people write it, as Spark reads it in UTC; one without a zone is in UTC.
+
+    Raises:
+        ConfigurationError: it is not a time.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError as wrong:
+        expected = "a time such as 2026-01-31T12:00:00Z"
+        raise ConfigurationError("command line", "--as-of", text, expected, "correct it") from wrong
+    known = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _print_rows(answer: "DataFrame", shown: str) -> None:
+    from lakehouse import answers
+    from lakehouse.console import show_grid
+
+    if shown == "table":
+        show_grid(answer.columns, list(answers.texts(answer)))
+        return
+    for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
+        print(line)
+
+
+def _without_plan(message: str) -> str:
+    """Spark's message without the query plan or the Java stack that follows it."""
+    lines = message.strip().splitlines()
+    plan = next(
+        (i for i, line in enumerate(lines) if line.startswith(("'", "+-", "\tat ", "JVM "))),
+        len(lines),
+    )
+    return "\n".join(lines[:plan]).strip()
+
+
+def cause(message: str) -> str:
+    """The innermost cause that a Java stack names, else the message without it."""
+    causes = [line for line in message.splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else _without_plan(message)

@@ -1,0 +1,40 @@
+"""`validate` and `init`: the YAML, without Spark."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakehouse.cli.front import command, configured
+from lakehouse.json_schema import table_schema
+from lakehouse.options import Chosen
+
+
+@command("validate")
+def validate(
+    chosen: Chosen,
+    write_schema: Annotated[
+        bool, typer.Option("--write-schema", help="Also write table.schema.json.")
+    ] = False,
+) -> None:
+    """Check all YAML without starting Spark."""
+    target, tables = configured(chosen)
+    if write_schema:
+        Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
+    for table in tables:
+        keys = ", ".join(table.keys) or "no key"
+        print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
+    print(f"ok: {len(tables)} tables, target {target.name}")
+
+
+@command("init")
+def init(
+    chosen: Chosen,
+    table: Annotated[str, typer.Argument(help="Name of the new table.")],
+    sample: Annotated[Path, typer.Option("--from", help="A file of its events.")],
+) -> None:
+    """Write a table's YAML from a sample of its events."""
+    from lakehouse.first_draft import write_draft
+
+    file = write_draft(table, sample, chosen.conf)
+    print(f"wrote {file}: see the lines that say 'check'")

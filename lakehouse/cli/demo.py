@@ -1,0 +1,39 @@
+"""`demo`: everything on captured events, in one go."""
+
+import shlex
+
+from lakehouse import demo as shop
+from lakehouse.cli.ask import print_answer, print_status
+from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.run import JOBS, fail_at_the_end, one_round
+from lakehouse.options import Chosen
+
+
+@command("demo")
+def demo(chosen: Chosen) -> None:
+    """Run everything on the captured events of a shop and show what came out."""
+    chosen = chosen._replace(conf=shop.configuration(chosen.conf))
+    target, tables = configured(chosen)
+    tables = shop.of_the_shop(tables)
+    events = shop.place_events(target)
+    print(f"events in {events}, tables in {target.lake}", flush=True)
+    spark = start(target, tables)
+    entries = one_round(spark, target, tables, list(JOBS))
+    print("\nEvery table")
+    print_status(spark, target, tables, as_json=False)
+    fail_at_the_end(entries)
+    for question in shop.questions(tables):
+        print(f"\n{question.heading}\n  {question.query}", flush=True)
+        print_answer(spark, target, question.query, "table")
+    print(f"\n{shop.hints(_options(chosen))}")
+
+
+def _options(chosen: Chosen) -> str:
+    """The options with which another command finds the same lake."""
+    given = Chosen()
+    options = [
+        f" --{key} {shlex.quote(str(getattr(chosen, key)))}"
+        for key in ("conf", "target", "root")
+        if getattr(chosen, key) != getattr(given, key)
+    ]
+    return "".join(options)

@@ -1,0 +1,98 @@
+"""The application that commands register with, and what every one of them does first."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+import typer
+
+from lakehouse.errors import LakehouseError
+from lakehouse.options import Chosen, load, with_common_options
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given = ParamSpec("Given")
+
+
+def application(help_text: str) -> typer.Typer:
+    """An application whose usage errors are plain text on stderr with exit code 2."""
+    return typer.Typer(
+        help=help_text,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=False,
+    )
+
+
+app = application("Change data capture on Delta: bronze, silver, gold.")
+
+
+def command(
+    name: str,
+) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
+    """Register a function as a command of `lakehouse`; it gets the common options first."""
+
+    def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
+        return app.command(name)(with_common_options(function))
+
+    return register
+
+
+def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> None:
+    """Run a command line; return when it is done, or leave the process with its exit code.
+
+    What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if "--debug" in given:
+        return _run(application, given)
+    sys.excepthook = _show_unforeseen
+    try:
+        _run(application, given)
+    except LakehouseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
+    """Target and tables, with everything checked that can be checked without Spark."""
+    return load(chosen, checks=[_expectation_problems])
+
+
+def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
+    """The Spark session, with a live line on a terminal while it starts."""
+    from lakehouse.console import progress
+    from lakehouse.session import get_spark
+
+    with progress("starting Spark"):
+        return get_spark(target)
+
+
+def _expectation_problems(table: Table) -> Sequence[str]:
+    """Silver's word on the table's expectations; a table without any costs no import."""
+    if not table.expectations:
+        return ()
+    from silver.expectation_problems import problems
+
+    return problems(table)
+
+
+def _run(application: typer.Typer, given: Sequence[str]) -> None:
+    """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
+
+    The command is called itself, as calling the application replaces the exception hook.
+    """
+    try:
+        typer.main.get_command(application)(given)
+    except SystemExit as ended:
+        if ended.code:
+            raise
+
+
+def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
+    first = (str(error).strip().splitlines() or [""])[0]
+    print(f"error: {kind.__name__}: {first}\n  do: --debug shows where", file=sys.stderr)

@@ -1,0 +1,137 @@
+"""`run`, and the console scripts of the single layers: ingest, apply, publish, account for it."""
+
+import importlib
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.durations import seconds
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.options import Chosen, with_common_options
+from lakehouse.table import Table
+from lakehouse.target import Layer, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.console import Progress
+    from lakehouse.ledger import Entry
+
+    Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
+
+JOBS: dict[Layer, str] = {"bronze": "ingest", "silver": "apply", "gold": "publish"}
+RECORDED_HERE = ("bronze", "gold")
+
+Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
+Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
+RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
+
+
+@command("run")
+def run(
+    chosen: Chosen,
+    layer: Annotated[Layer | None, typer.Option(help="Only this layer.")] = None,
+    continuous: Continuous = False,
+    interval: Interval = "5s",
+    run_id: RunId = None,
+) -> None:
+    """Ingest what is new, apply it, publish it."""
+    run_layers(chosen, [layer] if layer else list(JOBS), continuous, interval, run_id)
+
+
+def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
+    """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
+
+    def one_layer(
+        chosen: Chosen,
+        continuous: Continuous = False,
+        interval: Interval = "5s",
+        run_id: RunId = None,
+    ) -> None:
+        run_layers(chosen, [layer], continuous, interval, run_id)
+
+    single = application(f"Run the {layer} layer.")
+    single.command(layer)(with_common_options(one_layer))
+    enter(single, arguments)
+
+
+def run_layers(
+    chosen: Chosen, layers: Sequence[Layer], continuous: bool, interval: str, run_id: str | None
+) -> None:
+    """Rounds over the layers, one or (continuous) until interrupted.
+
+    Raises:
+        ManyTablesFailed: at the end, every table that failed in the last round.
+    """
+    pause = _pause(interval)
+    target, tables = configured(chosen)
+    spark = start(target, tables)
+    entries = one_round(spark, target, tables, layers, run_id)
+    while continuous:
+        _report(entries)
+        time.sleep(pause)
+        entries = one_round(spark, target, tables, layers, None, told_when_idle=False)
+    fail_at_the_end(entries)
+
+
+def one_round(
+    spark: "SparkSession",
+    target: Target,
+    tables: list[Table],
+    layers: Sequence[Layer],
+    run_id: str | None = None,
+    told_when_idle: bool = True,
+) -> "list[Entry]":
+    """Every layer once over all tables, a summary line for each; returns all entries."""
+    from lakehouse import ledger
+    from lakehouse.console import progress, show_entry
+
+    entries = []
+    for layer in layers:
+        with progress(layer) as tell:
+            done = _job(layer)(spark, target, tables, run_id or uuid.uuid4().hex, tell)
+        worth = [entry for entry in done if entry.status == "failed" or any(entry.counts.values())]
+        if layer in RECORDED_HERE:
+            ledger.append(spark, target, worth)
+        for entry in done if told_when_idle else worth:
+            show_entry(entry)
+        entries += done
+    return entries
+
+
+def fail_at_the_end(entries: "Sequence[Entry]") -> None:
+    """Raise ManyTablesFailed when any table failed in any layer."""
+    failures = [
+        TableFailed(f"{entry.layer} {entry.table}", entry.message or "no reason given")
+        for entry in entries
+        if entry.status == "failed"
+    ]
+    if failures:
+        raise ManyTablesFailed(failures)
+
+
+def _report(entries: "Sequence[Entry]") -> None:
+    """In continuous mode failures are told on stderr and tried again in the next round."""
+    try:
+        fail_at_the_end(entries)
+    except ManyTablesFailed as failed:
+        print(f"error: {failed}", file=sys.stderr)
+
+
+def _pause(interval: str) -> int:
+    try:
+        return seconds(interval)
+    except ValueError as wrong:
+        raise ConfigurationError(
+            "command line", "--interval", interval, str(wrong), "correct it"
+        ) from wrong
+
+
+def _job(layer: Layer) -> "Job":
+    job: Job = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
+    return job

@@ -1,0 +1,51 @@
+"""Which texts are Spark SQL types that a Delta column can have, decided without Spark."""
+
+import re
+
+PLAIN = (
+    *("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"),
+    *("float", "real", "double", "decimal", "dec", "numeric", "boolean", "binary"),
+    *("string", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "variant"),
+)
+EXPECTED = "a Spark SQL type such as bigint, decimal(12,2), timestamp or array<string>"
+
+_SIZED = re.compile(r"(char|varchar)\(\s*[1-9]\d*\s*\)")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
+_FIELD = re.compile(r"\s*(?:`[^`]+`|\w+)\s*(?::|\s)\s*(.+)", re.DOTALL)
+
+
+def is_type(text: str) -> bool:
+    """Whether Spark would take the text as a column's type."""
+    written = text.strip().lower()
+    decimal = _DECIMAL.fullmatch(written)
+    if decimal:
+        return 1 <= int(decimal[1]) <= 38 and int(decimal[2] or 0) <= int(decimal[1])
+    nested = _NESTED.fullmatch(written)
+    if nested:
+        return _is_nested(nested[1], _split(nested[2]))
+    return written in PLAIN or bool(_SIZED.fullmatch(written))
+
+
+def is_nested(text: str) -> bool:
+    """Whether values of the type cannot be compared for a key: arrays, maps, structs, variants."""
+    return text.strip().lower().startswith(("array", "map", "struct", "variant"))
+
+
+def _is_nested(kind: str, inner: list[str]) -> bool:
+    if kind == "struct":
+        fields = [_FIELD.fullmatch(field) for field in inner]
+        return all(field is not None and is_type(field[1]) for field in fields)
+    return len(inner) == (1 if kind == "array" else 2) and all(is_type(each) for each in inner)
+
+
+def _split(text: str) -> list[str]:
+    """Cut at commas outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

@@ -1,0 +1,59 @@
+"""Options that are part of the format but not in force yet: refused, never ignored."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lakehouse.errors import Problem
+from lakehouse.table import Table
+
+
+class NotYet(NamedTuple):
+    """A dotted key, whether a table uses it, and what to do instead."""
+
+    key: str
+    used: Callable[[Table], bool]
+    action: str
+
+
+NOT_IN_FORCE = (
+    NotYet(
+        "source.kafka",
+        lambda table: any(feed.kafka for feed in table.feeds),
+        "drop the topic's records as files and name the folder in source.path",
+    ),
+    NotYet(
+        "source.format: snapshot",
+        lambda table: any(feed.format == "snapshot" for feed in table.feeds),
+        "deliver the extract's rows as changes with format rows",
+    ),
+    NotYet(
+        "sources of several formats",
+        lambda table: len({feed.format for feed in table.feeds}) > 1,
+        "let all sources of the table have one format",
+    ),
+    NotYet(
+        "sequence_by",
+        lambda table: table.sequence_by is not None and table.format != "rows",
+        "remove it: the format's own order is used",
+    ),
+    NotYet("sequence_groups", lambda table: bool(table.sequence_groups), "remove it"),
+    NotYet("consistency_group", lambda table: table.consistency_group is not None, "remove it"),
+    NotYet(
+        "max_staleness",
+        lambda table: table.max_staleness is not None,
+        "remove it: gold shows what has been applied",
+    ),
+    NotYet(
+        "on_stale_key: hide",
+        lambda table: table.on_stale_key == "hide",
+        "remove it: stale keys are shown",
+    ),
+)
+
+
+def not_in_force(table: Table) -> Iterator[Problem]:
+    """One problem per option that the table uses and nothing would obey."""
+    for option in NOT_IN_FORCE:
+        if option.used(table):
+            expected = "an option that is in force in this version"
+            yield Problem(option.key, "an option that is not in force yet", expected, option.action)

@@ -1,0 +1,94 @@
+"""Options that every command has, and what they choose: a target and its tables."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Concatenate, NamedTuple, ParamSpec
+
+import typer
+
+from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+from lakehouse.loading import load_tables, load_target
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.unpacking import Check
+
+Given = ParamSpec("Given")
+
+
+class Chosen(NamedTuple):
+    """The common options as they were given on the command line."""
+
+    conf: Path = Path("conf")
+    target: str = "local"
+    root: str | None = None
+    only: Sequence[str] = ()
+    setting: Sequence[str] = ()
+    debug: bool = False
+
+
+HELP = {
+    "conf": Annotated[Path, typer.Option(help="Folder with targets/ and tables/.")],
+    "target": Annotated[str, typer.Option(help="A file in conf/targets, without .yml.")],
+    "root": Annotated[str | None, typer.Option(help="Folder in which a local lake lies.")],
+    "only": Annotated[list[str], typer.Option("--table", help="Only this table; repeatable.")],
+    "setting": Annotated[
+        list[str], typer.Option("--set", help="KEY=VALUE in place of the target's own; repeatable.")
+    ],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show tracebacks.")],
+}
+
+
+def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
+    """The target and the tables that were chosen.
+
+    Raises:
+        ManyConfigurationErrors: all that is wrong in either.
+    """
+    errors: list[ConfigurationError] = []
+    with _noting(errors):
+        target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+    with _noting(errors):
+        tables = load_tables(chosen.conf, chosen.only, checks)
+    if errors:
+        raise ManyConfigurationErrors(errors)
+    return target, tables
+
+
+def with_common_options(
+    function: Callable[Concatenate[Chosen, Given], None],
+) -> Callable[..., None]:
+    """The same command with the common options after its own; it gets them as a `Chosen`."""
+
+    @functools.wraps(function)
+    def command(*args: Given.args, **given: Given.kwargs) -> None:
+        common = Chosen._make([given.pop(key) for key in HELP])
+        function(common, *args, **given)
+
+    shown = inspect.signature(function, eval_str=True)
+    parameters = [*list(shown.parameters.values())[1:], *_common_parameters()]
+    hints = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(command).update(__signature__=shown.replace(parameters=parameters), __annotations__=hints)
+    del vars(command)["__wrapped__"]
+    return command
+
+
+@contextmanager
+def _noting(errors: list[ConfigurationError]) -> Iterator[None]:
+    """Keep configuration errors for later instead of raising them."""
+    try:
+        yield
+    except ConfigurationError as error:
+        errors.append(error)
+    except ManyConfigurationErrors as several:
+        errors.extend(several.errors)
+
+
+def _common_parameters() -> list[inspect.Parameter]:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(key, keyword, default=default, annotation=HELP[key])
+        for key, default in Chosen._field_defaults.items()
+    ]

@@ -1,0 +1,190 @@
+"""What a file of events shows of the table behind it: format, keys and columns, by its shape."""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.errors import ConfigurationError
+from lakehouse.table import FileFormat, Format
+
+LONGEST = 5_000
+ORDER_NAMES = re.compile(
+    r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
+)
+OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
+DELETE_WORDS = ("delete", "d", "del", "remove")
+
+Object: TypeAlias = dict[str, Any]
+
+
+class Sample(NamedTuple):
+    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`."""
+
+    format: Format
+    file_format: FileFormat
+    topic: str | None
+    keys: list[str]
+    columns: dict[str, str]
+    guessed: dict[str, str]
+    sequence_by: str | None = None
+    deletes: str | None = None
+
+
+def read_sample(file: Path, table: str) -> Sample:
+    """Read at most 5,000 records of a file of JSON lines or CSV, `.gz` or not.
+
+    Raises:
+        ConfigurationError: it cannot be read, or its topics do not tell which is the table's.
+    """
+    is_csv = ".csv" in file.suffixes
+    records = _csv_rows(file) if is_csv else _objects(file)
+    if not records:
+        raise _unusable(file, "no record", "JSON lines or CSV")
+    if is_csv:
+        return _flat(records, "csv")
+    mine, topic = _of_topic(file, records, table)
+    changes = [change for record in mine if (change := _change(record))]
+    if any("op" in change for change in changes):
+        return _debezium([record for record in mine if "op" in _change(record)], topic)
+    if any(isinstance(change.get("key"), list) for change in changes):
+        return _ydb([change for change in changes if "key" in change], topic)
+    return _flat(changes, "json")
+
+
+def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
+    declared: dict[str, str] = {}
+    for record in records:
+        declared |= _declared(record.get("value", record) if _is_whole(record) else record)
+    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
+    rows = [_change(record).get("after") or {} for record in records]
+    inferred = _inferred(rows)
+    keys = list(key) if isinstance(key, dict) else []
+    if not keys and not any(_is_whole(record) for record in records):
+        keys = _probable_keys(inferred)
+    known = declared or {name: inferred.get(name, "string") for name in keys}
+    guessed = {name: kind for name, kind in inferred.items() if name not in known}
+    return Sample("debezium", "json", topic, keys, known, guessed)
+
+
+def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
+    parts = max((change["key"] for change in changes), key=len)
+    keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
+    rows = [change.get("newImage") or change.get("update") or {} for change in changes]
+    columns = dict(zip(keys, [inferred_type([part]) or "string" for part in parts], strict=True))
+    return Sample("ydb", "json", topic, keys, columns, _inferred(rows))
+
+
+def _flat(rows: Sequence[Object], file_format: FileFormat) -> Sample:
+    columns = {name: kind for name, kind in _inferred(rows).items() if not name.startswith("_")}
+    if any("_CHANGE_TYPE" in row for row in rows):
+        deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]
+        keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
+        keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
+        return Sample("bigquery", file_format, None, keys, columns, {})
+    keys = _probable_keys(columns)
+    others = [name for name in columns if name not in keys]
+    order = next((name for name in others if ORDER_NAMES.search(name)), (others or keys)[0])
+    return Sample("rows", file_format, None, keys, columns, {}, order, _deletes(rows))
+
+
+def _deletes(rows: Sequence[Object]) -> str | None:
+    """A condition for deletes, when a column looks like the operation's."""
+    for name, row in itertools.product(OPERATION_NAMES, rows):
+        word = row.get(name)
+        if isinstance(word, str) and word.lower() in DELETE_WORDS:
+            return f"{name} = '{word}'"
+    return None
+
+
+def _probable_keys(columns: Iterable[str]) -> list[str]:
+    names = list(columns)
+    return [name for name in names if name.lower() == "id"] or names[:1]
+
+
+def _inferred(rows: Iterable[Object]) -> dict[str, str]:
+    values: dict[str, list[object]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    kinds = {name: inferred_type(each) for name, each in values.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _of_topic(
+    file: Path, records: Sequence[Object], table: str
+) -> tuple[Sequence[Object], str | None]:
+    """The records of the table's own topic, where the file carries several."""
+    topics = {str(r["topic"]): None for r in records if _is_whole(r) and r.get("topic")}
+    mine = [t for t in topics if t.rpartition(".")[2].lower() == table.lower()] or list(topics)
+    if len(mine) > 1:
+        raise _unusable(file, f"topics {', '.join(mine)}", f"one topic, or one ending in .{table}")
+    if not mine:
+        return records, None
+    return [record for record in records if record.get("topic") == mine[0]], mine[0]
+
+
+def _declared(value: Object) -> dict[str, str]:
+    """Column types from the schema block around a Debezium value, if there is one."""
+    fields = ((value or {}).get("schema") or {}).get("fields") or []
+    after = [field["fields"] for field in fields if field.get("field") == "after"]
+    return {field["field"]: column_type(field) for columns in after for field in columns}
+
+
+def _change(record: Object) -> Object:
+    value = _plain(record.get("value") if _is_whole(record) else record)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_whole(record: Object) -> bool:
+    return "value" in record and not {"op", "payload", "update", "erase"} & set(record)
+
+
+def _plain(value: object) -> object:
+    """A value without the schema block around it."""
+    return value["payload"] if isinstance(value, dict) and "payload" in value else value
+
+
+def _objects(file: Path) -> list[Object]:
+    """JSON objects of the first lines; lines that are something else are left out."""
+    objects = []
+    for line in itertools.islice(io.StringIO(_text(file)), LONGEST):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            objects.append(value)
+    return objects
+
+
+def _csv_rows(file: Path) -> list[Object]:
+    rows = itertools.islice(csv.DictReader(io.StringIO(_text(file))), LONGEST)
+    return [{name: _number(text) for name, text in row.items() if name} for row in rows]
+
+
+def _number(text: str | None) -> object:
+    """A CSV field as the number it spells, else as the text it is."""
+    if text and re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    return float(text) if text and re.fullmatch(r"-?\d+\.\d+", text) else text or None
+
+
+def _text(file: Path) -> str:
+    try:
+        content = file.read_bytes()
+        return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        raise _unusable(file, str(failure), "JSON lines or CSV") from failure
+
+
+def _unusable(file: Path, found: str, expected: str) -> ConfigurationError:
+    return ConfigurationError(
+        "command line", f"--from {file}", found, expected, "name another file"
+    )

@@ -1,0 +1,67 @@
+"""What one source of a table may not say: options that its format or its kind would ignore."""
+
+from collections.abc import Iterator
+
+from lakehouse.errors import Problem
+from lakehouse.table import Format, Source, Table
+
+FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
+    "decimal_handling_mode": ("debezium",),
+    "time_precision_mode": ("debezium",),
+    "binary_handling_mode": ("debezium",),
+    "interval_handling_mode": ("debezium",),
+    "unavailable_value": ("debezium",),
+    "mode": ("snapshot",),
+    "start_sequence": ("ydb",),
+    "time_column": ("rows", "bigquery"),
+    "file_format": ("rows", "bigquery", "snapshot"),
+}
+ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format")
+ONLY_KAFKA = ("max_offsets_per_trigger",)
+
+
+def source_contradictions(table: Table) -> Iterator[Problem]:
+    """Problems of every source, each with its dotted key: source… or sources[1]…."""
+    if bool(table.source) == bool(table.sources):
+        found = "source and sources" if table.source else "neither source nor sources"
+        yield Problem("source", found, "exactly one of source and sources", "keep one of them")
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        yield from _place(key, feed)
+        yield from _ignored_by_format(key, feed)
+        yield from _ignored_by_kind(key, feed)
+
+
+def _place(key: str, feed: Source) -> Iterator[Problem]:
+    if bool(feed.path) == bool(feed.kafka):
+        found = "path and kafka" if feed.path else "neither path nor kafka"
+        yield Problem(key, found, "exactly one of path and kafka", "keep one of them")
+    if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
+        expected = "a folder below the target's landing root"
+        yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
+    if feed.format == "snapshot" and feed.mode is None:
+        yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
+    if feed.format == "snapshot" and feed.kafka:
+        yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
+
+
+def _ignored_by_format(key: str, feed: Source) -> Iterator[Problem]:
+    for option, formats in FORMATS_OF_OPTION.items():
+        if option in feed.model_fields_set and feed.format not in formats:
+            found = f"{option} with format {feed.format}"
+            yield Problem(f"{key}.{option}", found, f"it with {' or '.join(formats)} only", _REMOVE)
+    if feed.topic and feed.path and feed.format not in ("debezium", "ydb"):
+        found = f"topic with files of format {feed.format}"
+        yield Problem(f"{key}.topic", found, "it where records name their topic", _REMOVE)
+
+
+def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
+    kind, others = ("kafka", ONLY_FOLDERS) if feed.kafka else ("path", ONLY_KAFKA)
+    for option in others:
+        if option in feed.model_fields_set:
+            other = "path" if feed.kafka else "kafka"
+            found = f"{option} with {kind}"
+            yield Problem(f"{key}.{option}", found, f"it with {other} only", _REMOVE)
+
+
+_REMOVE = "remove it: it would have no effect"

@@ -1,0 +1,147 @@
+"""What a table's YAML may not say: keys that are fine alone and make no sense together."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from lakehouse.column_types import EXPECTED, is_nested, is_type
+from lakehouse.errors import Problem
+from lakehouse.source_rules import source_contradictions
+from lakehouse.table import Format, Table
+
+MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
+FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
+    "apply_as_deletes": ("rows",),
+    "apply_as_truncates": ("rows",),
+    "columns_to_update": ("rows",),
+    "consistency_group": ("debezium",),
+    "on_truncate": ("debezium", "rows"),
+    "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
+    "sequence_by": ("debezium", "ydb", "bigquery", "rows"),
+    "sequence_groups": ("debezium", "ydb", "bigquery", "rows"),
+}
+NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
+NEVER_TOGETHER = (
+    ("column_list", "except_column_list"),
+    ("track_history_column_list", "track_history_except_column_list"),
+)
+
+
+def contradictions(table: Table) -> Iterator[Problem]:
+    """Every problem of the table that its keys' own types do not show."""
+    yield from source_contradictions(table)
+    if table.feeds:
+        yield from _ignored_by_format(table)
+        yield from _order(table)
+        yield from _keys(table)
+    yield from _pairs(table)
+    yield from _kept_columns(table)
+    yield from _history(table)
+    yield from _groups(table)
+    for column in table.columns:
+        yield from _column(table, column)
+
+
+def _ignored_by_format(table: Table) -> Iterator[Problem]:
+    for option, formats in FORMATS_OF_OPTION.items():
+        if option in table.model_fields_set and table.format not in formats:
+            found, expected = f"{option} with format {table.format}", " or ".join(formats)
+            yield Problem(option, found, f"it with {expected} only", _REMOVE)
+
+
+def _order(table: Table) -> Iterator[Problem]:
+    if table.format == "rows" and not table.sequence_by:
+        expected = "a column, a list of columns, or an expression"
+        yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
+    if table.sequence_by == []:
+        yield Problem("sequence_by", "an empty list", "at least one column", "name one")
+    if isinstance(table.sequence_by, list) and len(table.sequence_by) > 4:
+        found = f"{len(table.sequence_by)} columns"
+        yield Problem("sequence_by", found, "at most four sections", "combine some of them")
+
+
+def _keys(table: Table) -> Iterator[Problem]:
+    for key, count in Counter(key.lower() for key in table.keys).items():
+        if count > 1:
+            yield Problem("keys", f"{key} {count} times", "each key column once", "remove one")
+    if not table.keys and table.format != "debezium":
+        expected = f"at least one column with format {table.format}"
+        yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
+    if not table.keys:
+        yield from _without_keys(table)
+    if table.format == "bigquery" and len(table.keys) > MOST_BIGQUERY_KEYS:
+        expected = f"at most {MOST_BIGQUERY_KEYS}, BigQuery's limit"
+        yield Problem("keys", f"{len(table.keys)} columns", expected, "name fewer")
+    if table.format == "bigquery" and len(table.columns) > MOST_BIGQUERY_COLUMNS:
+        expected = f"at most {MOST_BIGQUERY_COLUMNS}, BigQuery's limit"
+        yield Problem("columns", f"{len(table.columns)} columns", expected, "declare fewer")
+
+
+def _without_keys(table: Table) -> Iterator[Problem]:
+    for option in NEEDS_KEYS:
+        if option in table.model_fields_set and getattr(table, option) not in (1, False, []):
+            expected = f"no {option} on a table without a key"
+            yield Problem(option, str(getattr(table, option)), expected, "name keys, or remove it")
+    if table.on_delete == "flag":
+        expected = "on_delete: remove on a table without a key"
+        yield Problem("on_delete", "flag", expected, "name keys, or remove it")
+
+
+def _pairs(table: Table) -> Iterator[Problem]:
+    for one, other in NEVER_TOGETHER:
+        if getattr(table, one) is not None and getattr(table, other) is not None:
+            yield Problem(other, f"{one} and {other}", "at most one of them", "remove one of them")
+
+
+def _kept_columns(table: Table) -> Iterator[Problem]:
+    for key in table.keys:
+        if table.column_list is not None and key not in table.column_list:
+            yield Problem("column_list", f"no {key}", "every key column in it", f"add {key}")
+        if key in (table.except_column_list or []):
+            expected = "no key column in it"
+            yield Problem("except_column_list", key, expected, f"remove {key} from the list")
+    ignored = table.ignore_null_updates if isinstance(table.ignore_null_updates, list) else []
+    for key in sorted(set(ignored) & set(table.keys)):
+        yield Problem("ignore_null_updates", key, "no key column in it", f"remove {key}")
+
+
+def _history(table: Table) -> Iterator[Problem]:
+    for option in ("track_history_column_list", "track_history_except_column_list"):
+        if getattr(table, option) is not None and table.stored_as_scd_type == 1:
+            found = f"{option} with stored_as_scd_type: 1"
+            yield Problem(option, found, "stored_as_scd_type: 2", "keep a history, or remove it")
+
+
+def _groups(table: Table) -> Iterator[Problem]:
+    seen = set(table.keys)
+    for index, group in enumerate(table.sequence_groups):
+        for column in group.columns:
+            if column in seen:
+                key = f"sequence_groups[{index}].columns"
+                yield Problem(key, column, "no key and each column in one group", "remove it")
+            seen.add(column)
+
+
+def _column(table: Table, column: str) -> Iterator[Problem]:
+    key, declared = f"columns.{column}", table.columns[column]
+    if not is_type(declared.type):
+        yield Problem(f"{key}.type", repr(declared.type), EXPECTED, "correct the type")
+    if column.startswith("_"):
+        expected = "a name that does not begin with _"
+        yield Problem(key, column, expected, "leave it out: such columns belong to the layers")
+    if column in table.keys and is_nested(declared.type):
+        expected = "a type that can be compared, for a key"
+        yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
+    if column in table.keys and declared.operational:
+        yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if column in _reserved(table):
+        expected = f"none of {', '.join(_reserved(table))}: gold adds them"
+        yield Problem(key, column, expected, "rename it at the source")
+
+
+def _reserved(table: Table) -> tuple[str, ...]:
+    history = HISTORY_COLUMNS if table.stored_as_scd_type == 2 else ()
+    return (*history, "is_deleted") if table.on_delete == "flag" else history
+
+
+_REMOVE = "remove it: it would have no effect"

@@ -1,0 +1,58 @@
+"""A part of the change log put in order: stamped, above the floors, and ready to be applied."""
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from lakehouse.table import Table
+from silver.compact import stamp
+from silver.contract import DELETE, UPSERT
+from silver.epochs import Epoch, in_epochs
+from silver.snapshots import TableChanges, Truncate
+
+
+class Seen(NamedTuple):
+    """What a table has applied so far.
+
+    Its newest batch, whether it met partial changes or heirs, and its snapshots and truncates.
+    """
+
+    batch: int = 0
+    partial: bool = False
+    heirs: bool = False
+    whole: TableChanges = TableChanges([], [])
+
+
+class Batch(NamedTuple):
+    """What one pass applies.
+
+    `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do not
+    carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the truncates in force, oldest first.
+    """
+
+    number: int
+    changes: DataFrame
+    fields: list[StructField]
+    partial: list[str]
+    floors: list[Truncate]
+    floor_is_new: bool
+    seen_partial: bool
+
+    @property
+    def floor(self) -> str | None:
+        """The stamp below which nothing counts any more; None without a truncate in force."""
+        return self.floors[-1].stamp if self.floors else None
+
+
+def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that can be applied, with their place in the total order."""
+    sound = rows.where(F.col("_reason").isNull())
+    placed = in_epochs(sound, epochs) if table.format == "debezium" else sound
+    return placed.withColumn("_stamp", stamp())
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """Upserts and deletes only."""
+    return rows.where(F.col("_operation").isin(UPSERT, DELETE))

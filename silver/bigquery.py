@@ -1,0 +1,86 @@
+"""BigQuery's change rows: flat columns with `_CHANGE_TYPE` and maybe `_CHANGE_SEQUENCE_NUMBER`.
+
+The rules and limits are those of BigQuery's change data capture: only UPSERT and DELETE, sequence
+numbers of up to four hexadecimal sections, rows of one key without them in order of arrival, at
+most 16 key columns and 2,000 columns. A row that leaves columns out changes only the others.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from silver.changes import changes, fault, origin
+from silver.contract import DELETE, NONE, UPSERT
+from silver.flat import Rows, absent, lacking, names_array, rows
+from silver.presence import nulls_to_ignore
+from silver.sequence import canonical, section
+from silver.times import row_time
+
+_TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
+_MOST_KEYS, _MOST_COLUMNS = 16, 2000
+
+
+def to_changes(raw: DataFrame, table: Table) -> DataFrame:
+    """Decode rows; see `silver.contract` for what comes out."""
+    documents = raw.select(origin(), F.col("_raw").alias("__document"))
+    found = rows(documents, table, {_TYPE: "string", _NUMBER: "string"})
+    parts = {
+        "_operation": _operation(),
+        "_sequence": _sequence(),
+        "_absent": F.when(_is(UPSERT), _absent(found, table)),
+        "_source_time": row_time(found.frame, table),
+    }
+    return changes(found.frame, found.columns, _fault(found, table), parts)
+
+
+def _is(operation: str) -> Column:
+    return F.col(_TYPE) == operation.upper()
+
+
+def _operation() -> Column:
+    nothing = F.col("__document").isNull()
+    return F.when(nothing, NONE).when(_is(UPSERT), UPSERT).when(_is(DELETE), DELETE)
+
+
+def _sequence() -> Column:
+    number = F.col(_NUMBER)
+    return F.when(number.isNull(), section(F.lit(0))).otherwise(canonical(number))
+
+
+def _absent(found: Rows, table: Table) -> Column:
+    ignored = nulls_to_ignore(table, found.columns)
+    return absent(found.columns, table.keys, lacking(found.columns), ignored)
+
+
+def _fault(found: Rows, table: Table) -> Column:
+    known = F.coalesce(F.col(_TYPE).isin("UPSERT", "DELETE"), F.lit(False))
+    wrong_number = fault("bad_sequence", _found(_NUMBER, "1 to 4 sections of 1 to 16 hex digits"))
+    return F.when(
+        F.col("__document").isNotNull(),
+        F.coalesce(
+            F.when(~F.col("__whole"), fault("not_json", "the row is no JSON object")),
+            F.when(~known, fault("unknown_operation", _unknown())),
+            _beyond_limits(table),
+            F.col("__key_fault"),
+            F.when(_is(UPSERT), F.col("__value_fault")),
+            F.when(_sequence().isNull(), wrong_number),
+        ),
+    )
+
+
+def _unknown() -> Column:
+    said = F.lit("The given value is not a valid CHANGE_TYPE. ")
+    return F.concat(said, _found(_TYPE, "UPSERT or DELETE"))
+
+
+def _found(name: str, expected: str) -> Column:
+    value = F.coalesce(F.concat(F.lit("'"), F.col(name), F.lit("'")), F.lit("nothing"))
+    return F.concat(F.lit(f"{name}: found "), value, F.lit(f", expected {expected}"))
+
+
+def _beyond_limits(table: Table) -> Column:
+    if len(table.keys) > _MOST_KEYS:
+        return fault("illegal_change", f"{len(table.keys)} key columns, at most {_MOST_KEYS}")
+    columns = F.size(F.array_except(F.col("__names"), names_array([_TYPE, _NUMBER])))
+    message = F.concat(columns.cast("string"), F.lit(f" columns, at most {_MOST_COLUMNS}"))
+    return F.when(columns > _MOST_COLUMNS, fault("illegal_change", message))

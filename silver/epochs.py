@@ -1,0 +1,110 @@
+"""Which full snapshot a change belongs to, and the order that follows from it.
+
+The LSN alone is not the order of a Debezium PostgreSQL stream: a streamed change can carry a lower
+LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's rows before everything
+streamed, then the LSN. A row of a full snapshot belongs to its snapshot's epoch. A streamed change
+belongs to the newest snapshot that began at or before its own position (topic, partition, offset; order
+of arrival where the record names no offset), but for a change that both carries a lower LSN and was
+committed before the snapshot began: that one is a redelivery, and the snapshot shows its effect already.
+
+A position's domain is its topic and partition; a record without a partition counts in one domain for the
+whole feed. In a domain where a snapshot put no row, its start is told by the commit time instead.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.sequence import section
+
+
+class Epoch(NamedTuple):
+    """One full snapshot of a table: its number in order, and where it begins."""
+
+    snapshot: str
+    number: int
+    started: int | None
+    first: dict[str, str]
+    complete: bool
+
+    @property
+    def lsn(self) -> str:
+        """The snapshot's LSN as a canonical section."""
+        return f"{int(self.snapshot.rpartition(':')[2]):016X}"
+
+    @property
+    def sweep(self) -> str:
+        """The stamp of the truncate that stands at the start of the epoch."""
+        return f"{2 * self.number:016X} "
+
+
+class Sighting(NamedTuple):
+    """What one batch showed of one snapshot in one domain."""
+
+    snapshot: str
+    domain: str
+    first_position: str
+    complete: bool
+    started: int | None
+
+
+def number(sightings: list[Sighting]) -> list[Epoch]:
+    """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0."""
+    groups: dict[str, list[Sighting]] = {}
+    for seen in sightings:
+        groups.setdefault(seen.snapshot, []).append(seen)
+    ordered = sorted(groups.items(), key=lambda item: _order(item[1]))
+    return [_epoch(snapshot, at, seen) for at, (snapshot, seen) in enumerate(ordered, start=1)]
+
+
+def _order(seen: list[Sighting]) -> tuple[str, int]:
+    feed_wide = [s.first_position for s in seen if s.domain == ""]
+    started = min((s.started for s in seen if s.started is not None), default=0)
+    return (min(feed_wide, default=""), started)
+
+
+def _epoch(snapshot: str, at: int, seen: list[Sighting]) -> Epoch:
+    first: dict[str, str] = {}
+    for s in seen:
+        first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
+    started = min((s.started for s in seen if s.started is not None), default=None)
+    return Epoch(snapshot, at, started, first, any(s.complete for s in seen))
+
+
+def domain() -> Column:
+    """The domain that a change's position counts in."""
+    known = F.concat_ws("/", F.coalesce("_topic", F.lit("")), F.col("_partition").cast("string"))
+    return F.when(F.col("_partition").isNull(), F.lit("")).otherwise(known)
+
+
+def position() -> Column:
+    """A change's position in its domain, as text that sorts."""
+    return F.coalesce(F.lpad(F.col("_offset").cast("string"), 20, "0"), F.col("_arrival"))
+
+
+def epoch(epochs: list[Epoch]) -> Column:
+    """The number of the epoch that a change belongs to."""
+    numbers = F.lit(0)
+    for known in epochs:
+        own = F.col("_snapshot") == F.lit(known.snapshot)
+        streamed = F.col("_snapshot").isNull() & _after(known)
+        numbers = F.when(own | streamed, F.lit(known.number)).otherwise(numbers)
+    return numbers
+
+
+def _after(known: Epoch) -> Column:
+    began = F.lit(known.started or 0)
+    committed = F.coalesce(F.unix_micros("_source_time"), began)
+    begins = committed >= began
+    for where, first in known.first.items():
+        begins = F.when(domain() == F.lit(where), position() >= F.lit(first)).otherwise(begins)
+    lower = F.substring("_sequence", 1, 16) < F.lit(known.lsn)
+    return begins & ~(lower & (committed < began))
+
+
+def in_epochs(changes: DataFrame, epochs: list[Epoch]) -> DataFrame:
+    """The changes with the epoch put in front of their sequence."""
+    streamed = F.when(F.col("_snapshot").isNull(), F.lit(1)).otherwise(F.lit(0))
+    front = section((epoch(epochs) * 2 + streamed).cast("bigint"))
+    return changes.withColumn("_sequence", F.concat_ws("/", front, F.col("_sequence")))

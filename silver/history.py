@@ -1,0 +1,201 @@
+"""Every version of every key: `silver.T_history`, folded anew for the keys of a batch from where it matters.
+
+The table holds one row per distinct change, its values resolved (a column that the change did not carry
+has the value current at that place in order) and its version worked out. A change that agrees with the one
+before it on all tracked columns is kept, not shown: a delete that arrives late between the two must find
+it. A batch reads, of its own keys only, the rows that stand at or after the batch's oldest stamp and the one
+row before them, which carries all that is older; then it writes the rows that came out different.
+"""
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout
+from silver.batch import Batch
+from silver.compact import column
+from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
+from silver.snapshots import Truncate
+
+_FOLDED = (
+    "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_life", "_time",
+)  # fmt: skip
+_CARRIED = ("_stamp", "_operation", "_absent", "_digest", "_source_time", "_position", "_batch")
+
+
+def apply_history(
+    spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
+) -> None:
+    """Weaves a batch into `silver.T_history`; `refold` says that the batch is all there is."""
+    name, created = layout.ensure(
+        spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
+    )
+    values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
+    stamped = batch.changes.withColumn("_batch", F.lit(batch.number))
+    incoming = stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    rows = spark.table(name)
+    empty = refold or created
+    known = rows.limit(0) if empty else rows
+    touched = known if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
+    folded = fold(touched, incoming, table, values, batch.floors)
+    if empty:
+        folded.drop("_changed").writeTo(name).overwrite(F.lit(True))
+        return
+    spark.sql(history_merge_sql(name, table.keys, values), rows=folded.where("_changed"))
+
+
+def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:
+    """Of the batch's keys: the rows at or after the batch's oldest stamp, and the row before each."""
+    first = incoming.agg(F.min("_stamp").alias("stamp")).first()
+    oldest = first["stamp"] if first else None
+    suffix = rows.where(F.col("_next_stamp").isNull() | (F.col("_next_stamp") >= F.lit(oldest)))
+    return suffix.join(incoming.select(*[column(k) for k in keys]).distinct(), keys, "left_semi")
+
+
+def fold(
+    known: DataFrame, incoming: DataFrame, table: Table, values: list[str], floors: list[Truncate]
+) -> DataFrame:
+    """Known rows and incoming changes of the same keys, resolved and cut into versions.
+
+    Returns:
+        The history's columns and `_changed`: whether the row is new or differs from what is stored.
+    """
+    stored = F.struct(*[column(v) for v in values], *_FOLDED)
+    old = known.withColumn("_stored", stored).withColumn("_known", F.lit(True))
+    new = incoming.withColumn("_known", F.lit(False))
+    united = old.unionByName(new, allowMissingColumns=True)
+    together = united.repartition(*[column(k) for k in table.keys])
+    by_key = Window.partitionBy(*[column(k) for k in table.keys]).orderBy("_stamp")
+    ordered = _without_repeats(together, table.keys)
+    lives = _lives(ordered, by_key, floors)
+    resolved = _resolved(lives, table.keys, values)
+    cut = _versions(resolved, by_key, table.keys, tracked(table, values), floors)
+    fresh = F.struct(*[column(v) for v in values], *_FOLDED)
+    changed = ~F.col("_known") | ~fresh.eqNullSafe(F.col("_stored"))
+    columns = [column(c) for c in (*table.keys, *values)] + [F.col(c.name) for c in HISTORY_COLUMNS]
+    return cut.withColumn("_changed", changed).select(*columns, "_changed")
+
+
+def tracked(table: Table, values: list[str]) -> list[str]:
+    """The columns whose change opens a version; operational columns never do."""
+    if table.track_history_column_list is not None:
+        chosen = [v for v in values if v in table.track_history_column_list]
+    else:
+        chosen = [v for v in values if v not in (table.track_history_except_column_list or [])]
+    return [v for v in chosen if not (v in table.columns and table.columns[v].operational)]
+
+
+def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """One row per (key, sequence, operation, content): what is known stays, then what came first."""
+    same = [column(k) for k in keys] + [F.col("_operation"), F.col("_digest"), _sequence()]
+    first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_stamp"))
+    return rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
+
+
+def _sequence() -> Column:
+    return F.substring_index("_stamp", " ", 1)
+
+
+def _lives(rows: DataFrame, by_key: WindowSpec, floors: list[Truncate]) -> DataFrame:
+    """Marks each row with the newest delete or truncate before it; the row before the batch brings its own."""
+    before = by_key.rowsBetween(Window.unboundedPreceding, -1)
+    deleted = F.max(F.when(F.col("_operation") == DELETE, F.col("_stamp"))).over(before)
+    brought = F.first("_life").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    anchored = F.first("_known").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    cuts = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in floors]
+    carried = F.when(anchored, F.coalesce(brought, F.lit("")))
+    return rows.withColumn("_life", F.greatest(F.lit(""), deleted, carried, *cuts))
+
+
+def _resolved(rows: DataFrame, keys: list[str], values: list[str]) -> DataFrame:
+    """Gives each column that a change did not carry the value it had at that place in order."""
+    life = Window.partitionBy(*[column(k) for k in keys], "_life").orderBy("_stamp")
+    so_far = life.rowsBetween(Window.unboundedPreceding, 0)
+    first = F.row_number().over(life) == 1
+    same = F.col("_life").eqNullSafe(F.col("_stored._life"))
+    marked = rows.withColumn("_anchor", first & F.col("_known") & same)
+
+    def value(name: str) -> Column:
+        carried = F.col("_absent").isNull() | ~F.array_contains("_absent", name) | F.col("_anchor")
+        usable = (F.col("_operation") == UPSERT) & carried
+        boxed = F.when(usable, F.struct(column(name).alias("v")))
+        return F.last(boxed, ignorenulls=True).over(so_far)["v"]
+
+    return marked.withColumns({v: value(v) for v in values}) if values else marked
+
+
+def _versions(
+    rows: DataFrame, by_key: WindowSpec, keys: list[str], columns: list[str], floors: list[Truncate]
+) -> DataFrame:
+    """Cuts the resolved rows of each key into versions and gives each its bounds."""
+    upsert = F.col("_operation") == UPSERT
+    nxt = F.lead("_stamp").over(by_key)
+    tied = upsert & F.coalesce(F.substring_index(nxt, " ", 1) == _sequence(), F.lit(False))
+    counted = rows.withColumn("_next_stamp", nxt).withColumn("_counts", upsert & ~tied)
+    timed = counted.withColumn("_time", _time(by_key))
+    content = F.struct(*[column(c) for c in columns]) if columns else F.struct(F.lit(1))
+    marked = timed.withColumn("_content", F.struct(F.col("_life"), content.alias("c")))
+    before = by_key.rowsBetween(Window.unboundedPreceding, -1)
+    previous = F.last(F.when(F.col("_counts"), F.col("_content")), ignorenulls=True).over(before)
+    opens = F.col("_counts") & ~F.col("_content").eqNullSafe(previous)
+    numbered = marked.withColumn("_opens", opens)
+    number = F.sum(F.col("_opens").cast("int")).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    grouped = numbered.withColumn("_number", number).withColumn("_end", _end(by_key, floors))
+    return _bounded(grouped, keys)
+
+
+def _time(by_key: WindowSpec) -> Column:
+    """Commit time that never runs back along the sequence, so that versions cannot overlap."""
+    so_far = by_key.rowsBetween(Window.unboundedPreceding, 0)
+    return F.greatest(F.max("_source_time").over(so_far), F.first("_time").over(so_far))
+
+
+def _end(by_key: WindowSpec, floors: list[Truncate]) -> Column:
+    """Where the row's content ends: the next change of another sequence, or a truncate before it."""
+    following = F.struct(
+        F.lead("_stamp").over(by_key).alias("stamp"), F.lead("_time").over(by_key).alias("time")
+    )
+    cuts = [
+        F.when(
+            F.col("_stamp") < f.stamp,
+            F.struct(F.lit(f.stamp).alias("stamp"), F.timestamp_micros(F.lit(f.at)).alias("time")),
+        )
+        for f in floors
+    ]
+    end = F.when(following["stamp"].isNotNull(), following)
+    return F.least(end, *cuts) if cuts else end
+
+
+def _bounded(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """Gives each row that counts its version's beginning, and the version's newest row its end."""
+    version = Window.partitionBy(*[column(k) for k in keys], "_number", "_counts")
+    begins = F.struct("_valid_from", "_sequence_from")
+    own = F.struct(F.col("_time").alias("_valid_from"), _sequence().alias("_sequence_from"))
+    began = F.first(F.when(F.col("_anchor"), begins).otherwise(own)).over(version.orderBy("_stamp"))
+    ends = F.max_by("_end", "_stamp").over(version)
+    newest = F.max("_stamp").over(version) == F.col("_stamp")
+    counts, shown = F.col("_counts"), F.col("_counts") & newest
+    return rows.withColumns(
+        {
+            "_valid_from": F.when(counts, began["_valid_from"]),
+            "_sequence_from": F.when(counts, began["_sequence_from"]),
+            "_valid_to": F.when(
+                shown & ends["stamp"].isNotNull(), F.greatest(ends["time"], began["_valid_from"])
+            ),
+            "_sequence_to": F.when(shown, F.substring_index(ends["stamp"], " ", 1)),
+            "_is_current": shown & ends["stamp"].isNull(),
+            "_shown": shown,
+        }
+    )
+
+
+def history_merge_sql(target: str, keys: list[str], values: list[str]) -> str:
+    """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`."""
+    on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+    sets = ", ".join(f"t.{names.quote(c)} = s.{names.quote(c)}" for c in (*values, *_FOLDED))
+    return (
+        f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._stamp = s._stamp"
+        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT *"
+    )

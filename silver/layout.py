@@ -1,0 +1,102 @@
+"""Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
+
+Every table is created with column mapping (column names of any shape), deletion vectors (an update
+writes the changed rows only) and type widening (a column grows in place).
+"""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+    StructType,
+)
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.contract import LayerColumn
+
+PROPERTIES = {
+    "delta.columnMapping.mode": "name",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableTypeWidening": "true",
+    "delta.dataSkippingNumIndexedCols": "8",
+}
+_WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ShortType: (IntegerType, LongType),
+    IntegerType: (LongType,),
+    FloatType: (DoubleType,),
+}
+
+
+def business(schema: StructType) -> list[StructField]:
+    """The fields that belong to the source, without silver's own (those begin with `_`)."""
+    return [field for field in schema.fields if not field.name.startswith("_")]
+
+
+def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
+    """Column list of a CREATE TABLE: layer columns first, so that Delta keeps statistics of them."""
+    own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
+    given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
+    return ", ".join(own + given)
+
+
+def create_sql(name: str, fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
+    """The CREATE TABLE text of a silver table."""
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in PROPERTIES.items())
+    columns = columns_sql(fields, layer)
+    return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta TBLPROPERTIES ({properties})"
+
+
+def ensure(
+    spark: SparkSession,
+    target: Target,
+    table: str,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+) -> tuple[str, bool]:
+    """Creates the table, or grows it by the fields it lacks; returns its SQL name, and whether it is new."""
+    name = names.name(target, "silver", table)
+    if not names.exists(spark, target, "silver", table):
+        spark.sql(create_sql(name, fields, layer))
+        return name, True
+    for statement in growth_sql(name, spark.table(name).schema, fields):
+        spark.sql(statement)
+    return name, False
+
+
+def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[str]:
+    """ALTER TABLE texts that let a table of schema `now` hold `fields`: new columns, wider types."""
+    have = {field.name.lower(): field.dataType for field in now.fields}
+    new = [f for f in fields if f.name.lower() not in have]
+    wider = [f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)]
+    texts = [
+        f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
+        for f in wider
+    ]
+    if new:
+        columns = ", ".join(f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in new)
+        texts.append(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+    return texts
+
+
+def widens(old: DataType, new: DataType) -> bool:
+    """Whether `old` grows to `new` by Delta type widening: int to bigint, float to double, decimals."""
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        digits = new.precision - new.scale >= old.precision - old.scale
+        return old != new and new.scale >= old.scale and digits
+    return isinstance(new, _WIDER.get(type(old), ()))
+
+
+def learned(spark: SparkSession, target: Target, table: Table) -> list[StructField]:
+    """The business columns that the table's change log holds already, with their types."""
+    log = f"{table.table}_changes"
+    if not names.exists(spark, target, "silver", log):
+        return []
+    return business(spark.table(names.name(target, "silver", log)).schema)

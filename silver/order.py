@@ -1,0 +1,173 @@
+"""Puts the pending part of the change log in order, and notices when that order reaches back.
+
+A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out to have
+begun before changes that are applied already, or a key change that arrives on the wrong side of a change of
+its old key, changes the order of the past: then the whole log is folded anew.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.errors import TruncateRefused
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout, log, snapshots
+from silver.batch import Batch, Seen, keyed, stamped
+from silver.compact import column
+from silver.epochs import Epoch, Sighting, epoch
+from silver.heirs import disordered, inherit
+from silver.snapshots import TableChanges
+
+
+class Placed(NamedTuple):
+    """A batch in order; whether it replaces the table; what it adds to the table-wide changes."""
+
+    batch: Batch
+    refold: bool
+    new: TableChanges
+
+
+def place(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    seen: Seen,
+    newest: int,
+    summary: log.Summary,
+) -> Placed:
+    """Orders the log rows above the batches `seen`, or the whole log where the past has changed.
+
+    Raises:
+        TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
+    """
+    if summary.truncates and table.on_truncate == "fail":
+        raise TruncateRefused(table.table)
+    known = seen.whole
+    pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
+    sighted = snapshots.sightings(pending) if summary.snapshot_rows else []
+    after = TableChanges([*known.sightings, *sighted], known.truncates)
+    earlier = rows.where(F.col("_batch") <= seen.batch)
+    if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
+        everything = rows.where(F.col("_batch") <= newest)
+        whole = log.summarize(everything)
+        none = TableChanges(after.sightings, [])
+        return _placed(spark, target, table, everything, newest, whole, none, None, seen)
+    before = known.floors(table.on_truncate == "apply")
+    return _placed(spark, target, table, pending, newest, summary, after, before, seen)
+
+
+def _placed(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    newest: int,
+    summary: log.Summary,
+    known: TableChanges,
+    before: list[snapshots.Truncate] | None,
+    seen: Seen,
+) -> Placed:
+    """Orders `rows`; without the floors `before` they are the whole log, folded anew."""
+    refold = before is None
+    sightings = [*known.sightings, *_finished(rows, table, known.epochs)]
+    after = TableChanges(sightings, known.truncates)
+    placed = stamped(rows, table, after.epochs)
+    cut = snapshots.truncates(placed) if summary.truncates else []
+    changed = TableChanges(sightings, sorted({*after.truncates, *cut}))
+    floors = changed.floors(table.on_truncate == "apply")
+    changes = keyed(placed)
+    if summary.heirs:
+        held = None if refold else _held(spark, target, table, summary.partial)
+        changes = inherit(changes, held, table.keys, summary.partial)
+    fields = layout.business(rows.schema)
+    batch = Batch(
+        newest, changes, fields, summary.partial, floors, floors != before, seen.partial
+    )
+    return Placed(batch, refold, changed)
+
+
+def _reaches_back(
+    earlier: DataFrame,
+    pending: DataFrame,
+    table: Table,
+    before: list[Epoch],
+    after: list[Epoch],
+    seen: Seen,
+    summary: log.Summary,
+) -> bool:
+    if table.format != "debezium" or seen.batch == 0:
+        return False
+    if _begins(before) != _begins(after) and _moves(earlier, before, after):
+        return True
+    if not table.keys or not (seen.heirs or summary.heirs):
+        return False
+    old, new = (keyed(stamped(rows, table, after)) for rows in (earlier, pending))
+    return disordered(old, new, table.keys)
+
+
+def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
+    return [(e.snapshot, e.number, e.started, e.first) for e in epochs]
+
+
+def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
+    """Whether some applied change belongs to another epoch now."""
+    changes = earlier.where(F.col("_operation") != "none")
+    return not changes.where(epoch(before) != epoch(after)).isEmpty()
+
+
+def _finished(rows: DataFrame, table: Table, epochs: list[Epoch]) -> list[Sighting]:
+    """The newest snapshot is complete as well when something streamed came after it."""
+    if not epochs or epochs[-1].complete:
+        return []
+    newest = epochs[-1]
+    streamed = stamped(rows, table, epochs).where("_snapshot IS NULL AND _operation <> 'none'")
+    if streamed.where(epoch(epochs) == newest.number).isEmpty():
+        return []
+    return [
+        Sighting(newest.snapshot, where, first, True, newest.started)
+        for where, first in newest.first.items()
+    ]
+
+
+def _held(
+    spark: SparkSession, target: Target, table: Table, partial: list[str]
+) -> DataFrame | None:
+    """What the table knows of each key: one row per state of its columns, with the stamp of that state."""
+    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+    if not names.exists(spark, target, "silver", kept):
+        return None
+    rows = spark.table(names.name(target, "silver", kept))
+    keys = [column(k) for k in table.keys]
+    have = [c for c in partial if c in rows.columns]
+    values = [column(c) if c in have else F.lit(None).alias(c) for c in partial]
+    if table.stored_as_scd_type == 2:
+        versions = rows.where("_operation = 'upsert'")
+        return versions.select(*keys, *values, "_stamp", F.lit(None).cast("array<string>").alias("_absent"))
+    own = F.when(F.col("_column_stamps").isNotNull(), F.map_keys("_column_stamps"))
+    whole = rows.where("_upsert_stamp IS NOT NULL")
+    newest = whole.select(*keys, *values, F.col("_upsert_stamp").alias("_stamp"), own.alias("_absent"))
+    for name in have:
+        others = F.array(*[F.lit(c) for c in partial if c != name]).cast("array<string>")
+        at = F.col("_column_stamps")[name]
+        alone = rows.where(at > "").select(*keys, *values, at.alias("_stamp"), others.alias("_absent"))
+        newest = newest.unionByName(alone)
+    return newest
+
+
+def remember(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, known: TableChanges
+) -> None:
+    """Keeps the table-wide changes that a batch showed beyond those `known`, once it is applied."""
+    if placed.refold:
+        snapshots.forget(spark, target, table)
+        known = TableChanges(known.sightings, [])
+    fresh = TableChanges(
+        [s for s in placed.new.sightings if s not in known.sightings],
+        [t for t in placed.new.truncates if t not in known.truncates],
+    )
+    if fresh.sightings or fresh.truncates:
+        snapshots.record(spark, target, table, placed.batch.number, fresh)

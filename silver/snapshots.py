@@ -1,0 +1,101 @@
+"""What is about a whole table: full snapshots and truncates, kept in `silver._table_changes`.
+
+A full snapshot is a truncate at the start of its epoch that comes in force when its last row has arrived.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout
+from silver.contract import SNAPSHOT_COLUMNS, TRUNCATE
+from silver.epochs import Epoch, Sighting, domain, number, position
+
+TABLE_CHANGES = "_table_changes"
+
+
+class Truncate(NamedTuple):
+    """A truncate of the source: its stamp, and when it was committed (µs since 1970)."""
+
+    stamp: str
+    at: int | None
+
+
+class TableChanges(NamedTuple):
+    """Everything known of a table's snapshots and truncates."""
+
+    sightings: list[Sighting]
+    truncates: list[Truncate]
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """The table's full snapshots in order."""
+        return number(self.sightings)
+
+    def floors(self, apply_truncates: bool) -> list[Truncate]:
+        """What is in force as a truncate, oldest first: sweeps of complete snapshots, and truncates."""
+        sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
+        return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
+
+
+def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
+    """What earlier batches showed of the snapshots and truncates of every table."""
+    name, created = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
+    found: dict[str, TableChanges] = {}
+    if created:
+        return found
+    for r in spark.table(name).withColumn("at", F.unix_micros("at")).collect():
+        known = found.setdefault(r["table"], TableChanges([], []))
+        if r["stamp"] is not None:
+            known.truncates.append(Truncate(r["stamp"], r["at"]))
+            continue
+        seen = (r["snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
+        known.sightings.append(Sighting(*seen))
+    return found
+
+
+def sightings(rows: DataFrame) -> list[Sighting]:
+    """The full snapshots that show in a part of the log, by domain."""
+    kept = rows.where(F.col("_snapshot").isNotNull() & F.col("_reason").isNull())
+    found = kept.groupBy("_snapshot", domain().alias("domain")).agg(
+        F.min(position()).alias("first_position"),
+        F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("complete"),
+        F.min(F.unix_micros("_source_time")).alias("started"),
+    )
+    return [
+        Sighting(r["_snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
+        for r in found.collect()
+    ]
+
+
+def truncates(stamped: DataFrame) -> list[Truncate]:
+    """The truncates in a stamped part of the log; a redelivery counts once."""
+    found = stamped.where(F.col("_operation") == TRUNCATE)
+    rows = found.select("_stamp", F.unix_micros("_source_time").alias("at")).collect()
+    return [Truncate(r["_stamp"], r["at"]) for r in rows]
+
+
+def record(
+    spark: SparkSession, target: Target, table: Table, batch: int, new: TableChanges
+) -> None:
+    """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
+    name = names.name(target, "silver", TABLE_CHANGES)
+    seen = [
+        s._asdict() | {"table": table.table, "batch": batch}
+        for s in new.sightings
+    ]
+    cut = [{"table": table.table, "batch": batch, "stamp": t.stamp, "us": t.at} for t in new.truncates]
+    schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
+    rows = local_rows(spark, [*seen, *cut], schema)
+    rows.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
+
+
+def forget(spark: SparkSession, target: Target, table: Table) -> None:
+    """Removes a table's truncates, whose stamps a renumbering of the epochs has made void."""
+    name = names.name(target, "silver", TABLE_CHANGES)
+    spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL")

@@ -1,0 +1,89 @@
+"""Rules about jobs: when they start, on which runtime, how many at once, and who hears of it."""
+
+from collections.abc import Iterator
+from typing import Any
+from zoneinfo import available_timezones
+
+from tests.bundle import quartz
+from tests.bundle.finding import Finding, Rule
+from tests.bundle.reading import Bundle, resolved
+
+ENVIRONMENT_VERSIONS = {"1", "2", "3", "4", "5"}
+RUNTIMES = {"15.4.x-scala2.12", "16.4.x-scala2.12", "16.4.x-scala2.13", "17.3.x-scala2.13"}
+
+
+def bad_schedule(bundle: Bundle) -> Iterator[Finding]:
+    for kind in ("jobs", "alerts"):
+        for key, resource in bundle.resources.get(kind, {}).items():
+            schedule = resource.get("schedule", {})
+            expression = schedule.get("quartz_cron_expression") or schedule.get(
+                "quartz_cron_schedule"
+            )
+            wrong = quartz.problem(expression) if expression else None
+            if wrong:
+                yield Finding("bad_cron", f"{kind}.{key}", f"{expression}: {wrong}")
+            if schedule and schedule.get("timezone_id") not in available_timezones():
+                yield Finding("bad_time_zone", f"{kind}.{key}", str(schedule.get("timezone_id")))
+
+
+def several_triggers(bundle: Bundle) -> Iterator[Finding]:
+    for key, job in bundle.jobs.items():
+        triggers = [name for name in ("continuous", "schedule", "trigger") if name in job]
+        if len(triggers) > 1:
+            yield Finding("several_triggers", f"jobs.{key}", " and ".join(triggers))
+
+
+def unknown_runtime(bundle: Bundle) -> Iterator[Finding]:
+    for key, job in bundle.jobs.items():
+        for cluster in job.get("job_clusters", []):
+            version = resolved(cluster["new_cluster"]["spark_version"], bundle.known)
+            if version not in RUNTIMES:
+                yield Finding("unknown_runtime", f"jobs.{key}", version)
+
+
+def unknown_environment_version(bundle: Bundle) -> Iterator[Finding]:
+    for place, spec in _environments(bundle):
+        version = resolved(spec.get("environment_version"), bundle.known)
+        if version not in ENVIRONMENT_VERSIONS and "client" not in spec:
+            yield Finding("unknown_environment_version", place, str(version))
+
+
+def deprecated_client(bundle: Bundle) -> Iterator[Finding]:
+    for place, spec in _environments(bundle):
+        if "client" in spec:
+            yield Finding("deprecated_client", place, "environment_version has taken its place")
+
+
+def several_runs(bundle: Bundle) -> Iterator[Finding]:
+    """Unsaid, it is one in production, but four in development."""
+    for key, job in bundle.jobs.items():
+        if job.get("max_concurrent_runs") != 1:
+            found = f"max_concurrent_runs: {job.get('max_concurrent_runs', 'not said')}"
+            yield Finding("several_runs", f"jobs.{key}", found)
+
+
+def nobody_hears(bundle: Bundle) -> Iterator[Finding]:
+    for key, job in bundle.jobs.items():
+        if not job.get("health", {}).get("rules"):
+            yield Finding("missing_health_rule", f"jobs.{key}", "no health rules")
+        if not job.get("email_notifications", {}).get("on_failure"):
+            yield Finding("missing_notification", f"jobs.{key}", "nobody hears of a failure")
+        if not job.get("timeout_seconds") and "continuous" not in job:
+            yield Finding("missing_timeout", f"jobs.{key}", "it may hang for ever")
+
+
+def _environments(bundle: Bundle) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, job in bundle.jobs.items():
+        for environment in job.get("environments", []):
+            yield f"jobs.{key}.{environment['environment_key']}", environment["spec"]
+
+
+RULES: tuple[Rule, ...] = (
+    bad_schedule,
+    several_triggers,
+    unknown_runtime,
+    unknown_environment_version,
+    deprecated_client,
+    several_runs,
+    nobody_hears,
+)

@@ -1,0 +1,17 @@
+"""Finds in a bundle what neither the typed models nor `databricks bundle validate` find."""
+
+from itertools import chain
+from pathlib import Path
+
+from tests.bundle import files, jobs, references, tasks, writers
+from tests.bundle.finding import Finding
+from tests.bundle.reading import read, targets
+
+RULES = (*files.RULES, *jobs.RULES, *references.RULES, *tasks.RULES, *writers.RULES)
+
+
+def lint(folder: Path) -> list[Finding]:
+    """All findings of all rules for all targets, each once."""
+    bundles = [read(folder, target) for target in targets(folder)]
+    found = chain.from_iterable(rule(bundle) for bundle in bundles for rule in RULES)
+    return sorted(set(found))

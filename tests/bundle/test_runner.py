@@ -1,0 +1,125 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bundle.reading import Bundle, read
+from tests.bundle.runner import Step, locally, run
+
+MAIN = ["bronze", "silver", "gold"]
+
+
+@pytest.fixture
+def bundle(project: Path) -> Bundle:
+    return read(project, "dev")
+
+
+class Calls(list[list[str]]):
+    """Entry points that write down how they were called; those in `failing` exit with 1."""
+
+    def programs(self, *failing: str) -> dict[str, Callable[[list[str]], int]]:
+        return {name: self._program(name, name in failing) for name in [*MAIN, "lakehouse"]}
+
+    def _program(self, name: str, fails: bool) -> Callable[[list[str]], int]:
+        def program(arguments: list[str]) -> int:
+            self.append([name, *arguments])
+            return int(fails)
+
+        return program
+
+    @property
+    def commands(self) -> list[str]:
+        """Entry points in order; of `lakehouse` its command."""
+        return [call[1] if call[0] == "lakehouse" else call[0] for call in self]
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+def test_the_main_job_runs_the_layers_in_order(bundle: Bundle, calls: Calls) -> None:
+    run(bundle, "cdc", calls.programs())
+    assert calls.commands == MAIN
+
+
+def test_parameters_and_references_reach_the_entry_point_resolved(
+    bundle: Bundle, calls: Calls
+) -> None:
+    run(bundle, "cdc", calls.programs(), {"gold": "gold_of_mine"})
+    assert calls[0] == [
+        "bronze",
+        "--conf=/Workspace/bundle/files/conf",
+        "--target=dev",
+        "--set=catalog=lakehouse_dev",
+        "--set=schemas.bronze=bronze",
+        "--set=schemas.silver=silver",
+        "--set=schemas.gold=gold_of_mine",
+        "--set=landing=/Volumes/lakehouse_dev/bronze/landing",
+        "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints",
+    ]
+
+
+def test_a_failed_task_keeps_what_follows_from_running(bundle: Bundle, calls: Calls) -> None:
+    steps = run(bundle, "cdc", calls.programs("silver"))
+    assert calls.commands == ["bronze", "silver"]
+    assert Step("cdc", "silver", "failed") in steps
+    assert Step("cdc", "gold", "excluded") in steps
+
+
+@pytest.mark.parametrize(
+    ("job", "commands"),
+    [
+        ("cdc_schedule", MAIN),
+        ("dead_letter_replay", ["bronze", "dead-letters", "silver", "gold"]),
+        ("maintenance", [*MAIN, "maintain"]),
+        ("cdc_continuous", ["run"]),
+        ("quality", ["quality", "report"]),
+    ],
+)
+def test_each_job_runs_its_commands_in_order(
+    bundle: Bundle, calls: Calls, job: str, commands: list[str]
+) -> None:
+    run(bundle, job, calls.programs())
+    assert sorted(calls.commands) == sorted(commands)
+    assert [command for command in calls.commands if command != "dead-letters"] == [
+        command for command in commands if command != "dead-letters"
+    ]
+
+
+def test_a_replay_comes_before_silver_applies(bundle: Bundle, calls: Calls) -> None:
+    run(bundle, "dead_letter_replay", calls.programs())
+    assert calls.commands.index("dead-letters") < calls.commands.index("silver")
+
+
+def test_a_rebuild_gets_its_table_and_comes_between_bronze_and_silver(
+    bundle: Bundle, calls: Calls
+) -> None:
+    run(bundle, "rebuild", calls.programs(), {"table": "orders"})
+    assert calls.commands == ["bronze", "rebuild", "silver", "gold"]
+    assert calls[1][1:3] == ["rebuild", "orders"]
+
+
+def test_the_report_is_written_though_quality_failed(bundle: Bundle, calls: Calls) -> None:
+    def lakehouse(arguments: list[str]) -> int:
+        calls.append(["lakehouse", *arguments])
+        return int(arguments[0] == "quality")
+
+    steps = run(bundle, "quality", {"lakehouse": lakehouse})
+    assert steps == [Step("quality", "quality", "failed"), Step("quality", "report", "done")]
+
+
+def test_a_job_that_another_job_started_hands_its_failure_up(bundle: Bundle, calls: Calls) -> None:
+    assert Step("maintenance", "cdc", "failed") in run(
+        bundle, "maintenance", calls.programs("bronze")
+    )
+
+
+def test_a_parameter_that_the_job_lacks_is_refused(bundle: Bundle, calls: Calls) -> None:
+    with pytest.raises(KeyError, match="cdc has no parameter tabel"):
+        run(bundle, "cdc", calls.programs(), {"tabel": "orders"})
+
+
+def test_local_arguments_name_a_root_and_no_catalog() -> None:
+    arguments = ["--conf=conf", "--target=local", "--set=catalog=dev"]
+    assert locally(arguments, "/lake") == ["--conf=conf", "--target=local", "--root=/lake"]

@@ -1,0 +1,113 @@
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.bundle.conftest import PROJECT
+from tests.bundle.reading import read
+from tests.bundle.runner import Program, run
+
+ENTRY_POINTS = ("bronze", "gold", "lakehouse", "silver")
+AS_DATABRICKS_DOES = """
+import sys
+from importlib.metadata import distribution
+name, *sys.argv[1:] = sys.argv[1:]
+entry_points = distribution("cdc_lakehouse").entry_points
+[entry_point] = [entry_point for entry_point in entry_points if entry_point.name == name]
+entry_point.load()()
+print("returned")
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as the bundle's artifact is built, but with the back end that is installed here."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        folder,
+        project,
+    ]
+    subprocess.run(build, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the programs of a clean environment with the wheel; what it needs is borrowed."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", wheel], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return python.parent
+
+
+def ended(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A finished process that sees the wheel only: neither this project's folder nor PYTHONPATH."""
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env={})
+
+
+def calls() -> list[list[str]]:
+    """Every wheel task of every job: entry point, then arguments as the job gives them."""
+    called: list[list[str]] = []
+
+    def program(name: str) -> Program:
+        return lambda arguments: called.append([name, *arguments]) or 0
+
+    bundle = read(PROJECT, "dev")
+    for job in bundle.jobs:
+        run(bundle, job, {name: program(name) for name in ENTRY_POINTS})
+    run(bundle, "rebuild", {name: program(name) for name in ENTRY_POINTS}, {"table": "orders"})
+    return [list(call) for call in dict.fromkeys(map(tuple, called))]
+
+
+def test_the_wheel_holds_what_it_runs_with_and_no_tests(programs: Path) -> None:
+    code = "import bronze, gold, lakehouse, silver; print(lakehouse.__file__)"
+    found = ended(programs / "python", "-c", code, folder=programs)
+    assert Path(found.stdout.strip()).is_relative_to(programs.parent)
+    assert not list(programs.parent.glob("lib/python*/site-packages/tests"))
+
+
+def test_the_wheel_has_the_entry_points(programs: Path) -> None:
+    assert all((programs / name).is_file() for name in ENTRY_POINTS)
+
+
+@pytest.mark.parametrize("call", calls(), ids=lambda call: " ".join(call[:2]))
+def test_an_entry_point_understands_what_a_job_gives_it(programs: Path, call: list[str]) -> None:
+    """`--help` ends a command once its line has been parsed: an unknown option comes first."""
+    helped = ended(programs / call[0], *call[1:], "--help", folder=programs)
+    assert (helped.returncode, helped.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["bronze", "silver", "gold"])
+def test_an_entry_point_refuses_an_option_it_does_not_know(programs: Path, name: str) -> None:
+    assert ended(programs / name, "--tabel=orders", "--help", folder=programs).returncode == 2
+
+
+@pytest.mark.parametrize("call", [["lakehouse", "validate", "--conf"], ["gold", "--help"]])
+def test_an_entry_point_that_is_done_returns_to_its_caller(
+    programs: Path, project: Path, call: list[str]
+) -> None:
+    """Databricks calls it as a function, and takes any SystemExit for a failure, 0 too."""
+    arguments = [*call, str(project / "conf")] if call[-1] == "--conf" else call
+    done = ended(programs / "python", "-c", AS_DATABRICKS_DOES, *arguments, folder=programs)
+    assert done.stdout.endswith("returned\n")
+
+
+def test_the_package_name_runs_as_a_module(programs: Path) -> None:
+    helped = ended(
+        programs / "python", "-m", "cdc_lakehouse", "--conf=conf", "--help", folder=programs
+    )
+    assert helped.returncode == 0
+    assert "--continuous" in helped.stdout

@@ -1,0 +1,91 @@
+"""One writer per table at a time: which tasks write what, and which of them can run at once."""
+
+from collections.abc import Iterator
+from graphlib import CycleError
+from itertools import combinations
+from typing import Any
+
+from tests.bundle.finding import Finding, Rule
+from tests.bundle.graph import before
+from tests.bundle.reading import Bundle, resolved
+
+EVERY_TABLE = "*"
+LAYERS = {
+    "bronze": ("bronze",),
+    "silver": ("silver",),
+    "gold": ("gold",),
+    "run": ("bronze", "silver", "gold"),
+    "dead-letters": ("silver",),
+    "rebuild": ("silver", "gold"),
+    "erase": ("bronze", "silver", "gold"),
+    "maintain": ("bronze", "silver", "gold"),
+}
+Writes = set[tuple[str, str]]
+
+
+def concurrent_tasks(bundle: Bundle) -> Iterator[Finding]:
+    """Two tasks of a job that write one table, and neither waits for the other."""
+    for key, job in bundle.jobs.items():
+        try:
+            earlier = before(job["tasks"])
+        except CycleError:
+            continue
+        for one, other in combinations(job["tasks"], 2):
+            keys = one["task_key"], other["task_key"]
+            ordered = keys[0] in earlier[keys[1]] or keys[1] in earlier[keys[0]]
+            if not ordered and _overlap(_writes(one), _writes(other)):
+                yield Finding("concurrent_writers", f"jobs.{key}", " and ".join(keys))
+
+
+def concurrent_jobs(bundle: Bundle) -> Iterator[Finding]:
+    """Two jobs that write one table, and nothing keeps them from running at once."""
+    running = {key: job for key, job in bundle.jobs.items() if _can_start(bundle, key)}
+    for (one, first), (other, second) in combinations(running.items(), 2):
+        if _overlap(_written(first), _written(second)):
+            yield Finding("concurrent_writers", f"jobs.{one}", f"jobs.{other} writes it too")
+
+
+def _written(job: dict[str, Any]) -> Writes:
+    return set().union(*(_writes(task) for task in job["tasks"]))
+
+
+def _writes(task: dict[str, Any]) -> Writes:
+    """Layer and table of all that a task writes; a command without --table writes every table."""
+    wheel = task.get("python_wheel_task", {})
+    arguments = wheel.get("parameters", [])
+    command = wheel.get("entry_point")
+    if command == "lakehouse" and arguments:
+        command = arguments[0]
+    tables = [text.removeprefix("--table=") for text in arguments if text.startswith("--table=")]
+    layers = LAYERS.get(command, ())
+    return {(layer, table) for layer in layers for table in tables or [EVERY_TABLE]}
+
+
+def _overlap(one: Writes, other: Writes) -> bool:
+    return any(
+        layer == other_layer and (table == other_table or EVERY_TABLE in (table, other_table))
+        for layer, table in one
+        for other_layer, other_table in other
+    )
+
+
+def _can_start(bundle: Bundle, key: str, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether a job can start: by itself, by hand, or asked by another; a paused one cannot."""
+    job = bundle.jobs[key]
+    starts = [job[name] for name in ("continuous", "schedule", "trigger") if name in job]
+    paused = starts and all(
+        resolved(start.get("pause_status"), bundle.known) == "PAUSED" for start in starts
+    )
+    callers = set(_callers(bundle, key)) - asked
+    return not paused or any(_can_start(bundle, caller, asked | {key}) for caller in callers)
+
+
+def _callers(bundle: Bundle, key: str) -> Iterator[str]:
+    wanted = bundle.known[f"resources.jobs.{key}.id"]
+    for caller, job in bundle.jobs.items():
+        calls = [task["run_job_task"]["job_id"] for task in job["tasks"] if "run_job_task" in task]
+        if caller != key and wanted in resolved(calls, bundle.known):
+            yield caller
+
+
+RULES: tuple[Rule, ...] = (concurrent_tasks, concurrent_jobs)

@@ -1,0 +1,96 @@
+"""Drives silver's order and apply with changes that are decoded already."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import log, order, snapshots
+from silver.apply import apply_current
+from silver.batch import Seen
+from silver.contract import GATED_COLUMNS
+from silver.history import apply_history
+from tests.oracle import Event, Outcome
+
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+COLUMNS = ["a", "b"]
+SCHEMA = "id int, a string, b string, " + ", ".join(f"{c.name} {c.type}" for c in GATED_COLUMNS)
+
+
+def table(scd: int = 1, **options: Any) -> Table:
+    source = {"format": "debezium", "path": "t"}
+    given = {"table": "t", "source": source, "keys": ["id"], "stored_as_scd_type": scd}
+    return Table.model_validate(given | options)
+
+
+def deliver(
+    spark: SparkSession, target: Target, config: Table, events: list[Event], arrived: int, done: int
+) -> int:
+    """Appends one batch to the change log and applies it; returns its number."""
+    rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
+    log.append(spark, target, config, local_rows(spark, rows, SCHEMA))
+    apply_pending(spark, target, config, done, done + 1)
+    return done + 1
+
+
+def apply_pending(
+    spark: SparkSession, target: Target, config: Table, done: int, newest: int
+) -> None:
+    rows = log.read(spark, target, config)
+    assert rows is not None
+    pending = rows.where(f"_batch > {done} AND _batch <= {newest}")
+    known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
+    seen = Seen(done, partial=True, heirs=True, whole=known)
+    placed = order.place(spark, target, config, rows, seen, newest, log.summarize(pending))
+    write = apply_history if config.stored_as_scd_type == 2 else apply_current
+    write(spark, target, config, placed.batch, placed.refold)
+    order.remember(spark, target, config, placed, known)
+
+
+def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:
+    given = dict(event.values)
+    absent = [c for c in COLUMNS if c not in given] if event.operation == "upsert" else []
+    return {
+        "id": event.key,
+        "a": given.get("a"),
+        "b": given.get("b"),
+        "_operation": event.operation,
+        "_sequence": f"{event.sequence:016X}",
+        "_absent": absent or None,
+        "_old_key": None if event.old_key is None else f'{{"id": {event.old_key}}}',
+        "_snapshot": event.snapshot,
+        "_snapshot_last": event.last if event.snapshot else None,
+        "_source_time": START + timedelta(seconds=event.time),
+        "_offset": event.position,
+        "_position": f"t/0/{event.position}",
+        "_arrival": f"{arrival:08X}",
+        "_batch": batch,
+    }
+
+
+def outcome(spark: SparkSession, target: Target, config: Table) -> Outcome:
+    """What the lake holds, in the oracle's terms."""
+    if config.stored_as_scd_type == 2:
+        return _from_history(spark, target)
+    rows = spark.table(names.name(target, "silver", "t")).collect()
+    current = {r["id"]: {c: r[c] for c in COLUMNS} for r in rows if not r["_deleted"]}
+    return Outcome(current, {r["id"] for r in rows if r["_deleted"]})
+
+
+def _from_history(spark: SparkSession, target: Target) -> Outcome:
+    rows = spark.table(names.name(target, "silver", "t_history")).collect()
+    shown = [r for r in rows if r["_shown"]]
+    current = {r["id"]: {c: r[c] for c in COLUMNS} for r in shown if r["_is_current"]}
+    lines = [
+        (r["id"], _seconds(r["_valid_from"]), _seconds(r["_valid_to"]), *[r[c] for c in COLUMNS])
+        for r in shown
+    ]
+    return Outcome(current, set(), sorted(lines, key=repr))
+
+
+def _seconds(time: datetime | None) -> int | None:
+    return None if time is None else int((time.replace(tzinfo=timezone.utc) - START).total_seconds())

@@ -1,0 +1,96 @@
+"""The law in plain Python: sort the changes of a table by sequence and apply them one by one."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change. `values` has the carried columns only; `position` is where the source keeps it."""
+
+    operation: str
+    sequence: int
+    key: int | None = None
+    values: tuple[tuple[str, Any], ...] = ()
+    old_key: int | None = None
+    position: int = 0
+    time: int = 0
+    snapshot: str | None = None
+    last: bool = False
+
+
+@dataclass
+class Outcome:
+    current: dict[int, dict[str, Any]] = field(default_factory=dict)
+    tombstones: set[int] = field(default_factory=set)
+    history: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outcome:
+    """What a single-threaded reader has after applying all events in order."""
+    rows: dict[int, dict[str, Any]] = {}
+    memory: dict[int, dict[str, Any]] = {}
+    seen: set[int] = set()
+    open_versions: dict[int, dict[str, Any]] = {}
+    history: list[dict[str, Any]] = []
+
+    def close(key: int, time: int) -> None:
+        version = open_versions.pop(key, None)
+        if version is not None:
+            history.append(version | {"to": time})
+
+    for event in in_order(events):
+        if event.operation == "truncate":
+            for key in list(rows):
+                close(key, event.time)
+            rows.clear()
+            memory.clear()
+            seen.clear()
+            continue
+        key = event.key
+        seen.add(key)
+        if event.operation == "delete":
+            close(key, event.time)
+            rows.pop(key, None)
+            continue
+        given = dict(event.values)
+        before = rows.get(key, {})
+        old = memory.get(event.old_key, {}) if event.old_key is not None else {}
+        row = {c: given[c] if c in given else old.get(c, before.get(c)) for c in columns}
+        rows[key] = row
+        memory[key] = row
+        version = open_versions.get(key)
+        if version and all(version["row"][c] == row[c] for c in tracked):
+            version["row"] = row
+        else:
+            close(key, event.time)
+            open_versions[key] = {"key": key, "row": row, "from": event.time, "to": None}
+    history += open_versions.values()
+    lines = sorted(
+        ((v["key"], v["from"], v["to"], *[v["row"][c] for c in columns]) for v in history), key=repr
+    )
+    return Outcome(rows, seen - set(rows), lines)
+
+
+def in_order(events: set[Event]) -> list[Event]:
+    """The events by epoch, snapshot rows first, then sequence; a whole snapshot begins with a truncate."""
+    starts: dict[str, int] = {}
+    for e in events:
+        if e.snapshot:
+            starts[e.snapshot] = min(starts.get(e.snapshot, e.position), e.position)
+    ordered = sorted(starts, key=lambda s: starts[s])
+    epoch = {s: n for n, s in enumerate(ordered, start=1)}
+    placed: list[tuple[tuple[int, int, int, int], Event]] = []
+    for e in events:
+        own = epoch[e.snapshot] if e.snapshot else sum(starts[s] <= e.position for s in ordered)
+        placed.append(((own, int(e.snapshot is None), e.sequence, e.position), e))
+    for s in ordered:
+        rows = [e for e in events if e.snapshot == s]
+        newest = s == ordered[-1]
+        streamed = any(p[0][0] == epoch[s] and p[1].snapshot is None for p in placed)
+        if any(e.last for e in rows) or (newest and streamed):
+            first = min(e.time for e in rows)
+            placed.append(((epoch[s], -1, 0, 0), Event("truncate", 0, time=first)))
+    return [e for _, e in sorted(placed, key=lambda p: p[0])]

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.answers import csv_lines, json_lines, texts, unique_names
+
+VALUES = """
+  SELECT 1 AS i, 1.50BD AS d, cast('NaN' AS double) AS f,
+    TIMESTAMP '2024-03-31 07:30:00.000001Z' AS t,
+    TIMESTAMP_NTZ '0001-01-01 00:00:00' AS n, DATE '2024-02-29' AS day, X'00FF' AS b,
+    array(TIMESTAMP '2024-01-01 00:00:00Z') AS times,
+    named_struct('x', 0.10BD, 'y', cast(NULL AS int)) AS s,
+    cast(NULL AS string) AS missing, 'a "quoted", text' AS text
+"""
+
+
+@pytest.fixture(scope="module")
+def values(spark: SparkSession) -> DataFrame:
+    return spark.sql(VALUES)
+
+
+def test_json_has_one_object_per_row_with_exact_values(values: DataFrame) -> None:
+    [line] = json_lines(values)
+    assert line == (
+        '{"i":1,"d":1.50,"f":"NaN","t":"2024-03-31T07:30:00.000001Z",'
+        '"n":"0001-01-01T00:00:00.000000","day":"2024-02-29","b":"AP8=",'
+        '"times":["2024-01-01T00:00:00.000000Z"],"s":{"x":0.10,"y":null},'
+        '"missing":null,"text":"a \\"quoted\\", text"}'
+    )
+
+
+def test_csv_has_a_header_and_nested_values_as_json(values: DataFrame) -> None:
+    assert list(csv_lines(values.select("i", "missing", "s", "text"))) == [
+        "i,missing,s,text",
+        '1,,"{""x"":0.10,""y"":null}","a ""quoted"", text"',
+    ]
+
+
+def test_texts_keep_digits_and_times(values: DataFrame) -> None:
+    assert list(texts(values.select("d", "f", "t", "n", "b", "missing"))) == [
+        ["1.50", "NaN", "2024-03-31T07:30:00.000001Z", "0001-01-01T00:00:00.000000", "AP8=", None]
+    ]
+
+
+def test_a_time_beyond_python_is_shown(spark: SparkSession) -> None:
+    far = spark.sql("SELECT timestamp_micros(9223372036854775807) AS t")
+    assert list(texts(far)) == [["+294247-01-10T04:00:54.775807Z"]]
+    assert list(json_lines(far)) == ['{"t":"+294247-01-10T04:00:54.775807Z"}']
+
+
+def test_columns_of_one_name_keep_their_values(spark: SparkSession) -> None:
+    twice = spark.sql("SELECT 1 AS a, 2 AS a")
+    assert [json.loads(line) for line in json_lines(twice)] == [{"a": 1, "a_2": 2}]
+
+
+def test_rows_come_in_their_order(spark: SparkSession) -> None:
+    ordered = spark.range(100).repartition(8).orderBy("id")
+    assert [row[0] for row in texts(ordered)] == [str(number) for number in range(100)]
+
+
+def test_a_statement_without_columns_answers_nothing(spark: SparkSession) -> None:
+    assert list(json_lines(spark.sql("SELECT 1").select())) == []
+
+
+def test_names_are_numbered_in_any_case_of_letters() -> None:
+    assert unique_names(["a", "A", "b", "a"]) == ["a", "A_2", "b", "a_3"]

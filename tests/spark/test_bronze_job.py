@@ -1,0 +1,197 @@
+import gzip
+import os
+import shutil
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bronze.job import ingest
+from lakehouse.ledger import Entry
+from lakehouse.names import name
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+
+def table(called: str = "orders", path: str = "orders", **source: object) -> Table:
+    given = {"format": "debezium", "path": path, **source}
+    return Table.model_validate({"table": called, "keys": ["id"], "source": given})
+
+
+def drop(target: Target, path: str, content: bytes | str) -> Path:
+    file = Path(target.landing, path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def run(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
+    return ingest(spark, target, tables or [table()], "r1", lambda line: None)
+
+
+def bronze(
+    spark: SparkSession, target: Target, columns: Iterable[str], feed: str = "orders"
+) -> list[object]:
+    rows = spark.table(name(target, "bronze", feed)).orderBy("_arrival").select(*columns).collect()
+    return [tuple(row) if len(row) > 1 else row[0] for row in rows]
+
+
+def raw(spark: SparkSession, target: Target, feed: str = "orders") -> list[object]:
+    return bronze(spark, target, ["_raw"], feed)
+
+
+def test_a_missing_folder_is_made_and_gives_no_records(spark: SparkSession, target: Target) -> None:
+    entry = run(spark, target)[0]
+    assert (entry.status, entry.counts, entry.batch) == ("ok", {"records": 0}, None)
+    assert Path(target.landing, "orders").is_dir()
+
+
+def test_lines_are_kept_as_they_are_and_blank_ones_left_out(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(target, "orders/a.json", b'{"a": 1}\r\n\n \t\r\n{"b":"\xff"}\nno json')
+    run(spark, target)
+    rows = spark.table(name(target, "bronze", "orders")).orderBy("_arrival")
+    kept = [bytes(row[0]) for row in rows.selectExpr("cast(_raw as binary)").collect()]
+    assert kept == [b'{"a": 1}\r', b'{"b":"\xff"}', b"no json"]
+
+
+def test_gzip_odd_names_and_nested_folders_are_read(spark: SparkSession, target: Target) -> None:
+    drop(target, "orders/a.json.gz", gzip.compress(b"in gzip\n"))
+    drop(target, "orders/x/y/b [1]{2}*é%20.json", "nested")
+    run(spark, target)
+    assert sorted(raw(spark, target)) == ["in gzip", "nested"]
+    files = bronze(spark, target, ["_file"])
+    assert any(file.endswith("/orders/x/y/b [1]{2}*é%20.json") for file in files)
+
+
+def test_files_still_being_written_are_left_alone(spark: SparkSession, target: Target) -> None:
+    for file in (".hidden", "_hidden", "_a=b.json", "a.tmp", "done.tmpx", "tmp", "p"):
+        drop(target, f"orders/{file}", file)
+    run(spark, target)
+    assert sorted(raw(spark, target)) == ["done.tmpx", "p", "tmp"]
+
+
+def test_arrival_follows_the_time_of_the_files_then_their_names_then_the_lines(
+    spark: SparkSession, target: Target
+) -> None:
+    for age, file in ((3, "z"), (1, "b"), (1, "a")):
+        written = drop(target, f"orders/{file}", f"{file}1\n{file}2")
+        then = (
+            (datetime.now(timezone.utc) - timedelta(days=30 * age))
+            .replace(microsecond=0)
+            .timestamp()
+        )
+        os.utime(written, (then, then))
+    run(spark, target)
+    assert raw(spark, target) == ["z1", "z2", "a1", "a2", "b1", "b2"]
+
+
+def test_each_file_is_read_once_in_numbered_batches(spark: SparkSession, target: Target) -> None:
+    drop(target, "orders/a", "1")
+    first = run(spark, target)[0]
+    nothing = run(spark, target)[0]
+    drop(target, "orders/b", "2\n3")
+    second = run(spark, target)[0]
+    assert bronze(spark, target, ["_batch", "_raw"]) == [(1, "1"), (2, "2"), (2, "3")]
+    counts = [entry.counts["records"] for entry in (first, nothing, second)]
+    assert (counts, nothing.batch, second.batch) == ([1, 0, 2], 1, 2)
+
+
+def test_back_pressure_cuts_a_run_into_batches(spark: SparkSession, target: Target) -> None:
+    for file in "abc":
+        drop(target, f"orders/{file}", file)
+    run(spark, target, table(max_files_per_trigger=2))
+    assert sorted(bronze(spark, target, ["_batch"])) == [1, 1, 2]
+
+
+def test_a_lost_checkpoint_neither_loses_nor_repeats_a_line(
+    spark: SparkSession, target: Target
+) -> None:
+    limited = table(max_files_per_trigger=1)
+    drop(target, "orders/a", "1")
+    drop(target, "orders/b", "2")
+    run(spark, target, limited)
+    shutil.rmtree(target.checkpoints)
+    drop(target, "orders/c", "3")
+    run(spark, target, limited)
+    drop(target, "orders/d", "4")
+    run(spark, target, limited)
+    assert sorted(raw(spark, target)) == ["1", "2", "3", "4"]
+
+
+def test_a_lost_bronze_table_is_read_again_from_the_files(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(target, "orders/a", "1")
+    run(spark, target)
+    shutil.rmtree(Path(target.lake, "bronze", "orders"))
+    run(spark, target)
+    assert raw(spark, target) == ["1"]
+
+
+def test_a_batch_whose_end_was_not_noted_is_not_repeated(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(target, "orders/a", "1")
+    run(spark, target)
+    (ended,) = Path(target.checkpoints).rglob("commits/0")
+    ended.unlink()
+    Path(ended.parent, ".0.crc").unlink()
+    drop(target, "orders/b", "2")
+    run(spark, target)
+    assert raw(spark, target) == ["1", "2"]
+
+
+def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(target, "orders/a", "1")
+    drop(target, "orders/bad.gz", b"this is no gzip file")
+    failed = run(spark, target)[0]
+    assert (failed.status, raw(spark, target)) == ("failed", ["1"])
+    assert "bad.gz: IOException: not a gzip file" in str(failed.message)
+    drop(target, "orders/b", "2")
+    again = run(spark, target)[0]
+    assert (again.status, again.counts["records"]) == ("failed", 1)
+    drop(target, "orders/bad.gz", gzip.compress(b"3"))
+    mended = run(spark, target)[0]
+    assert (mended.status, raw(spark, target)) == ("ok", ["1", "2", "3"])
+    assert run(spark, target)[0].counts == {"records": 0}
+
+
+def test_an_unreadable_file_that_is_taken_away_fails_no_more(
+    spark: SparkSession, target: Target
+) -> None:
+    bad = drop(target, "orders/bad.gz", gzip.compress(os.urandom(9000))[:5000])
+    assert run(spark, target)[0].status == "failed"
+    bad.unlink()
+    assert run(spark, target)[0].status == "ok"
+
+
+def test_one_feed_that_fails_leaves_the_others_alone(spark: SparkSession, target: Target) -> None:
+    Path(target.landing).mkdir(parents=True)
+    Path(target.landing, "no_folder").write_text("a file in its place")
+    drop(target, "orders/a", "1")
+    entries = run(spark, target, table("lost", "no_folder"), table())
+    assert [entry.status for entry in entries] == ["failed", "ok"]
+    assert raw(spark, target) == ["1"]
+
+
+def test_tables_of_one_folder_share_a_feed_and_count_their_own_topics(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(
+        target,
+        "shop/a",
+        '{"topic":"s.a","offset":1,"key":{"id":1},"value":null}\n'
+        '{"topic":"s.b","offset":2,"key":{"id":1},"value":{"op":"c"}}\n'
+        '{"topic":"s.b","offset":3,"key":{"id":1},"value":{"op":"c"}}\n'
+        '{"topic":"tx","offset":4,"value":{}}',
+    )
+    entries = run(spark, target, table("a", "shop", topic="s.a"), table("b", "shop", topic="s.b"))
+    counts = [entry.counts for entry in entries]
+    assert counts == [{"records": 1, "others": 1}, {"records": 2}]
+    found = bronze(spark, target, ["_topic", "_offset", "_whole"], "feed_shop")
+    assert found == [("s.a", 1, True), ("s.b", 2, True), ("s.b", 3, True), ("tx", 4, True)]

@@ -1,0 +1,93 @@
+from typing import Literal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from silver.extracts import KEY_DIGEST, LETTER, VALUE_DIGEST, letters, with_digests
+
+
+def value_digests(spark: SparkSession, sql: str) -> list[bytes]:
+    rows = with_digests(spark.sql(sql), ["id"])
+    return [bytes(row[VALUE_DIGEST]) for row in rows.orderBy("id").collect()]
+
+
+def test_texts_that_run_together_nulls_and_empty_texts_do_not_collide(spark: SparkSession) -> None:
+    found = value_digests(
+        spark,
+        "SELECT * FROM VALUES (1, 'ab', 'c'), (2, 'a', 'bc'), (3, 'abc', ''), (4, 'abc', null), "
+        "(5, null, 'abc'), (6, null, null), (7, '', ''), (8, 'a1:b', ''), (9, 'a', '1:b') "
+        "AS t (id, a, b)",
+    )
+    assert len(set(found)) == 9
+    assert {len(one) for one in found} == {32}
+
+
+def test_a_text_cannot_pretend_to_be_another_column(spark: SparkSession) -> None:
+    found = value_digests(
+        spark, "SELECT * FROM VALUES (1, 'x1:b1:y', null), (2, 'x', 'y') AS t (id, a, b)"
+    )
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT 1 AS id, 'x' AS a", "SELECT 1 AS id, 'x' AS a, cast(null AS int) AS b"),
+        ("SELECT 1 AS id, 'x' AS a, 2 AS b", "SELECT 1 AS id, 2 AS b, 'x' AS a"),
+        ("SELECT 1 AS id, 2 AS a", "SELECT 1 AS id, 2L AS a"),
+        ("SELECT 1 AS id, 1.50BD AS a", "SELECT 1 AS id, cast(1.5 AS decimal(20,6)) AS a"),
+        ("SELECT 1 AS id, 100.00BD AS a", "SELECT 1 AS id, cast(100 AS decimal(20,6)) AS a"),
+        ("SELECT 1 AS id, 0.0D AS a", "SELECT 1 AS id, -0.0D AS a"),
+        ("SELECT 1 AS id, map(1, 'a', 2, 'b') AS a", "SELECT 1 AS id, map(2, 'b', 1, 'a') AS a"),
+        ("SELECT 1 AS id, 'x' AS a, 1 AS _batch", "SELECT 1 AS id, 'x' AS a, 2 AS _batch"),
+    ],
+)
+def test_equal_rows_have_equal_digests(spark: SparkSession, one: str, other: str) -> None:
+    assert value_digests(spark, one) == value_digests(spark, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT 1 AS id, 10.00BD AS a", "SELECT 1 AS id, 100.00BD AS a"),
+        ("SELECT 1 AS id, array('a', null) AS a", "SELECT 1 AS id, array('a') AS a"),
+        ("SELECT 1 AS id, array('a,b') AS a", "SELECT 1 AS id, array('a', 'b') AS a"),
+        ("SELECT 1 AS id, 1 AS a", "SELECT 1 AS id, 1 AS b"),
+        (
+            "SELECT 1 AS id, array(timestamp '2024-01-01 00:00:00.000001Z') AS a",
+            "SELECT 1 AS id, array(timestamp '2024-01-01 00:00:00.000002Z') AS a",
+        ),
+    ],
+)
+def test_different_rows_have_different_digests(spark: SparkSession, one: str, other: str) -> None:
+    assert value_digests(spark, one) != value_digests(spark, other)
+
+
+def test_operational_columns_are_not_compared(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT * FROM VALUES (1, 'a', 1), (2, 'a', 2) AS t (id, a, seen)")
+    found = with_digests(rows, ["id"], ["seen"]).collect()
+    assert found[0][VALUE_DIGEST] == found[1][VALUE_DIGEST]
+    assert found[0][KEY_DIGEST] != found[1][KEY_DIGEST]
+
+
+@pytest.mark.parametrize(("mode", "missing"), [("full", "D"), ("delta", "X")])
+def test_every_key_gets_the_letter_of_what_happened_to_it(
+    spark: SparkSession, mode: Literal["full", "delta"], missing: str
+) -> None:
+    was = [(1, "same"), (2, "old"), (3, "missing"), (4, None), (5, "")]
+    came = [(1, "same"), (2, "new"), (4, ""), (5, ""), (6, "added")]
+    current, incoming = (
+        with_digests(spark.createDataFrame(rows, "id int, a string"), ["id"])
+        for rows in (was, came)
+    )
+    found = letters(incoming, current, mode)
+    every_key = incoming.unionByName(current).select("id", KEY_DIGEST).distinct()
+    named = every_key.join(found, KEY_DIGEST).select("id", LETTER).collect()
+    assert found.count() == 6
+    assert dict(sorted(map(tuple, named))) == {1: "N", 2: "U", 3: missing, 4: "U", 5: "N", 6: "I"}
+
+
+def test_the_first_extract_is_all_new(spark: SparkSession) -> None:
+    incoming = with_digests(spark.createDataFrame([(1, "a")], "id int, a string"), ["id"])
+    found = letters(incoming, incoming.limit(0), "full").collect()
+    assert [row[LETTER] for row in found] == ["I"]

@@ -1,0 +1,77 @@
+from bronze.contract import COLUMNS, feed_name
+from bronze.feeds import feeds, folder, view_sql
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+LAKE = Target(root="/lake")
+
+
+def table(called: str, *sources: dict[str, object]) -> Table:
+    given = [{"format": "debezium", **source} for source in sources]
+    return Table.model_validate({"table": called, "keys": ["id"], "sources": given})
+
+
+def names(*tables: Table) -> list[str]:
+    return [feed.name for feed in feeds(tables)]
+
+
+def test_a_folder_of_one_table_bears_its_name() -> None:
+    assert names(table("orders", {"path": "anywhere"})) == ["orders"]
+
+
+def test_tables_that_take_their_topics_from_one_folder_share_its_feed() -> None:
+    tables = [table(name, {"path": "shop", "topic": f"s.{name}"}) for name in ("a", "b")]
+    (feed,) = feeds(tables)
+    assert (feed.name, feed.tables) == ("feed_shop", {"a": ("s.a",), "b": ("s.b",)})
+
+
+def test_folders_that_differ_only_in_lost_letters_have_feeds_of_their_own() -> None:
+    dotted, dashed = (table("t", {"path": path, "topic": "x"}) for path in ("a.b", "a-b"))
+    assert len(set(names(dotted, dashed))) == 2
+
+
+def test_a_feed_keeps_its_name_whichever_other_tables_there_are() -> None:
+    one = table("a", {"path": "shop"})
+    other = table("b", {"path": "shop", "topic": "b"})
+    assert names(one, other) == ["a", "feed_shop"]
+
+
+def test_each_source_of_a_table_with_several_has_a_feed() -> None:
+    csv = {"path": "old", "format": "rows", "file_format": "csv", "once": True}
+    kafka = {"topic": "s.t", "bootstrap_servers": "k:9092"}
+    two = table("t", {"path": "new"}, {"path": None, "kafka": kafka}, csv)
+    assert len(set(names(two))) == 3
+    assert names(two)[0] == "feed_new"
+
+
+def test_a_trailing_slash_makes_no_other_feed() -> None:
+    with_slash, without = (table("t", {"path": path, "topic": "x"}) for path in ("s/", "s"))
+    assert names(with_slash, without) == ["feed_s"]
+
+
+def test_the_tightest_limit_of_the_tables_counts() -> None:
+    tables = [
+        table(name, {"path": "shop", "topic": name, "max_files_per_trigger": limit})
+        for name, limit in (("a", 9), ("b", 5), ("c", None))
+    ]
+    assert feeds(tables)[0].max_files == 5
+
+
+def test_a_folder_lies_below_the_landing_root_unless_it_is_absolute() -> None:
+    paths = ("shop", "/data/shop/", "s3://bucket/shop")
+    found = [folder(LAKE, feeds([table("t", {"path": path})])[0]) for path in paths]
+    assert found == ["/lake/landing/shop", "/data/shop", "s3://bucket/shop"]
+
+
+def test_the_view_shows_a_tables_topics_of_each_of_its_feeds() -> None:
+    columns = ", ".join(f"`{column.name}`" for column in COLUMNS)
+    both = table("t", {"path": "shop", "topic": "it's"}, {"path": "old"})
+    assert view_sql(LAKE, both) == (
+        f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_shop` WHERE _topic IN ('it\\'s')"
+        f" UNION ALL SELECT {columns} FROM delta.`/lake/lake/bronze/feed_old`"
+    )
+
+
+def test_the_name_is_a_function_of_the_table_and_its_source_alone() -> None:
+    shop = table("t", {"path": "shop", "topic": "x"})
+    assert feed_name(shop, shop.feeds[0]) == "feed_shop"

@@ -1,0 +1,223 @@
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lakehouse.cli import app, layer_main
+from lakehouse.cli.ask import cause, utc
+from lakehouse.cli.front import application, enter
+from lakehouse.cli.run import fail_at_the_end
+from lakehouse.console import show_grid, summary
+from lakehouse.errors import ConfigurationError, ManyTablesFailed
+from lakehouse.ledger import Entry
+
+ROOT = Path(__file__).parents[2]
+GOOD = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    for folder in ("tables", "targets"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tables" / "orders.yml").write_text(GOOD)
+    (tmp_path / "targets" / "local.yml").write_text("kind: local\nroot: .\n")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_exception_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+def exit_code(conf: Path, *arguments: str) -> object:
+    try:
+        enter(app, [*arguments, "--conf", str(conf)])
+    except SystemExit as left:
+        return left.code
+    return 0
+
+
+def test_validate_names_every_table(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(conf, "validate") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "orders                   debezium  type 1  id",
+        "ok: 1 tables, target local",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (GOOD + "on_delet: flag\n", "on_delet"),
+        ("table: t\nsource: {format: debezium, path: shop}\n", "keys"),
+        (GOOD + "column_list: [id]\nexcept_column_list: [a]\n", "except_column_list"),
+        (
+            GOOD + "expectations: [{type: expect_column_values_to_be_nul, column: a}]\n",
+            "expectations",
+        ),
+    ],
+    ids=["misspelt key", "missing keys", "contradictory pair", "misspelt expectation"],
+)
+def test_what_is_wrong_in_a_file_is_one_block_and_code_2(
+    conf: Path, capsys: pytest.CaptureFixture[str], text: str, key: str
+) -> None:
+    (conf / "tables" / "orders.yml").write_text(text)
+    assert exit_code(conf, "run") == 2
+    first, *block = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {conf}/tables/orders.yml: {key}")
+    assert [line.split(":")[0].strip() for line in block] == ["found", "expected", "do"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--layer", "copper"],
+        ["run", "--interval", "soon"],
+        ["run", "--tabel", "orders"],
+        ["run", "--table", "order"],
+        ["run", "--set", "root"],
+        ["run", "--target", "nowhere"],
+        ["sql"],
+        ["sql", "SELECT 1", "--as-of", "yesterday"],
+        ["sql", "SELECT 1", "--format", "xml"],
+        ["paint"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_code_2_before_spark(
+    conf: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str]
+) -> None:
+    assert exit_code(conf, *arguments) == 2
+    assert "rror: " in capsys.readouterr().err
+
+
+def test_a_configuration_error_is_told_in_under_two_seconds_without_spark(conf: Path) -> None:
+    (conf / "tables" / "orders.yml").write_text(GOOD + "kes: [id]\n")
+    code = (
+        "import atexit, sys; from lakehouse.cli import main\n"
+        "atexit.register(lambda: print('pyspark' in sys.modules))\n"
+        f"sys.argv = ['lakehouse', 'run', '--conf', {str(conf)!r}]\nmain()"
+    )
+    begun = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, time.monotonic() - begun < 2) == (2, "False\n", True)
+    assert "Traceback" not in ran.stderr
+
+
+def test_debug_shows_where_an_error_came_from(conf: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        enter(app, ["run", "--interval", "soon", "--debug", "--conf", str(conf)])
+
+
+def test_a_layer_has_an_entry_point_of_its_own(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        layer_main("bronze", ["--conf", str(conf), "--table", "order"])
+    assert left.value.code == 2
+    assert "did you mean orders?" in capsys.readouterr().err
+
+
+def test_a_layers_entry_point_takes_no_other_layer(conf: Path) -> None:
+    with pytest.raises(SystemExit) as left:
+        layer_main("bronze", ["--conf", str(conf), "--layer", "gold"])
+    assert left.value.code == 2
+
+
+def test_a_databricks_target_without_databricks_is_code_2(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = "kind: databricks\ncatalog: c\nlanding: /Volumes/l\ncheckpoints: /Volumes/c\n"
+    (conf / "targets" / "dev.yml").write_text(target)
+    assert exit_code(conf, "status", "--target", "dev") == 2
+    assert "neither a Databricks runtime nor databricks-connect" in capsys.readouterr().err
+
+
+def entry(table: str, status: str, **more: object) -> Entry:
+    now = "2026-01-01T00:00:00Z"
+    given = {"run_id": "r", "layer": "silver", "table": table, "status": status}
+    return Entry.model_validate(given | {"started_at": now, "ended_at": now} | more)
+
+
+def test_every_failed_table_is_named_at_the_end() -> None:
+    entries = [entry("a", "failed", message="x"), entry("b", "ok"), entry("c", "failed")]
+    with pytest.raises(ManyTablesFailed, match=r"2 failed.*\n.*silver a: x\n.*silver c: no reason"):
+        fail_at_the_end(entries)
+
+
+def test_a_summary_line_counts_what_happened() -> None:
+    counts = {"inserted": 1_200, "deleted": 0, "late": 3}
+    line = summary(entry("a", "ok", counts=counts, duration_ms=1_500))
+    assert line == "silver  a                        ok         1.5 s  1,200 inserted, 3 late"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-31", "2026-01-31 00:00:00.000000"),
+        ("2026-01-31T12:00:00.5Z", "2026-01-31 12:00:00.500000"),
+        ("2026-01-31 12:00:00+02:00", "2026-01-31 10:00:00.000000"),
+    ],
+)
+def test_a_time_on_the_command_line_is_read_in_utc(text: str, expected: str) -> None:
+    assert utc(text) == expected
+
+
+def test_init_writes_a_table_that_validates(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = conf / "clients.jsonl"
+    sample.write_text(json.dumps({"_CHANGE_TYPE": "UPSERT", "id": 1, "name": "x"}))
+    assert exit_code(conf, "init", "clients", "--from", str(sample)) == 0
+    assert exit_code(conf, "validate") == 0
+    assert "clients                  bigquery  type 1  id" in capsys.readouterr().out
+
+
+def test_init_leaves_a_file_that_is_there_alone(conf: Path) -> None:
+    assert exit_code(conf, "init", "orders", "--from", str(conf)) == 2
+    assert (conf / "tables" / "orders.yml").read_text() == GOOD
+
+
+def test_what_nobody_foresaw_is_one_block_without_a_traceback(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    broken = application("Broken.")
+
+    @broken.command()
+    def divide() -> None:
+        print(1 // 0)
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        enter(broken, [])
+    sys.excepthook(raised.type, raised.value, raised.tb)
+    assert capsys.readouterr().err == (
+        "error: ZeroDivisionError: integer division or modulo by zero\n  do: --debug shows where\n"
+    )
+
+
+def test_a_grid_shows_everything_when_it_goes_into_a_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_grid(["a", "[b]"], [["x" * 300, None], ["[red]", "y"]])
+    header, _, first, second = [
+        line for line in capsys.readouterr().out.splitlines() if line.strip()
+    ]
+    assert header.split() == ["a", "[b]"]
+    assert (first.split(), second.split()) == (["x" * 300], ["[red]", "y"])
+
+
+def test_of_a_java_stack_the_innermost_cause_is_told() -> None:
+    stack = (
+        "An error occurred.\n: a.B: outer\n\tat x.y\nCaused by: c.D: middle\nCaused by: e.F: why"
+    )
+    assert cause(stack) == "e.F: why"
+
+
+def test_of_a_message_the_plan_is_left_out() -> None:
+    assert cause("[X] no such table; line 1\n'Project [*]\n+- 'Unresolved") == (
+        "[X] no such table; line 1"
+    )

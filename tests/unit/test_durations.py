@@ -1,0 +1,26 @@
+import pytest
+
+from lakehouse.durations import seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10 minutes", 600),
+        ("2 days", 172_800),
+        ("1 hour 30 minutes", 5_400),
+        ("5s", 5),
+        ("1 WEEK", 604_800),
+        ("0", 0),
+        (0, 0),
+        (90, 90),
+    ],
+)
+def test_a_duration_is_whole_seconds(text: str | int, expected: int) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "minutes", "-5 s", "5 parsecs", "5 s and", "1.5 h"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration such as"):
+        seconds(text)

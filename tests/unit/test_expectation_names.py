@@ -1,0 +1,42 @@
+import importlib
+import warnings
+from types import ModuleType
+
+import pytest
+
+from silver.expectation_names import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY
+from silver.row_rules import SAYABLE
+
+NOT_ARGUMENTS = {*ALWAYS_ALLOWED, *SET_BY_QUALITY, "severity", "version", "library_metadata"}
+
+
+@pytest.fixture(scope="module")
+def registry() -> ModuleType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("great_expectations")
+        return importlib.import_module("great_expectations.expectations.registry")
+
+
+def test_the_names_are_those_of_the_installed_great_expectations(registry: ModuleType) -> None:
+    assert set(EXPECTATIONS) == set(registry.list_registered_expectation_implementations())
+
+
+def test_the_arguments_are_those_of_the_installed_great_expectations(registry: ModuleType) -> None:
+    for name, spelling in EXPECTATIONS.items():
+        fields = set(registry.get_expectation_impl(name).__fields__) - NOT_ARGUMENTS
+        assert (name, set(spelling.arguments)) == (name, fields)
+
+
+def test_the_required_arguments_are_those_of_the_installed_great_expectations(
+    registry: ModuleType,
+) -> None:
+    for name, spelling in EXPECTATIONS.items():
+        fields = registry.get_expectation_impl(name).__fields__.items()
+        required = {field for field, model in fields if model.required}
+        said = {argument for argument, kind in spelling.arguments.items() if kind.endswith("!")}
+        assert (name, said) == (name, required)
+
+
+def test_every_row_level_expectation_has_an_expression_and_no_other_has() -> None:
+    assert {name for name, spelling in EXPECTATIONS.items() if spelling.scope == "row"} == SAYABLE

@@ -1,0 +1,159 @@
+from pathlib import Path
+
+import pytest
+
+from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+from lakehouse.loading import load_tables, load_target
+from lakehouse.unpacking import unpack_table
+
+GOOD = "table: {name}\nsource: {{format: debezium, path: shop}}\nkeys: [id]\n"
+
+
+def conf(root: Path, **files: str) -> Path:
+    (root / "tables").mkdir()
+    (root / "targets").mkdir()
+    for name, text in files.items():
+        (root / "tables" / f"{name}.yml").write_text(text)
+    (root / "targets" / "local.yml").write_text("kind: local\nroot: /somewhere\n")
+    return root
+
+
+def problems_of(document: object) -> list[tuple[str, str]]:
+    with pytest.raises(ManyConfigurationErrors) as caught:
+        unpack_table(document, "t.yml")
+    return [(error.key, str(error)) for error in caught.value.errors]
+
+
+def test_tables_come_by_name_whatever_their_files_are_called(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a=GOOD.format(name="z"), b=GOOD.format(name="m"))
+    assert [table.table for table in load_tables(folder)] == ["m", "z"]
+
+
+def test_only_the_named_tables_are_chosen(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a=GOOD.format(name="a"), b=GOOD.format(name="b"))
+    assert [table.table for table in load_tables(folder, ["b"])] == ["b"]
+
+
+def test_a_misspelt_table_on_the_command_line_gets_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="did you mean orders"):
+        load_tables(conf(tmp_path, a=GOOD.format(name="orders")), ["order"])
+
+
+def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a="table: a\n", b=": :\n", c="", d=GOOD.format(name="d"))
+    with pytest.raises(ManyConfigurationErrors) as caught:
+        load_tables(folder)
+    assert [(Path(error.file).name, error.key) for error in caught.value.errors] == [
+        ("a.yml", "keys"),
+        ("b.yml", "line 1"),
+        ("c.yml", "(file)"),
+    ]
+
+
+def test_two_files_with_one_table_are_both_named(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a=GOOD.format(name="t"), b=GOOD.format(name="T"))
+    with pytest.raises(ManyConfigurationErrors) as caught:
+        load_tables(folder)
+    assert [Path(error.file).name for error in caught.value.errors] == ["a.yml", "b.yml"]
+
+
+def test_a_name_that_the_lakehouse_uses_beside_another_table_is_refused(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a=GOOD.format(name="t"), b=GOOD.format(name="t_history"))
+    with pytest.raises(ManyConfigurationErrors, match="does not use itself"):
+        load_tables(folder)
+
+
+def test_a_key_twice_in_one_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    folder = conf(tmp_path, a=GOOD.format(name="t") + "keys: [other]\n")
+    with pytest.raises(ManyConfigurationErrors, match=r"line 4\n  found:    the key keys a second"):
+        load_tables(folder)
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="at least one table"):
+        load_tables(tmp_path)
+
+
+def test_a_misspelt_key_gets_its_dotted_place_and_the_nearest_spelling() -> None:
+    document = {"table": "t", "keys": ["id"], "source": {"format": "ydb", "path": "p", "topc": "x"}}
+    [(key, text)] = problems_of(document)
+    assert (key, "did you mean topic?" in text) == ("source.topc", True)
+
+
+def test_a_misspelt_key_inside_a_list_names_its_index() -> None:
+    groups = [
+        {"sequence_by": "v", "columns": []},
+        {"sequence_by": "v", "colums": [], "columns": []},
+    ]
+    source = {"format": "ydb", "path": "p"}
+    found = problems_of({"table": "t", "keys": ["id"], "source": source, "sequence_groups": groups})
+    assert [key for key, _ in found] == ["sequence_groups[1].colums"]
+
+
+def test_a_wrong_choice_gets_the_nearest_one() -> None:
+    source = {"format": "debezim", "path": "p"}
+    [(key, text)] = problems_of({"table": "t", "keys": ["id"], "source": source})
+    assert (key, "did you mean debezium?" in text) == ("source.format", True)
+
+
+def test_the_branches_of_a_union_are_one_problem() -> None:
+    source = {"format": "rows", "path": "p"}
+    document = {"table": "t", "keys": ["id"], "source": source, "sequence_by": 3}
+    [(key, text)] = problems_of(document)
+    assert (key, "a valid string, or a valid list" in text) == ("sequence_by", True)
+
+
+def test_a_column_may_be_its_type_alone() -> None:
+    source = {"format": "ydb", "path": "p"}
+    document = {"table": "t", "keys": ["id"], "source": source, "columns": {"a": "int"}}
+    assert unpack_table(document, "t.yml").columns["a"].type == "int"
+
+
+def test_a_check_of_another_layer_speaks_like_the_rest() -> None:
+    source = {"format": "ydb", "path": "p"}
+    line = "expectations[0].column: found 3, expected a column"
+    with pytest.raises(
+        ManyConfigurationErrors, match=r"expectations\[0\]\.column\n  found:    3\n"
+    ):
+        unpack_table({"table": "t", "keys": ["id"], "source": source}, "t.yml", [lambda _: [line]])
+
+
+def test_the_root_of_the_command_line_moves_everything(tmp_path: Path) -> None:
+    folder = conf(tmp_path)
+    (folder / "targets" / "local.yml").write_text("root: /a\nlanding: /b\ncheckpoints: /c\n")
+    target = load_target(folder, "local", "/r")
+    assert (target.lake, target.landing, target.checkpoints) == (
+        "/r/lake",
+        "/r/landing",
+        "/r/lake/_checkpoints",
+    )
+
+
+def test_settings_replace_what_the_target_says(tmp_path: Path) -> None:
+    settings = ["schemas.gold=mine", "driver_memory=1g"]
+    target = load_target(conf(tmp_path), "local", None, settings)
+    assert (target.schemas.gold, target.schemas.bronze, target.driver_memory) == (
+        "mine",
+        "bronze",
+        "1g",
+    )
+
+
+def test_an_unknown_target_gets_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="did you mean local"):
+        load_target(conf(tmp_path), "locl")
+
+
+def test_a_target_with_a_catalog_must_name_its_folders(tmp_path: Path) -> None:
+    folder = conf(tmp_path)
+    (folder / "targets" / "local.yml").write_text("kind: databricks\ncatalog: c\n")
+    with pytest.raises(ManyConfigurationErrors) as caught:
+        load_target(folder, "local")
+    assert [error.key for error in caught.value.errors] == ["landing", "checkpoints"]
+
+
+def test_a_root_cannot_replace_a_catalog(tmp_path: Path) -> None:
+    folder = conf(tmp_path)
+    (folder / "targets" / "local.yml").write_text("kind: databricks\ncatalog: c\n")
+    with pytest.raises(ConfigurationError, match="--root"):
+        load_target(folder, "local", "/r")

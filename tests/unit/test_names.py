@@ -1,0 +1,37 @@
+from pathlib import Path
+
+from lakehouse.names import literal, location, name, quote
+from lakehouse.target import Schemas, Target
+
+LOCAL = Target(root="/lake root")
+UNITY = Target(
+    kind="databricks",
+    catalog="main",
+    schemas=Schemas(silver="dev_silver"),
+    landing="/Volumes/l",
+    checkpoints="/Volumes/c",
+)
+
+
+def test_a_table_without_a_catalog_is_its_folder() -> None:
+    assert name(LOCAL, "gold", "orders") == "delta.`/lake root/lake/gold/orders`"
+
+
+def test_a_table_of_a_catalog_has_three_parts() -> None:
+    assert name(UNITY, "silver", "orders") == "`main`.`dev_silver`.`orders`"
+
+
+def test_a_table_of_a_catalog_has_no_folder() -> None:
+    assert location(UNITY, "gold", "orders") is None
+
+
+def test_a_backquote_in_an_identifier_is_doubled() -> None:
+    assert quote("a`b") == "`a``b`"
+
+
+def test_quotes_and_backslashes_in_a_literal_are_escaped() -> None:
+    assert literal("it's \\ here") == "'it\\'s \\\\ here'"
+
+
+def test_a_relative_root_becomes_absolute() -> None:
+    assert Target(root="x").root == str(Path.cwd() / "x")

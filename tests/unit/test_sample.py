@@ -1,0 +1,132 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.errors import ConfigurationError
+from lakehouse.sample import Sample, read_sample
+
+
+def sample_of(folder: Path, *records: object, table: str = "t") -> Sample:
+    file = folder / "events.jsonl"
+    file.write_text("\n".join(json.dumps(record) for record in records))
+    return read_sample(file, table)
+
+
+def change(**after: object) -> dict[str, object]:
+    return {"before": None, "after": after, "op": "c", "source": {}}
+
+
+def whole(topic: str, key: object, value: object) -> dict[str, object]:
+    return {"topic": topic, "offset": 1, "key": key, "value": value}
+
+
+def test_a_debezium_record_gives_keys_by_its_own_key(tmp_path: Path) -> None:
+    found = sample_of(tmp_path, whole("s.t", {"b": 1, "a": 2}, change(a=2, b=1, c="x")))
+    assert (found.format, found.topic, found.keys) == ("debezium", "s.t", ["b", "a"])
+
+
+def test_columns_of_schemaless_debezium_are_only_guessed(tmp_path: Path) -> None:
+    found = sample_of(tmp_path, whole("s.t", {"id": 1}, change(id=1, price="AA==")))
+    assert (found.columns, found.guessed) == ({"id": "bigint"}, {"price": "string"})
+
+
+def test_a_schema_block_gives_the_columns_types(tmp_path: Path) -> None:
+    decimal = {"connect.decimal.precision": "12", "scale": "2"}
+    name = "org.apache.kafka.connect.data.Decimal"
+    fields = [
+        {"field": "id", "type": "int64"},
+        {"field": "price", "type": "bytes", "name": name, "parameters": decimal},
+    ]
+    schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    value = {"schema": schema, "payload": change(id=1, price="AA==")}
+    found = sample_of(tmp_path, whole("s.t", {"schema": {}, "payload": {"id": 1}}, value))
+    assert found.columns == {"id": "bigint", "price": "decimal(12,2)"}
+    assert found.keys == ["id"]
+
+
+def test_of_several_topics_the_tables_own_is_read(tmp_path: Path) -> None:
+    others = [whole("s.a", {"x": 1}, change(x=1)), whole("heartbeat", {}, {"ts_ms": 1})]
+    found = sample_of(tmp_path, *others, whole("s.T", {"id": 1}, change(id=1)))
+    assert (found.topic, found.keys) == ("s.T", ["id"])
+
+
+def test_several_topics_and_none_of_the_table_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"topics s\.a, s\.b"):
+        sample_of(tmp_path, whole("s.a", {}, change(x=1)), whole("s.b", {}, change(x=1)))
+
+
+def test_a_ydb_record_counts_its_key_columns(tmp_path: Path) -> None:
+    found = sample_of(tmp_path, {"key": [1, "one"], "update": {"payload": "lorem"}})
+    assert (found.format, found.keys, found.columns) == (
+        "ydb",
+        ["key_1", "key_2"],
+        {"key_1": "bigint", "key_2": "string"},
+    )
+
+
+def test_a_bigquery_delete_shows_the_key(tmp_path: Path) -> None:
+    upsert = {"Name": "x", "ID": 1, "_CHANGE_TYPE": "UPSERT"}
+    found = sample_of(tmp_path, upsert, {"ID": 100, "_CHANGE_TYPE": "DELETE"})
+    assert (found.format, found.keys, found.columns) == (
+        "bigquery",
+        ["ID"],
+        {"Name": "string", "ID": "bigint"},
+    )
+
+
+def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv.gz"
+    file.write_bytes(gzip.compress(b"id,total,operation,version\n1,2.5,INSERT,1\n1,,DELETE,2\n"))
+    found = read_sample(file, "t")
+    assert (found.format, found.file_format, found.keys, found.sequence_by, found.deletes) == (
+        "rows",
+        "csv",
+        ["id"],
+        "version",
+        "operation = 'DELETE'",
+    )
+    assert found.columns["total"] == "double"
+
+
+def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no record"):
+        sample_of(tmp_path, 1, "x")
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ({"type": "int32", "name": "io.debezium.time.Date"}, "date"),
+        ({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, "timestamp_ntz"),
+        ({"type": "string", "name": "io.debezium.time.ZonedTimestamp"}, "timestamp"),
+        ({"type": "int64", "name": "io.debezium.time.MicroTime"}, "string"),
+        ({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, "string"),
+        ({"type": "array", "items": {"type": "int32"}}, "array<int>"),
+        ({"type": "bytes"}, "binary"),
+    ],
+)
+def test_a_field_of_a_schema_block_has_a_column_type(
+    field: dict[str, object], expected: str
+) -> None:
+    assert column_type(field) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, None, 2], "bigint"),
+        ([1, 2.5], "double"),
+        ([1, "x"], "string"),
+        ([True], "boolean"),
+        ([["a"], [], None], "array<string>"),
+        ([[1], ["a"]], "array<string>"),
+        ([[1], "a"], "string"),
+        ([{"a": 1}], "string"),
+        ([None], None),
+    ],
+)
+def test_json_values_have_a_column_type(values: list[object], expected: str | None) -> None:
+    assert inferred_type(values) == expected

@@ -1,0 +1,16 @@
+from pathlib import Path
+
+from lakehouse.session import local_settings
+from lakehouse.target import Target
+
+
+def test_everything_that_spark_writes_lies_below_the_root() -> None:
+    settings = local_settings(Target(root="/r"), cores=2)
+    places = [settings[key] for key in ("spark.sql.warehouse.dir", "spark.local.dir")]
+    assert all(Path(place).is_relative_to("/r/lake") for place in places)
+
+
+def test_there_are_two_to_four_shuffle_partitions() -> None:
+    key = "spark.sql.shuffle.partitions"
+    target = Target(root="/r")
+    assert [local_settings(target, cores)[key] for cores in (1, 3, 64)] == ["2", "3", "4"]

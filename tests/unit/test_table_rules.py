@@ -1,0 +1,110 @@
+"""Every contradiction a table's YAML can hold, one case each: the dotted key that is named."""
+
+import pytest
+
+from lakehouse.table import Table
+from lakehouse.table_rules import contradictions
+
+DEBEZIUM = {"format": "debezium", "path": "shop"}
+ROWS = {"format": "rows", "path": "shop"}
+BIGQUERY = {"format": "bigquery", "path": "shop"}
+YDB = {"format": "ydb", "path": "shop"}
+KAFKA = {"topic": "t", "bootstrap_servers": "localhost:9092"}
+
+
+def table(**keys: object) -> Table:
+    return Table.model_validate({"table": "t", "keys": ["id"], "source": DEBEZIUM} | keys)
+
+
+def problem_keys(**keys: object) -> list[str]:
+    return [problem.key for problem in contradictions(table(**keys))]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"keys": []},
+        {"source": ROWS, "sequence_by": "v", "apply_as_deletes": "op = 'D'"},
+        {"source": None, "sources": [DEBEZIUM, {**DEBEZIUM, "once": True}]},
+        {"source": BIGQUERY | {"file_format": "csv", "time_column": "at"}},
+        {"source": YDB | {"start_sequence": [1, 2]}},
+        {"source": {"format": "snapshot", "path": "p", "mode": "full"}},
+        {"source": {"format": "debezium", "kafka": KAFKA, "max_offsets_per_trigger": 9}},
+        {"stored_as_scd_type": 2, "track_history_column_list": ["a"]},
+        {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
+    ],
+)
+def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
+    assert problem_keys(**keys) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"source": None}, "source"),
+        ({"sources": [DEBEZIUM]}, "source"),
+        ({"source": {"format": "debezium"}}, "source"),
+        ({"source": DEBEZIUM | {"kafka": KAFKA}}, "source"),
+        ({"source": DEBEZIUM | {"path": "/abs"}}, "source.path"),
+        ({"source": DEBEZIUM | {"path": "a/../.."}}, "source.path"),
+        ({"source": DEBEZIUM | {"mode": "full"}}, "source.mode"),
+        ({"source": {"format": "snapshot", "path": "p"}}, "source.mode"),
+        ({"source": DEBEZIUM | {"file_format": "json"}}, "source.file_format"),
+        ({"source": DEBEZIUM | {"start_sequence": [1]}}, "source.start_sequence"),
+        ({"source": DEBEZIUM | {"time_column": "a"}}, "source.time_column"),
+        ({"source": DEBEZIUM | {"max_offsets_per_trigger": 1}}, "source.max_offsets_per_trigger"),
+        ({"source": YDB | {"unavailable_value": "x"}}, "source.unavailable_value"),
+        ({"source": YDB | {"decimal_handling_mode": "double"}}, "source.decimal_handling_mode"),
+        ({"source": YDB | {"time_precision_mode": "connect"}}, "source.time_precision_mode"),
+        ({"source": YDB | {"binary_handling_mode": "hex"}}, "source.binary_handling_mode"),
+        ({"source": YDB | {"interval_handling_mode": "string"}}, "source.interval_handling_mode"),
+        ({"source": BIGQUERY | {"topic": "t"}}, "source.topic"),
+        (
+            {"source": {"format": "ydb", "kafka": KAFKA, "max_files_per_trigger": 1}},
+            "source.max_files_per_trigger",
+        ),
+        ({"source": None, "sources": [DEBEZIUM, {"format": "debezium"}]}, "sources[1]"),
+        ({"apply_as_deletes": "x"}, "apply_as_deletes"),
+        ({"apply_as_truncates": "x"}, "apply_as_truncates"),
+        ({"columns_to_update": "x"}, "columns_to_update"),
+        ({"source": YDB, "on_truncate": "fail"}, "on_truncate"),
+        ({"source": YDB, "consistency_group": "g"}, "consistency_group"),
+        ({"source": ROWS}, "sequence_by"),
+        ({"source": ROWS, "sequence_by": list("abcde")}, "sequence_by"),
+        ({"keys": ["id", "ID"]}, "keys"),
+        ({"keys": [], "source": YDB}, "keys"),
+        ({"keys": [], "stored_as_scd_type": 2}, "stored_as_scd_type"),
+        ({"keys": [], "on_delete": "flag"}, "on_delete"),
+        ({"keys": [f"k{i}" for i in range(17)], "source": BIGQUERY}, "keys"),
+        (
+            {"columns": {f"c{i}": "int" for i in range(2_001)}, "source": BIGQUERY},
+            "columns",
+        ),
+        ({"column_list": ["id"], "except_column_list": ["a"]}, "except_column_list"),
+        ({"column_list": ["a"]}, "column_list"),
+        ({"except_column_list": ["id"]}, "except_column_list"),
+        ({"ignore_null_updates": ["id"]}, "ignore_null_updates"),
+        ({"track_history_column_list": ["a"]}, "track_history_column_list"),
+        (
+            {
+                "stored_as_scd_type": 2,
+                "track_history_column_list": ["a"],
+                "track_history_except_column_list": ["b"],
+            },
+            "track_history_except_column_list",
+        ),
+        (
+            {"sequence_groups": [{"sequence_by": "v", "columns": ["id"]}]},
+            "sequence_groups[0].columns",
+        ),
+        ({"columns": {"a": "decimal(40,2)"}}, "columns.a.type"),
+        ({"columns": {"_a": "int"}}, "columns._a"),
+        ({"columns": {"id": "array<int>"}}, "columns.id.type"),
+        ({"columns": {"id": {"type": "int", "operational": True}}}, "columns.id.operational"),
+        ({"columns": {"valid_to": "date"}, "stored_as_scd_type": 2}, "columns.valid_to"),
+        ({"columns": {"is_deleted": "int"}, "on_delete": "flag"}, "columns.is_deleted"),
+    ],
+)
+def test_a_contradiction_is_named_by_its_key(keys: dict[str, object], named: str) -> None:
+    assert problem_keys(**keys) == [named]
