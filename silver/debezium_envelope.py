@@ -1,8 +1,8 @@
-"""What is around a change: the record, the schema block, the envelope with before, after and source.
+"""What is around a change: the record, its schema block, the envelope of before and after.
 
-A raw record is parsed once, whether it is the plain value, a value wrapped with its schema, or a whole
-record with either inside. The types of `before` and `after` are the caller's, so that no more is
-read of them than is needed. All other values are read as text.
+A raw record is parsed once, whether it is the plain value, a value wrapped with its schema, or a
+whole record with either inside. The types of `before` and `after` are the caller's, so that no more
+is read of them than is needed. All other values are read as text.
 """
 
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
     """Bronze rows with parts of their envelope beside them, each record parsed once.
 
     Adds `_text` (the record without surrounding space), `_schema` (text of its schema block),
-    `_malformed` (whether it is not one JSON object of this shape), `_empty` (whether it has no value
-    at all) and a column for each part, named like it with `_` in front.
+    `_malformed` (whether it is not one JSON object of this shape), `_empty` (whether it has no
+    value at all) and a column for each part, named like it with `_` in front.
 
     Args:
         raw: bronze rows.
@@ -63,7 +63,7 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
 
 
 def plain_object(text: Column) -> Column:
-    """A key as a map of texts, unwrapped where it comes with a schema block; null when it is none."""
+    """A key as a map of texts, unwrapped where it comes with a schema block; else null."""
     outer = F.from_json(text, "map<string,string>")
     wrapped = F.map_contains_key(outer, F.lit("schema")) & F.map_contains_key(
         outer, F.lit("payload")
@@ -86,7 +86,7 @@ def position() -> Column:
 
 
 def _trimmed() -> Column:
-    """The record without space around it; trimming looks at every character, so only where needed."""
+    """The record without space around it; trimming is slow, so only where it is needed."""
     bare = F.col("_raw").startswith("{") & F.col("_raw").endswith("}")
     return F.when(bare, F.col("_raw")).otherwise(F.trim(F.col("_raw"), F.lit(_SPACE)))
 

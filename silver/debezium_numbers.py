@@ -1,8 +1,9 @@
 """Exact numbers from Debezium's encodings, as plain decimal text of any length; all in SQL text.
 
-`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told elsewhere,
-`numeric` without a scale as `{"scale":n,"value":base64}`. Both can be wider than any Spark number, so
-the way leads over text: up to 8 bytes through a bigint, above by long multiplication in base 10^9.
+`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told
+elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`. Both can be wider than any
+Spark number, so the way leads over text: up to 8 bytes through a bigint, above by long
+multiplication in base 10^9.
 """
 
 from lakehouse.names import literal
@@ -79,7 +80,7 @@ def _with_point(integer: str, scale: str) -> str:
 
 
 def _long_text() -> str:
-    """The integer of the hex text `digits`; the magnitude of a negative one is its complement + 1."""
+    """The integer of the hex text `digits`; a negative one's magnitude is its complement + 1."""
     negative = "digits >= '8'"
     flipped = "translate(digits, '0123456789ABCDEF', 'FEDCBA9876543210')"
     magnitude = f"CASE WHEN {negative} THEN {flipped} ELSE digits END"
@@ -105,7 +106,7 @@ def _step(factor: str, addend: str) -> str:
 
 
 def _multiplied() -> str:
-    """The number `held`, limbs of base 10^9 from the lowest, times the step's factor plus its addend."""
+    """The number `held` (limbs of 10^9, lowest first) times the step's factor, plus its addend."""
     start = "named_struct('carry', step.addend, 'limbs', cast(array() AS array<bigint>))"
     product = "(limb * step.factor + done.carry)"
     carried = (

@@ -1,7 +1,7 @@
-"""What columns a batch of Debezium records has, and how each version of the source table writes them.
+"""What columns a batch of Debezium records has, and how each version of its table writes them.
 
-A record with a schema block tells its own encodings; each is decoded by its own block, because the scale
-of a number can change in the middle of a stream. A record without one tells field names only.
+A record with a schema block tells its own encodings; each is decoded by its own block, because the
+scale of a number can change in the middle of a stream. A record without one tells field names only.
 """
 
 import json
@@ -111,8 +111,9 @@ def from_variant(type: str) -> str | None:
     return "string"
 
 
-def _first_arrival(found: Mapping[str, object]) -> tuple[list[int], str]:
-    return [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL], str(found["schema"])
+def _first_arrival(found: Mapping[str, object]) -> tuple[int | str, ...]:
+    numbers = [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL]
+    return (*numbers, str(found["schema"]))
 
 
 def _entries(fields: Column, names: set[str]) -> Column:

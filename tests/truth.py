@@ -17,10 +17,11 @@ MONTH, DAY = Decimal(2_629_800_000_000), Decimal(86_400_000_000)
 UNITS = {"year": MONTH * 12, "mon": MONTH, "day": DAY}
 
 Schema = Mapping[str, str]
+Value = Any  # a value of any column, of either side, before or after
 
 
 def truth_rows(capture: str, table: str) -> list[dict[str, Any]]:
-    """The table's rows as PostgreSQL's to_jsonb gave them; numbers as Decimal, nothing else changed."""
+    """The table's rows as PostgreSQL's to_jsonb gave them, but for numbers as Decimal."""
     path = TRUTH / SAME_TRUTH.get(capture, capture) / f"{table}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
@@ -43,18 +44,19 @@ def truth_key(capture: str, table: str) -> list[str]:
 def comparable(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """One row in a form in which a Spark row equals the truth, column by column.
 
-    Takes rows of either side, and values in any form that a decoder may leave them in: with types or, of
-    an undeclared column without a schema block, as Debezium wrote them. A column that the row
-    lacks is null.
+    Takes rows of either side, and values in any form that a decoder may leave them in: with types
+    or, of an undeclared column without a schema block, as Debezium wrote them. A column that the
+    row lacks is null.
 
     Args:
         row: a Spark row as Python values, or a row of `truth_rows`.
-        schema: PostgreSQL types by column, of `truth_schema`; other columns of the row are left out.
+        schema: PostgreSQL types by column, of `truth_schema`; other columns of the row are left
+            out.
     """
     return {name: _value(row.get(name), type) for name, type in schema.items()}
 
 
-def _value(value: Any, type: str) -> Any:
+def _value(value: Value, type: str) -> Value:
     if value is None:
         return None
     if type.endswith("[]"):
@@ -65,7 +67,7 @@ def _value(value: Any, type: str) -> Any:
     return value
 
 
-def _number(value: Any, type: str) -> Any:
+def _number(value: Value, type: str) -> Value:
     if type == "real":
         return Decimal(f"{float(value):.6e}")
     if type == "double precision":
@@ -85,7 +87,7 @@ def _packed(text: str, scale: int) -> Decimal:
     return Decimal(whole).scaleb(-scale).normalize() + 0
 
 
-def _timestamp(value: Any, type: str) -> int:
+def _timestamp(value: Value, type: str) -> int:
     if isinstance(value, int | Decimal):
         return int(value) * (1000 if "(3)" in type else 1)
     moment = value if isinstance(value, datetime) else _iso(value)
@@ -97,30 +99,32 @@ def _iso(text: str) -> datetime:
     whole, point, rest = text.replace(" ", "T").replace("Z", "+00:00").partition(".")
     digits = re.match(r"\d*", rest)
     fraction = digits[0] if digits else ""
-    return datetime.fromisoformat(f"{whole}{point}{fraction.ljust(6, '0') if point else ''}{rest[len(fraction):]}")
+    return datetime.fromisoformat(
+        f"{whole}{point}{fraction.ljust(6, '0') if point else ''}{rest[len(fraction) :]}"
+    )
 
 
-def _date(value: Any, _: str) -> str:
+def _date(value: Value, _: str) -> str:
     if isinstance(value, int | Decimal):
         return (EPOCH + timedelta(days=int(value))).date().isoformat()
     return value.isoformat() if isinstance(value, date) else str(value)[:10]
 
 
-def _time(value: Any, type: str) -> int:
+def _time(value: Value, type: str) -> int:
     if isinstance(value, int | Decimal):
         return int(value) * (1000 if "(3)" in type else 1)
     hours, minutes, seconds = str(value).split(":")
     return int((int(hours) * 60 + int(minutes)) * 60_000_000 + Decimal(seconds) * 1_000_000)
 
 
-def _zoned_time(value: Any, _: str) -> int:
+def _zoned_time(value: Value, _: str) -> int:
     clock, sign, offset = re.findall(r"([\d:.]+)([+-]|Z)(.*)", str(value))[0]
     hours, _colon, minutes = offset.partition(":")
     shift = (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
     return (_time(clock, "") - (shift if sign == "+" else -shift)) % 86_400_000_000
 
 
-def _interval(value: Any, _: str) -> int:
+def _interval(value: Value, _: str) -> int:
     if isinstance(value, int | Decimal):
         return int(value)
     found = re.findall(r"(-?\d+) (year|mon|day)", value)
@@ -131,25 +135,25 @@ def _interval(value: Any, _: str) -> int:
     return int(total)
 
 
-def _bytes(value: Any, _: str) -> bytes:
+def _bytes(value: Value, _: str) -> bytes:
     if isinstance(value, str):
         return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value)
     return bytes(value)
 
 
-def _json(value: Any, _: str) -> Any:
+def _json(value: Value, _: str) -> Value:
     return _parsed(value)
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: Value) -> Value:
     if isinstance(value, str):
         return json.loads(value, parse_float=Decimal, parse_int=Decimal)
     return value
 
 
-READERS: dict[str, Callable[[Any, str], Any]] = {
+READERS: dict[str, Callable[[Value, str], Value]] = {
     "timestamp": _timestamp,
-    "time with": _zoned_time,
+    "time with time": _zoned_time,
     "time": _time,
     "date": _date,
     "interval": _interval,
