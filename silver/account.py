@@ -24,12 +24,15 @@ def classes(
     `inserted`, `updated`, `deleted` and `delete_unknown` changed a row; `duplicate` is a repeat within the
     batch; `superseded` had a newer change in the batch or in the table, and is woven into the history where
     one is kept; `refolded` ones were applied with all others anew; `truncate`, `without_change` and `dead_letter:<reason>` are what they say.
+    A table without a key has the one class `applied`: each change is kept once, a repeat not again.
     Beside the classes stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
     """
     counts = {f"dead_letter:{reason}": n for reason, n in rejected.items()}
     counts |= {"records": summary.records, "truncate": summary.truncates}
     counts |= {"without_change": summary.without_change}
-    if summary.changes and not placed.refold:
+    if summary.changes and not table.keys:
+        counts["applied"] = summary.changes
+    elif summary.changes and not placed.refold:
         written = _written(spark, target, table, placed.batch.number)
         distinct = _distinct(placed.batch.changes, table.keys)
         counts |= written | {"duplicate": summary.changes - distinct}

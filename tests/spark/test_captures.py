@@ -1,0 +1,72 @@
+"""Captured Debezium events, through all layers, give the tables that PostgreSQL held."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold.catalog import stored
+from lakehouse.loading import load_tables
+from lakehouse.table import Table
+from lakehouse.target import Target
+from tests import lake, truth
+
+TRUE_NAMES = {"mixed_case": "Mixed_Case"}
+NOT_FROM_EVENTS = {"accounts"}
+
+
+def shop() -> list[Table]:
+    return load_tables(Path(__file__).parents[2] / "conf")
+
+
+def lines(capture: str) -> list[str]:
+    with gzip.open(truth.events(capture), "rt", encoding="utf-8") as file:
+        return file.read().split("\n")[:-1]
+
+
+def check(spark: SparkSession, target: Target, capture: str, tables: list[Table]) -> None:
+    for table in tables:
+        name = TRUE_NAMES.get(table.table, table.table)
+        if table.table in NOT_FROM_EVENTS or (capture == "edge_slot" and name == "late"):
+            continue
+        want = truth.truth(capture, name)
+        got = lake.rows(spark, target, table.table) if _is_there(target, table) else []
+        assert truth.comparable(capture, name, got) == want, table.table
+
+
+def _is_there(target: Target, table: Table) -> bool:
+    return table.table in stored(target, "gold")
+
+
+@pytest.mark.parametrize("capture", ["small", "small_with_schemas", "edge_slot"])
+def test_every_captured_table_equals_its_truth_also_when_landed_twice(
+    spark: SparkSession, target: Target, capture: str
+) -> None:
+    tables = shop()
+    lake.land(target, "shop", "one.jsonl", lines(capture))
+    lake.run(spark, target, tables)
+    check(spark, target, capture, tables)
+    lake.land(target, "shop", "two.jsonl", lines(capture))
+    lake.run(spark, target, tables)
+    check(spark, target, capture, [t for t in tables if t.keys])
+
+
+def test_a_table_landed_in_ten_batches_equals_its_truth(
+    spark: SparkSession, target: Target
+) -> None:
+    chosen = [t for t in shop() if t.table in ("products", "orders", "staging")]
+    events = lines("small")
+    for batch in range(10):
+        part = events[batch * 44 : (batch + 1) * 44]
+        lake.land(target, "shop", f"{batch:02}.jsonl", part)
+        lake.run(spark, target, chosen)
+    check(spark, target, "small", chosen)
+
+
+def test_one_file_per_event_gives_the_truth(spark: SparkSession, target: Target) -> None:
+    chosen = [t for t in shop() if t.table in ("products", "customers")]
+    for at, line in enumerate(lines("small")):
+        lake.land(target, "shop", f"{at:06}.jsonl", [line])
+    lake.run(spark, target, chosen)
+    check(spark, target, "small", chosen)
