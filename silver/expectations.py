@@ -69,8 +69,8 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
     """Changes with the verdict of the row rules: business columns, then CHANGE_COLUMNS.
 
     A rejected upsert gets `_reason` rule:<name>, `_rule` and what was found as `_message`. Changes
-    with a reason, new or old, keep `_raw` and have no operation; all others lose `_raw`. `_warnings` names the warning rules
-    that a row breaks which is not rejected.
+    with a reason, new or old, have no operation and keep `_raw`; all others lose it. `_warnings`
+    names the warning rules that a row breaks which is not rejected.
     """
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     rules = [rule for rule in conditions(table) if _carried_by_batch(rule, changes)]
