@@ -46,7 +46,7 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
     """
     value = _fields(parts)
     whole = F.coalesce(F.col("_whole"), F.lit(False))
-    parsed = raw.withColumn("_text", F.trim(F.col("_raw"), F.lit(_SPACE))).withColumns(
+    parsed = raw.withColumn("_text", _trimmed()).withColumns(
         {
             "_record": F.when(
                 whole, F.from_json("_text", f"value STRUCT<{value}>, _bad STRING", _BAD)
@@ -83,6 +83,12 @@ def position() -> Column:
     return F.when(F.col("_offset").isNotNull(), logged).otherwise(
         F.concat(F.col("_file"), F.lit(":"), within)
     )
+
+
+def _trimmed() -> Column:
+    """The record without space around it; trimming looks at every character, so only where needed."""
+    bare = F.col("_raw").startswith("{") & F.col("_raw").endswith("}")
+    return F.when(bare, F.col("_raw")).otherwise(F.trim(F.col("_raw"), F.lit(_SPACE)))
 
 
 def _fields(parts: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from silver.debezium_encoding import Encoding, Field, from_block
 from silver.debezium_envelope import opened
 
 _TEXTS, _VARIANTS = "MAP<STRING,STRING>", "MAP<STRING,VARIANT>"
+_ARRIVAL = ("_batch", "_offset", "_line")  # numbers, which aggregate without a sort
 _UNREAD = "STRUCT<unread STRING>"
 
 
@@ -47,15 +48,14 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     A table without keys shows rows in `before` too.
     """
     before = _UNREAD if keyed else _TEXTS
-    rows = opened(raw, {"before": before, "after": _TEXTS}).where(~F.col("_malformed"))
+    rows = opened(raw, {"before": before, "after": _TEXTS})
     row = F.col("_after") if keyed else F.coalesce("_after", "_before")
-    names = F.when(F.col("_schema").isNull(), F.map_keys(row))
+    names = F.when(F.col("_schema").isNull() & ~F.col("_malformed"), F.map_keys(row))
     kinds = rows.groupBy(F.col("_schema").alias("schema"), names.alias("names"))
-    seen = kinds.agg(F.min("_arrival").alias("first"))
-    found = [
-        row.asDict() for row in seen.withColumn("digest", version_of(F.col("schema"))).collect()
-    ]
-    blocks = sorted((r for r in found if r["schema"]), key=lambda r: (r["first"], r["schema"]))
+    seen = kinds.agg(*[F.min(c).alias(c) for c in _ARRIVAL])
+    digested = seen.withColumn("digest", version_of(F.col("schema")))
+    found = [row.asDict() for row in digested.collect()]
+    blocks = sorted((r for r in found if r["schema"]), key=_first_arrival)
     versions = {int(r["digest"]): Version(int(r["digest"]), fields_of(r["schema"])) for r in blocks}
     held = [v for v in versions.values() if v.fields]
     named = [r["names"] for r in found if r["names"]]
@@ -79,7 +79,8 @@ def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
     in `before`. A field that is always null is left out.
     """
     parts = {"before": _VARIANTS, "after": _VARIANTS}
-    rows = opened(raw, parts).where(F.col("_schema").isNull() & ~F.col("_malformed"))
+    rows = opened(raw, parts)
+    readable = F.col("_schema").isNull() & ~F.col("_malformed")
     unwrapped = F.from_json("_key", f"payload {_VARIANTS}")["payload"]
     record_key = F.coalesce(unwrapped, F.from_json("_key", _VARIANTS))
     seen = [
@@ -87,7 +88,8 @@ def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
         _entries(F.col("_before"), names & keys or names),
         _entries(record_key, names & keys),
     ]
-    values = rows.select(F.explode(F.flatten(F.array_compact(F.array(*seen)))).alias("entry"))
+    entries = F.flatten(F.array_compact(F.array(*seen)))
+    values = rows.select(F.explode(F.when(readable, entries)).alias("entry"))
     types = values.groupBy("entry.key").agg(F.schema_of_variant_agg("entry.value").alias("type"))
     known = {str(row["key"]): from_variant(str(row["type"])) for row in types.collect()}
     return {name: type for name, type in known.items() if type is not None}
@@ -107,6 +109,10 @@ def from_variant(type: str) -> str | None:
         element = from_variant(type.removeprefix("ARRAY<").removesuffix(">"))
         return f"array<{element or 'string'}>"
     return "string"
+
+
+def _first_arrival(found: Mapping[str, object]) -> tuple[list[int], str]:
+    return [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL], str(found["schema"])
 
 
 def _entries(fields: Column, names: set[str]) -> Column:

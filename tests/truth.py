@@ -1,94 +1,159 @@
-"""The captured tables' true contents, and one form in which a gold row and a true row can be compared."""
+"""What PostgreSQL held at the end of a capture, and how its values and ours are made comparable."""
 
+import base64
 import json
 import re
-from datetime import date, datetime, timezone
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-SHOP = Path(__file__).parent / "fixtures" / "shop"
-_DAY = 86_400_000_000
-_UNITS = {"year": 365.25, "mon": 365.25 / 12, "day": 1}
+TRUTH = Path(__file__).parent / "fixtures" / "shop" / "truth"
+SAME_TRUTH = {"small_with_schemas": "small", "small_debezium_defaults": "small"}
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+MONTH, DAY = Decimal(2_629_800_000_000), Decimal(86_400_000_000)
+UNITS = {"year": MONTH * 12, "mon": MONTH, "day": DAY}
+
+Schema = Mapping[str, str]
 
 
-def events(capture: str) -> Path:
-    return SHOP / "events" / f"{capture}.jsonl.gz"
+def truth_rows(capture: str, table: str) -> list[dict[str, Any]]:
+    """The table's rows as PostgreSQL's to_jsonb gave them; numbers as Decimal, nothing else changed."""
+    path = TRUTH / SAME_TRUTH.get(capture, capture) / f"{table}.jsonl"
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    return [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
 
 
-def truth(capture: str, table: str) -> list[dict[str, Any]]:
-    """The rows that PostgreSQL held at the end; none for a table that was empty."""
-    file = SHOP / "truth" / capture / f"{table}.jsonl"
-    lines = file.read_text().split("\n")[:-1] if file.exists() else []
-    types = column_types(capture, table)
-    rows = [json.loads(line, parse_float=Decimal) for line in lines]
-    return _sorted([{c: _canonical(types[c], row[c]) for c in row} for row in rows])
-
-
-def column_types(capture: str, table: str) -> dict[str, str]:
-    tables = json.loads((SHOP / "truth" / capture / "schema.json").read_text())["tables"]
+def truth_schema(capture: str, table: str) -> dict[str, str]:
+    """The table's columns and their PostgreSQL types."""
+    path = TRUTH / SAME_TRUTH.get(capture, capture) / "schema.json"
+    tables = json.loads(path.read_text(encoding="utf-8"))["tables"]
     return {column["name"]: column["type"] for column in tables[table]["columns"]}
 
 
-def comparable(capture: str, table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Gold's rows, as collected, in the form of `truth`."""
-    types = column_types(capture, table)
-    return _sorted([{c: _canonical(types.get(c, ""), row[c]) for c in row} for row in rows])
+def truth_key(capture: str, table: str) -> list[str]:
+    """The table's primary key."""
+    path = TRUTH / SAME_TRUTH.get(capture, capture) / "schema.json"
+    key: list[str] = json.loads(path.read_text(encoding="utf-8"))["tables"][table]["key"]
+    return key
 
 
-def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: repr(sorted(row.items())))
+def comparable(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """One row in a form in which a Spark row equals the truth, column by column.
+
+    Takes rows of either side, and values in any form that a decoder may leave them in: with types or, of
+    an undeclared column without a schema block, as Debezium wrote them. A column that the row
+    lacks is null.
+
+    Args:
+        row: a Spark row as Python values, or a row of `truth_rows`.
+        schema: PostgreSQL types by column, of `truth_schema`; other columns of the row are left out.
+    """
+    return {name: _value(row.get(name), type) for name, type in schema.items()}
 
 
-def _canonical(kind: str, value: Any) -> Any:
+def _value(value: Any, type: str) -> Any:
     if value is None:
         return None
-    if kind.startswith("numeric") or kind in ("real", "double precision"):
-        return round(float(value), 6) if kind != "numeric" else float(value)
-    if kind in ("json", "jsonb"):
-        return json.loads(value) if isinstance(value, str) else _plain(value)
-    if kind == "bytea":
-        return value.hex() if isinstance(value, bytes | bytearray) else value[2:]
-    if kind.startswith("timestamp"):
-        return _moment(value)
-    if kind.startswith("time"):
-        return _time_of_day(value)
-    if kind == "interval":
-        return value if isinstance(value, int) else _interval(value)
-    return value.isoformat() if isinstance(value, date) else value
+    if type.endswith("[]"):
+        return [_value(item, type.removesuffix("[]")) for item in _parsed(value)]
+    for prefix, read in READERS.items():
+        if type.startswith(prefix):
+            return read(value, type)
+    return value
 
 
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=float))
+def _number(value: Any, type: str) -> Any:
+    if type == "real":
+        return Decimal(f"{float(value):.6e}")
+    if type == "double precision":
+        return Decimal(repr(float(value))) + 0
+    if isinstance(value, str) and type.startswith("numeric("):
+        return _packed(value, int(type.split(",")[1].rstrip(")")))
+    if isinstance(value, str) and value.startswith("{"):
+        parts = json.loads(value)
+        return _packed(parts["value"], parts["scale"])
+    return Decimal(str(value)).normalize() + 0
 
 
-def _moment(value: Any) -> datetime:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(re.sub(r"\.(\d+)", lambda m: "." + m[1].ljust(6, "0")[:6], value))
-    if value.tzinfo is None:
-        return value.replace(tzinfo=timezone.utc)
-    return value.astimezone(timezone.utc)
+def _packed(text: str, scale: int) -> Decimal:
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return Decimal(text).normalize() + 0
+    whole = int.from_bytes(base64.b64decode(text), "big", signed=True)
+    return Decimal(whole).scaleb(-scale).normalize() + 0
 
 
-def _time_of_day(value: Any) -> int:
-    """Microseconds since midnight, in UTC where the value has a zone."""
-    text = str(value)
-    if text.isdigit():
-        return int(text) * (1000 if int(text) < _DAY // 1000 + 1 else 1)
-    found = re.fullmatch(r"(\d+):(\d+):(\d+)(?:\.(\d+))?(Z|[+-]\d+(?::\d+)?)?", text)
-    assert found is not None, text
-    hours, minutes, seconds, fraction, zone = found.groups()
-    at = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000
-    at += int((fraction or "0").ljust(6, "0"))
-    offset = 0 if zone in (None, "Z") else int(zone.split(":")[0]) * 3_600_000_000
-    return (at - offset) % _DAY if zone else at
+def _timestamp(value: Any, type: str) -> int:
+    if isinstance(value, int | Decimal):
+        return int(value) * (1000 if "(3)" in type else 1)
+    moment = value if isinstance(value, datetime) else _iso(value)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return (aware - EPOCH) // timedelta(microseconds=1)
 
 
-def _interval(text: str) -> int:
-    days = sum(float(n) * _UNITS[unit] for n, unit in re.findall(r"(-?\d+) (year|mon|day)", text))
-    clock = re.search(r"(-?)(\d+):(\d+):([\d.]+)", text)
-    seconds = 0.0
+def _iso(text: str) -> datetime:
+    whole, point, rest = text.replace(" ", "T").replace("Z", "+00:00").partition(".")
+    digits = re.match(r"\d*", rest)
+    fraction = digits[0] if digits else ""
+    return datetime.fromisoformat(f"{whole}{point}{fraction.ljust(6, '0') if point else ''}{rest[len(fraction):]}")
+
+
+def _date(value: Any, _: str) -> str:
+    if isinstance(value, int | Decimal):
+        return (EPOCH + timedelta(days=int(value))).date().isoformat()
+    return value.isoformat() if isinstance(value, date) else str(value)[:10]
+
+
+def _time(value: Any, type: str) -> int:
+    if isinstance(value, int | Decimal):
+        return int(value) * (1000 if "(3)" in type else 1)
+    hours, minutes, seconds = str(value).split(":")
+    return int((int(hours) * 60 + int(minutes)) * 60_000_000 + Decimal(seconds) * 1_000_000)
+
+
+def _zoned_time(value: Any, _: str) -> int:
+    clock, sign, offset = re.findall(r"([\d:.]+)([+-]|Z)(.*)", str(value))[0]
+    hours, _colon, minutes = offset.partition(":")
+    shift = (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+    return (_time(clock, "") - (shift if sign == "+" else -shift)) % 86_400_000_000
+
+
+def _interval(value: Any, _: str) -> int:
+    if isinstance(value, int | Decimal):
+        return int(value)
+    found = re.findall(r"(-?\d+) (year|mon|day)", value)
+    clock = re.search(r"(-?)(\d+:\d+:[\d.]+)$", value)
+    total = sum((Decimal(count) * UNITS[unit] for count, unit in found), Decimal(0))
     if clock:
-        seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + float(clock[4])
-        seconds = -seconds if clock[1] else seconds
-    return round(days * _DAY + seconds * 1_000_000)
+        total += _time(clock[2], "") * (-1 if clock[1] else 1)
+    return int(total)
+
+
+def _bytes(value: Any, _: str) -> bytes:
+    if isinstance(value, str):
+        return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value)
+    return bytes(value)
+
+
+def _json(value: Any, _: str) -> Any:
+    return _parsed(value)
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, str):
+        return json.loads(value, parse_float=Decimal, parse_int=Decimal)
+    return value
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "timestamp": _timestamp,
+    "time with": _zoned_time,
+    "time": _time,
+    "date": _date,
+    "interval": _interval,
+    "bytea": _bytes,
+    "json": _json,
+    **dict.fromkeys(NUMBERS, _number),
+}
