@@ -25,7 +25,9 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
     if table.on_delete == "flag" and table.stored_as_scd_type == 1:
         query = f"SELECT {chosen}, _deleted AS is_deleted FROM {source}"
     comment = table.comment or f"current rows of {table.table}, one per key"
-    extra = {"is_deleted": "whether the source has deleted the row"} if "is_deleted" in query else {}
+    extra = (
+        {"is_deleted": "whether the source has deleted the row"} if "is_deleted" in query else {}
+    )
     return View(table.table, _comments(table, columns) | extra, comment, tuple(table.keys), query)
 
 

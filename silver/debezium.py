@@ -1,9 +1,10 @@
 """Debezium records as changes: PostgreSQL's connector first, the other SQL connectors by the same envelope.
 
-c, u and r are upserts, d deletes, t truncates; logical messages, heartbeats, transaction markers, schema
-records and log-compaction tombstones carry no change. Values are read by the record's own schema
-block, else by the column's type. A new version of a row comes from `after` alone; of `before` no
-more than the key is read, unless the table has no key: then it must be the whole old row.
+c, u and r are upserts, d deletes, t truncates; logical messages, heartbeats, transaction markers,
+schema records and log-compaction tombstones carry no change. Values are read by the record's own
+schema block, else by the column's type. A new version of a row comes from `after` alone; of
+`before` no more than the key is read, unless the table has no key: then it must be the whole old
+row.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -28,16 +29,17 @@ _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE
 def to_changes(raw: DataFrame, table: Table) -> DataFrame:
     """Decodes bronze rows of one table, one row out per row in.
 
-    Looks through the batch once (twice when a field's type must be told from its values) to learn its columns,
-    then returns a plan that parses each record once.
+    Looks through the batch once (twice when a field's type must be told from its values) to learn
+    its columns, then returns a plan that parses each record once.
 
     Args:
         raw: rows with the columns of `bronze.contract`, of the table's own topic.
-        table: the table; `columns` holds what is declared and, as `LearnedColumn`, what was learned before.
+        table: the table; `columns` holds what is declared and, as `LearnedColumn`, what was learned
+            before.
 
     Returns:
-        Keys, the table's columns, new columns by name, then the contract's change columns. Names that
-        begin with `_` are left out.
+        Keys, the table's columns, new columns by name, then the contract's change columns. Names
+        that begin with `_` are left out.
     """
     seen = survey(raw, keyed=bool(table.keys))
     asked = unknown(table, seen)

@@ -1,8 +1,8 @@
 """The columns a batch comes out with: what the table knows, what the batch brings, and their types.
 
-A declared column has its declared type. A learned one keeps its type, or grows to a wider one of its kind when
-a schema block says so. A new one takes its type from the schema blocks in order of arrival, or from the
-values where there are none.
+A declared column has its declared type. A learned one keeps its type, or grows to a wider one of
+its kind when a schema block says so. A new one takes its type from the schema blocks in order of
+arrival, or from the values where there are none.
 """
 
 import re
@@ -29,8 +29,9 @@ _ARRAY = re.compile(r"array<(.*)>")
 class ColumnPlan(NamedTuple):
     """How one column is read.
 
-    `field` is its name in the JSON; `told` are the encodings by the digest of the schema block that tells them;
-    `misfits` are digests of blocks whose type cannot become the column's; `learned` whether the type was learned.
+    `field` is its name in the JSON; `told` are the encodings by the digest of the schema block that
+    tells them; `misfits` are digests of blocks whose type cannot become the column's; `learned`
+    whether the type was learned.
     """
 
     name: str
@@ -51,8 +52,8 @@ def unknown(table: Table, seen: Survey) -> set[str]:
 def planned(table: Table, seen: Survey, inferred: Mapping[str, str]) -> list[ColumnPlan]:
     """Keys, then the table's columns in their order, then new ones by name.
 
-    Names that differ only in case are one column: Delta cannot hold them apart. Names that begin with `_` are
-    the layer's own: such a field is left out.
+    Names that differ only in case are one column: Delta cannot hold them apart. Names that begin
+    with `_` are the layer's own: such a field is left out.
     """
     told = [name for version in seen.versions for name in version.fields]
     new = sorted({*told, *inferred} if _adds(table) else ())

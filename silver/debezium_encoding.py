@@ -20,10 +20,10 @@ Kind = Literal[
 class Encoding(NamedTuple):
     """What a JSON token stands for.
 
-    `type` is the Spark SQL type the encoding has by itself; `scale` counts the decimals of a `decimal` or
-    `precise` number; `unit` is that of ticks; `items` is the encoding of an array's elements.
-    `precise` is a number that may be base64, of variable scale or plain; `loose` a text that may be a number
-    of variable scale.
+    `type` is the Spark SQL type the encoding has by itself; `scale` counts the decimals of a
+    `decimal` or `precise` number; `unit` is that of ticks; `items` is the encoding of an array's
+    elements. `precise` is a number that may be base64, of variable scale or plain; `loose` a text
+    that may be a number of variable scale.
     """
 
     kind: Kind

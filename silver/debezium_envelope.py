@@ -1,8 +1,8 @@
 """What is around a change: the record, the schema block, the envelope with before, after and source.
 
-A raw record is parsed once, whether it is the plain value, a value wrapped with its schema, or a whole
-record with either inside. The types of `before` and `after` are the caller's, so that no more is
-read of them than is needed. All other values are read as text.
+A raw record is parsed once, whether it is the plain value, a value wrapped with its schema, or a
+whole record with either inside. The types of `before` and `after` are the caller's, so that no more
+is read of them than is needed. All other values are read as text.
 """
 
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
     """Bronze rows with parts of their envelope beside them, each record parsed once.
 
     Adds `_text` (the record without surrounding space), `_schema` (text of its schema block),
-    `_malformed` (whether it is not one JSON object of this shape), `_empty` (whether it has no value
-    at all) and a column for each part, named like it with `_` in front.
+    `_malformed` (whether it is not one JSON object of this shape), `_empty` (whether it has no
+    value at all) and a column for each part, named like it with `_` in front.
 
     Args:
         raw: bronze rows.

@@ -1,8 +1,9 @@
 """Exact numbers from Debezium's encodings, as plain decimal text of any length; all in SQL text.
 
-`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told elsewhere,
-`numeric` without a scale as `{"scale":n,"value":base64}`. Both can be wider than any Spark number, so
-the way leads over text: up to 8 bytes through a bigint, above by long multiplication in base 10^9.
+`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told
+elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`. Both can be wider than any
+Spark number, so the way leads over text: up to 8 bytes through a bigint, above by long
+multiplication in base 10^9.
 """
 
 from lakehouse.names import literal

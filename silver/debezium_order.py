@@ -14,9 +14,10 @@ _TX_ID_AND_LSN = r"\A([0-9]+):[0-9]+\z"
 def sequence_of(source: Column, total_order: Column) -> Column:
     """The canonical sequence by the connector's own positions; null when they are missing or malformed.
 
-    PostgreSQL: LSN, order in the transaction. MySQL: binlog file number, position, row. SQL Server: commit
-    LSN, change LSN and event serial number packed into three sections. Oracle: commit SCN, SCN, order in
-    the transaction. A record without a source block has no position: all are equal, arrival decides.
+    PostgreSQL: LSN, order in the transaction. MySQL: binlog file number, position, row. SQL Server:
+        commit LSN, change LSN and event serial number packed into three sections. Oracle: commit
+        SCN, SCN, order in the transaction. A record without a source block has no position: all are
+        equal, arrival decides.
     """
     order = F.when(total_order.isNull(), F.lit("0")).otherwise(total_order)
     lsn = position_of(source)

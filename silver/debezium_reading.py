@@ -17,9 +17,10 @@ from silver.debezium_values import converted
 class Reading(NamedTuple):
     """A column with everything that is needed to read it.
 
-    `token` and `value` name the columns that hold its JSON token and its value while a batch is decoded;
-    `told` are encodings with the digests of the schema blocks that tell them; `untold` is the encoding
-    of records without a block, None when the batch has none; `unavailable` are the placeholder's forms.
+    `token` and `value` name the columns that hold its JSON token and its value while a batch is
+    decoded; `told` are encodings with the digests of the schema blocks that tell them; `untold` is
+    the encoding of records without a block, None when the batch has none; `unavailable` are the
+    placeholder's forms.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What columns a batch of Debezium records has, and how each version of the source table writes them.
 
-A record with a schema block tells its own encodings; each is decoded by its own block, because the scale
-of a number can change in the middle of a stream. A record without one tells field names only.
+A record with a schema block tells its own encodings; each is decoded by its own block, because the
+scale of a number can change in the middle of a stream. A record without one tells field names only.
 """
 
 import json
@@ -112,7 +112,9 @@ def from_variant(type: str) -> str | None:
 
 
 def _first_arrival(found: Mapping[str, object]) -> tuple[list[int], str]:
-    return [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL], str(found["schema"])
+    return [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL], str(
+        found["schema"]
+    )
 
 
 def _entries(fields: Column, names: set[str]) -> Column:

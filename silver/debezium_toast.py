@@ -1,7 +1,7 @@
 """Values a change does not carry: PostgreSQL leaves large values it did not touch out of the log.
 
-Debezium writes a placeholder in their stead, in a form for each type. The same text can be a row's real
-value, so it counts as a placeholder only where one can occur.
+Debezium writes a placeholder in their stead, in a form for each type. The same text can be a row's
+real value, so it counts as a placeholder only where one can occur.
 """
 
 import base64

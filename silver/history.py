@@ -1,10 +1,11 @@
 """Every version of every key: `silver.T_history`, folded anew for the keys of a batch from where it matters.
 
-The table holds one row per distinct change, its values resolved (a column that the change did not carry
-has the value current at that place in order) and its version worked out. A change that agrees with the one
-before it on all tracked columns is kept, not shown: a delete that arrives late between the two must find
-it. A batch reads, of its own keys only, the rows that stand at or after the batch's oldest stamp and the one
-row before them, which carries all that is older; then it writes the rows that came out different.
+The table holds one row per distinct change, its values resolved (a column that the change did not
+carry has the value current at that place in order) and its version worked out. A change that agrees
+with the one before it on all tracked columns is kept, not shown: a delete that arrives late between
+the two must find it. A batch reads, of its own keys only, the rows that stand at or after the
+batch's oldest stamp and the one row before them, which carries all that is older; then it writes
+the rows that came out different.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
@@ -91,7 +92,9 @@ def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
     """One row per (key, sequence, operation, content): what is known stays, then what came first."""
     same = [column(k) for k in keys] + [F.col("_operation"), F.col("_digest"), _sequence()]
     first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_stamp"))
-    return rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
+    return (
+        rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
+    )
 
 
 def _sequence() -> Column:
@@ -141,7 +144,9 @@ def _versions(
     previous = F.last(F.when(F.col("_counts"), F.col("_content")), ignorenulls=True).over(before)
     opens = F.col("_counts") & ~F.col("_content").eqNullSafe(previous)
     numbered = marked.withColumn("_opens", opens)
-    number = F.sum(F.col("_opens").cast("int")).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    number = F.sum(F.col("_opens").cast("int")).over(
+        by_key.rowsBetween(Window.unboundedPreceding, 0)
+    )
     grouped = numbered.withColumn("_number", number).withColumn("_end", _end(by_key, floors))
     return _bounded(grouped, keys)
 

@@ -75,7 +75,9 @@ def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[st
     """ALTER TABLE texts that let a table of schema `now` hold `fields`: new columns, wider types."""
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]
-    wider = [f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)]
+    wider = [
+        f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)
+    ]
     texts = [
         f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
         for f in wider

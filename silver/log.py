@@ -1,7 +1,8 @@
 """The change log `silver.T_changes`: every record of bronze once, decoded, as the source ordered it.
 
-One row per bronze record, dead letters and records without a change included, so that the classes of a
-run add up to its records. It is written in the pass that parses, and read by everything after that.
+One row per bronze record, dead letters and records without a change included, so that the classes
+of a run add up to its records. It is written in the pass that parses, and read by everything after
+that.
 """
 
 from typing import NamedTuple
@@ -20,8 +21,8 @@ from silver.contract import DELETE, LOG_COLUMNS, NONE, TRUNCATE, UPSERT
 class Summary(NamedTuple):
     """What a part of the log holds.
 
-    `incomplete` counts changes that do not carry every column, of which `partial` names the columns;
-    `heirs` counts those among them that moved from another key.
+    `incomplete` counts changes that do not carry every column, of which `partial` names the
+    columns; `heirs` counts those among them that moved from another key.
     """
 
     records: int
@@ -72,7 +73,9 @@ def summarize(rows: DataFrame) -> Summary:
         "incomplete": sound & absent,
         "heirs": sound & absent & F.col("_old_key").isNotNull(),
     }
-    row = rows.agg(*[F.count_if(condition).alias(name) for name, condition in counted.items()]).first()
+    row = rows.agg(
+        *[F.count_if(condition).alias(name) for name, condition in counted.items()]
+    ).first()
     counts = row.asDict() if row else dict.fromkeys(counted, 0)
     return Summary(**counts, partial=_absent_columns(rows) if counts["incomplete"] else [])
 

@@ -1,8 +1,8 @@
 """The text of the MERGE that joins a compacted batch into the current table.
 
-Per key and column the newest value wins, so a clause is only a short cut through that one rule:
-a batch row that is whole and newer than all the table knows of the key is taken as it is; a row that is
-older than all of it changes nothing; anything between is joined column by column.
+Per key and column the newest value wins, so a clause is only a short cut through that one rule: a
+batch row that is whole and newer than all the table knows of the key is taken as it is; a row that
+is older than all of it changes nothing; anything between is joined column by column.
 """
 
 from lakehouse import names
@@ -34,10 +34,15 @@ def merge_sql(
         columns: other business columns.
         partial: whether a row of the batch or of the table may have column stamps of its own.
         batch: number that the written rows get.
-        floor: stamp of a truncate that comes in force with this batch; every row older than it goes.
+        floor: stamp of a truncate that comes in force with this batch; every row older than it
+            goes.
     """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    clauses = [_taken(columns, partial, batch), _deleted(partial, batch), _revived(columns, partial, batch)]
+    clauses = [
+        _taken(columns, partial, batch),
+        _deleted(partial, batch),
+        _revived(columns, partial, batch),
+    ]
     if partial:
         clauses.append(_joined(columns, batch))
     clauses.append(_inserted(keys, columns, batch))
@@ -71,7 +76,11 @@ def _deleted(partial: bool, batch: int) -> str:
     """A newer delete without an upsert newer than the table's: the values stay under the tombstone."""
     kept = {name: f"t.{name}" for name in ("_upsert_stamp", "_column_stamps", "_partial")}
     older = "coalesce(s._upsert_stamp, '') <= coalesce(t._upsert_stamp, '')"
-    alone = f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))" if partial else f" AND {older}"
+    alone = (
+        f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))"
+        if partial
+        else f" AND {older}"
+    )
     return f"WHEN MATCHED AND {_NEWER} AND s._deleted{alone} THEN UPDATE SET {_assign(_meta(batch, **kept))}"
 
 

@@ -43,13 +43,14 @@ def truth_key(capture: str, table: str) -> list[str]:
 def comparable(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """One row in a form in which a Spark row equals the truth, column by column.
 
-    Takes rows of either side, and values in any form that a decoder may leave them in: with types or, of
-    an undeclared column without a schema block, as Debezium wrote them. A column that the row
-    lacks is null.
+    Takes rows of either side, and values in any form that a decoder may leave them in: with types
+    or, of an undeclared column without a schema block, as Debezium wrote them. A column that the
+    row lacks is null.
 
     Args:
         row: a Spark row as Python values, or a row of `truth_rows`.
-        schema: PostgreSQL types by column, of `truth_schema`; other columns of the row are left out.
+        schema: PostgreSQL types by column, of `truth_schema`; other columns of the row are left
+            out.
     """
     return {name: _value(row.get(name), type) for name, type in schema.items()}
 
@@ -97,7 +98,9 @@ def _iso(text: str) -> datetime:
     whole, point, rest = text.replace(" ", "T").replace("Z", "+00:00").partition(".")
     digits = re.match(r"\d*", rest)
     fraction = digits[0] if digits else ""
-    return datetime.fromisoformat(f"{whole}{point}{fraction.ljust(6, '0') if point else ''}{rest[len(fraction):]}")
+    return datetime.fromisoformat(
+        f"{whole}{point}{fraction.ljust(6, '0') if point else ''}{rest[len(fraction) :]}"
+    )
 
 
 def _date(value: Any, _: str) -> str:

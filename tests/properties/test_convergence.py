@@ -56,7 +56,12 @@ def stream(random: Random, length: int) -> list[Event]:
     live: set[int] = set()
     at, sequence = 0, 100
     for step in range(length):
-        at, sequence, key, kind = at + 1, sequence + random.randint(1, 3), random.randint(1, 4), random.random()
+        at, sequence, key, kind = (
+            at + 1,
+            sequence + random.randint(1, 3),
+            random.randint(1, 4),
+            random.random(),
+        )
         if kind < 0.08:
             events.append(Event("truncate", sequence, position=at, time=at))
             live.clear()

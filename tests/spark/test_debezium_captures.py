@@ -38,7 +38,9 @@ def replayed(
     """The last state of every key by order of arrival, left-out values from the state before."""
     keys = truth_key(capture, name)
     source = {"format": "debezium", "path": "shop"}
-    table = Table.model_validate({"table": name, "keys": keys, "source": source, "columns": columns})
+    table = Table.model_validate(
+        {"table": name, "keys": keys, "source": source, "columns": columns}
+    )
     changes = to_changes(rows(spark, captured(capture, name)), table).orderBy("_arrival").collect()
     held: dict[tuple[Any, ...], dict[str, Any]] = {}
     for change in [row.asDict() for row in changes]:
@@ -46,7 +48,9 @@ def replayed(
     return list(held.values())
 
 
-def apply(held: dict[tuple[Any, ...], dict[str, Any]], change: dict[str, Any], keys: list[str]) -> None:
+def apply(
+    held: dict[tuple[Any, ...], dict[str, Any]], change: dict[str, Any], keys: list[str]
+) -> None:
     key = tuple(change[k] for k in keys)
     if change["_operation"] == "upsert":
         before = held.get(key, {})
