@@ -26,7 +26,10 @@ from silver.merge import first_class, merge_sql
 def apply_current(
     spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
 ) -> None:
-    """Joins a batch into `silver.T`; `refold` says that the batch is all there is: it replaces the table."""
+    """Joins a batch into `silver.T`.
+
+    `refold` says that the batch is all there is: it replaces the table.
+    """
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
@@ -64,7 +67,10 @@ def _load(rows: DataFrame, name: str, batch: int, replace: bool) -> None:
 
 
 def forget_sql(name: str, columns: list[str], floor: str, batch: int) -> str:
-    """The UPDATE that empties columns last carried before a truncate, in rows that live on after it."""
+    """The UPDATE that empties columns last carried before a truncate.
+
+    In rows that live on after it.
+    """
     stamp = names.literal(floor)
     older = {
         c: f"coalesce(_column_stamps[{names.literal(c)}], _upsert_stamp) < {stamp}" for c in columns

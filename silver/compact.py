@@ -101,13 +101,19 @@ def _state(keys: list[str], columns: list[str], partial: list[str]) -> list[Colu
 
 
 def _forgotten(at: Column) -> Column:
-    """Whether a live row's column was last carried before the key's newest delete: it is null since."""
+    """Whether a live row's column was last carried before the key's newest delete.
+
+    It is null since.
+    """
     live = F.col("_newest")["_operation"] == UPSERT
     return F.coalesce(live & (F.coalesce(at, F.lit("")) < F.col("_deleted_stamp")), F.lit(False))
 
 
 def _column_stamps(stamps: dict[str, Column]) -> Column:
-    """The stamps that differ from the newest upsert's, as a map; '' where no change carried the column."""
+    """The stamps that differ from the newest upsert's, as a map.
+
+    '' where no change carried the column.
+    """
     if not stamps:
         return F.lit(None).cast("map<string,string>")
     entries = [
@@ -122,7 +128,10 @@ def _column_stamps(stamps: dict[str, Column]) -> Column:
 
 
 def own_stamp(side: str, name: str) -> str:
-    """SQL for the stamp of one column of a row: its own, else the row's newest upsert's, else ''."""
+    """SQL for the stamp of one column of a row.
+
+    Its own, else the row's newest upsert's, else ''.
+    """
     row = f"coalesce({side}._upsert_stamp, '')"
     return f"coalesce({side}._column_stamps[{names.literal(name)}], {row})"
 

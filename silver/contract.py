@@ -1,4 +1,4 @@
-"""What gold may know of silver's tables, and what a decoder owes to silver: columns and their meaning.
+"""What gold may know of silver's tables, and what a decoder owes to silver: columns, meanings.
 
 A decoder returns, for every bronze row it was given, exactly one row: the table's key and business
 columns in their final types, then `CHANGE_COLUMNS`. Nothing is filtered away: a record without a

@@ -1,4 +1,6 @@
-"""Debezium records as changes: PostgreSQL's connector first, the other SQL connectors by the same envelope.
+"""Debezium records as changes.
+
+PostgreSQL's connector first, the other SQL connectors by the same envelope.
 
 c, u and r are upserts, d deletes, t truncates; logical messages, heartbeats, transaction markers,
 schema records and log-compaction tombstones carry no change. Values are read by the record's own

@@ -1,4 +1,6 @@
-"""How a column's value is written in the JSON: told by the schema block, else assumed from the type.
+"""How a column's value is written in the JSON.
+
+Told by the schema block, else assumed from the type.
 
 Source of the rules: Debezium's data type mappings and Kafka Connect's logical types.
 """

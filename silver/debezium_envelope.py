@@ -1,4 +1,6 @@
-"""What is around a change: the record, the schema block, the envelope with before, after and source.
+"""What is around a change.
+
+The record, the schema block, the envelope with before, after and source.
 
 A raw record is parsed once, whether it is the plain value, a value wrapped with its schema, or a
 whole record with either inside. The types of `before` and `after` are the caller's, so that no more
@@ -63,7 +65,10 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
 
 
 def plain_object(text: Column) -> Column:
-    """A key as a map of texts, unwrapped where it comes with a schema block; null when it is none."""
+    """A key as a map of texts, unwrapped where it comes with a schema block.
+
+    Null when it is none.
+    """
     outer = F.from_json(text, "map<string,string>")
     wrapped = F.map_contains_key(outer, F.lit("schema")) & F.map_contains_key(
         outer, F.lit("payload")
@@ -86,7 +91,10 @@ def position() -> Column:
 
 
 def _trimmed() -> Column:
-    """The record without space around it; trimming looks at every character, so only where needed."""
+    """The record without space around it.
+
+    Trimming looks at every character, so only where needed.
+    """
     bare = F.col("_raw").startswith("{") & F.col("_raw").endswith("}")
     return F.when(bare, F.col("_raw")).otherwise(F.trim(F.col("_raw"), F.lit(_SPACE)))
 

@@ -80,7 +80,10 @@ def _with_point(integer: str, scale: str) -> str:
 
 
 def _long_text() -> str:
-    """The integer of the hex text `digits`; the magnitude of a negative one is its complement + 1."""
+    """The integer of the hex text `digits`.
+
+    The magnitude of a negative one is its complement + 1.
+    """
     negative = "digits >= '8'"
     flipped = "translate(digits, '0123456789ABCDEF', 'FEDCBA9876543210')"
     magnitude = f"CASE WHEN {negative} THEN {flipped} ELSE digits END"
@@ -106,7 +109,10 @@ def _step(factor: str, addend: str) -> str:
 
 
 def _multiplied() -> str:
-    """The number `held`, limbs of base 10^9 from the lowest, times the step's factor plus its addend."""
+    """The number `held`, limbs of base 10^9 from the lowest.
+
+    Times the step's factor plus its addend.
+    """
     start = "named_struct('carry', step.addend, 'limbs', cast(array() AS array<bigint>))"
     product = "(limb * step.factor + done.carry)"
     carried = (

@@ -12,7 +12,9 @@ _TX_ID_AND_LSN = r"\A([0-9]+):[0-9]+\z"
 
 
 def sequence_of(source: Column, total_order: Column) -> Column:
-    """The canonical sequence by the connector's own positions; null when they are missing or malformed.
+    """The canonical sequence by the connector's own positions.
+
+    Null when they are missing or malformed.
 
     PostgreSQL: LSN, order in the transaction. MySQL: binlog file number, position, row. SQL Server:
         commit LSN, change LSN and event serial number packed into three sections. Oracle: commit
@@ -67,7 +69,10 @@ def source_time_of(source: Column, envelope_us: Column, envelope_ms: Column) -> 
 
 
 def transaction_of(id: Column, source: Column) -> Column:
-    """The transaction: of PostgreSQL's `txId:lsn`, which differs within a transaction, the first part."""
+    """The transaction: of PostgreSQL's `txId:lsn`, which differs within a transaction.
+
+    The first part.
+    """
     plain = F.regexp_extract(id, _TX_ID_AND_LSN, 1)
     return F.coalesce(F.when(plain != "", plain), id, source["txId"])
 

@@ -1,4 +1,7 @@
-"""How each column of a batch is read from its token: by the record's own schema block, else by type."""
+"""How each column of a batch is read from its token.
+
+By the record's own schema block, else by type.
+"""
 
 from typing import NamedTuple
 

@@ -1,4 +1,6 @@
-"""What columns a batch of Debezium records has, and how each version of the source table writes them.
+"""What columns a batch of Debezium records has.
+
+And how each version of the source table writes them.
 
 A record with a schema block tells its own encodings; each is decoded by its own block, because the
 scale of a number can change in the middle of a stream. A record without one tells field names only.

@@ -1,4 +1,7 @@
-"""A JSON token as a value of its column's type: null when it does not fit, never an error; SQL text."""
+"""A JSON token as a value of its column's type: null when it does not fit, never an error.
+
+SQL text.
+"""
 
 from pyspark.sql import types as T
 

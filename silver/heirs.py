@@ -1,4 +1,4 @@
-"""Rows that moved to a new key and left a large value untouched: it is known only under the old key.
+"""Rows that moved to a new key and left a large value untouched: only the old key knows it.
 
 PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a TOAST
 value that the change did not touch is a placeholder in that insert. Its value is the newest one

@@ -31,7 +31,9 @@ AT_ONCE = 3
 def apply(
     spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
 ) -> list[Entry]:
-    """Brings every table up to what bronze holds; one ledger entry each, and a failure stops no other.
+    """Brings every table up to what bronze holds.
+
+    One ledger entry each, and a failure stops no other.
 
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run.

@@ -1,4 +1,4 @@
-"""The change log `silver.T_changes`: every record of bronze once, decoded, as the source ordered it.
+"""The change log `silver.T_changes`: every record of bronze once, decoded, in source order.
 
 One row per bronze record, dead letters and records without a change included, so that the classes
 of a run add up to its records. It is written in the pass that parses, and read by everything after
@@ -61,7 +61,10 @@ def newest_batch(log: DataFrame | None) -> int:
 
 
 def summarize(rows: DataFrame) -> Summary:
-    """Counts a part of the log in one small job; a second one names the columns of partial changes."""
+    """Counts a part of the log in one small job.
+
+    A second one names the columns of partial changes.
+    """
     sound, absent = F.col("_reason").isNull(), F.col("_absent").isNotNull()
     counted = {
         "records": F.lit(True),

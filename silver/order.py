@@ -134,7 +134,10 @@ def _finished(rows: DataFrame, table: Table, epochs: list[Epoch]) -> list[Sighti
 def _held(
     spark: SparkSession, target: Target, table: Table, partial: list[str]
 ) -> DataFrame | None:
-    """What the table knows of each key: one row per state of its columns, with the stamp of that state."""
+    """What the table knows of each key.
+
+    One row per state of its columns, with the stamp of that state.
+    """
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     if not names.exists(spark, target, "silver", kept):
         return None

@@ -39,7 +39,10 @@ class TableChanges(NamedTuple):
         return number(self.sightings)
 
     def floors(self, apply_truncates: bool) -> list[Truncate]:
-        """What is in force as a truncate, oldest first: sweeps of complete snapshots, and truncates."""
+        """What is in force as a truncate, oldest first.
+
+        Sweeps of complete snapshots, and truncates.
+        """
         sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
         return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
 

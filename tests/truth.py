@@ -20,7 +20,10 @@ Schema = Mapping[str, str]
 
 
 def truth_rows(capture: str, table: str) -> list[dict[str, Any]]:
-    """The table's rows as PostgreSQL's to_jsonb gave them; numbers as Decimal, nothing else changed."""
+    """The table's rows as PostgreSQL's to_jsonb gave them.
+
+    Numbers as Decimal, nothing else changed.
+    """
     path = TRUTH / SAME_TRUTH.get(capture, capture) / f"{table}.jsonl"
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     return [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]

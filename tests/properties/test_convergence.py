@@ -1,4 +1,7 @@
-"""The law: whatever the order of arrival, the cut into batches and the repeats, the outcome is the oracle's."""
+"""The law: whatever the order of arrival, the cut into batches and the repeats.
+
+The outcome is the oracle's.
+"""
 
 import os
 from random import Random
@@ -51,7 +54,10 @@ def delivery(random: Random, events: list[Event]) -> list[Event]:
 
 
 def stream(random: Random, length: int) -> list[Event]:
-    """What a source with four rows does: upserts whole and partial, deletes, key changes, truncates, snapshots."""
+    """What a source with four rows does.
+
+    Upserts whole and partial, deletes, key changes, truncates, snapshots.
+    """
     events: list[Event] = []
     live: set[int] = set()
     at, sequence = 0, 100
