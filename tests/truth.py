@@ -113,7 +113,7 @@ def _date(value: Any, _: str) -> str:
 
 
 def _time(value: Any, type: str) -> int:
-    if isinstance(value, int | Decimal) or value.isdigit():
+    if isinstance(value, int | Decimal) or str(value).isdigit():
         return int(value) * (1000 if "(3)" in type else 1)
     hours, minutes, seconds = str(value).split(":")
     return int((int(hours) * 60 + int(minutes)) * 60_000_000 + Decimal(seconds) * 1_000_000)
@@ -155,7 +155,7 @@ def _parsed(value: Any) -> Any:
 
 READERS: dict[str, Callable[[Any, str], Any]] = {
     "timestamp": _timestamp,
-    "time with": _zoned_time,
+    "time with time": _zoned_time,
     "time": _time,
     "date": _date,
     "interval": _interval,
