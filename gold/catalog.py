@@ -1,4 +1,4 @@
-"""Gold's views where people find them: in the catalog, or, in a lake without one, in a file of the lake.
+"""Gold's views where people find them: in the catalog or, without one, in a file of the lake.
 
 The file is replaced in one rename, so a reader sees all views of one publication or all of another.
 """

@@ -1,4 +1,4 @@
-"""Gold's job: publish the views of every table that silver holds, and those of the pipeline itself."""
+"""Gold's job: publish the views of every table that silver holds, and of the pipeline itself."""
 
 from collections.abc import Callable
 from datetime import datetime, timezone

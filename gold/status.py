@@ -13,9 +13,10 @@ from lakehouse.target import Target
 def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[dict[str, Any]]:
     """One record per table.
 
-    `rows` live keys; `watermark` newest commit time applied, `lag_seconds` its age; `applied_batch` newest
-    bronze batch in silver; `pending_changes` decoded but not applied; `dead_letters` unresolved ones by
-    reason; `counts` every class of record over all runs; `apply_p95_seconds` of all runs.
+    `rows` live keys; `watermark` newest commit time applied, `lag_seconds` its age; `applied_batch`
+    newest bronze batch in silver; `pending_changes` decoded but not applied; `dead_letters`
+    unresolved ones by reason; `counts` every class of record over all runs; `apply_p95_seconds` of
+    all runs.
     """
     runs = _runs(spark, target)
     return [_of(spark, target, table, runs.get(table.table, {})) for table in tables]
@@ -36,9 +37,7 @@ def _runs(spark: SparkSession, target: Target) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _of(
-    spark: SparkSession, target: Target, table: Table, run: dict[str, Any]
-) -> dict[str, Any]:
+def _of(spark: SparkSession, target: Target, table: Table, run: dict[str, Any]) -> dict[str, Any]:
     return {
         "table": table.table,
         **_current(spark, target, table),

@@ -22,19 +22,21 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
     chosen = ", ".join(quote(c) for c in columns)
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     query = f"SELECT {chosen} FROM {source} WHERE {live}"
+    shown = _comments(table, columns)
     if table.on_delete == "flag" and table.stored_as_scd_type == 1:
         query = f"SELECT {chosen}, _deleted AS is_deleted FROM {source}"
+        shown["is_deleted"] = "whether the source has deleted the row"
     comment = table.comment or f"current rows of {table.table}, one per key"
-    extra = {"is_deleted": "whether the source has deleted the row"} if "is_deleted" in query else {}
-    return View(table.table, _comments(table, columns) | extra, comment, tuple(table.keys), query)
+    return View(table.table, shown, comment, tuple(table.keys), query)
 
 
 def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     """The rows of a table without a key: each delete takes away one equal row, the oldest first."""
     chosen = ", ".join(quote(c) for c in columns)
     ranked = (
-        f"SELECT {chosen}, _removes, row_number() OVER (PARTITION BY _content, _removes ORDER BY _stamp)"
-        f" AS _rank, count_if(_removes) OVER (PARTITION BY _content) AS _removed FROM {source}"
+        f"SELECT {chosen}, _removes, row_number() OVER"
+        " (PARTITION BY _content, _removes ORDER BY _stamp) AS _rank,"
+        f" count_if(_removes) OVER (PARTITION BY _content) AS _removed FROM {source}"
     )
     query = f"SELECT {chosen} FROM ({ranked}) WHERE NOT _removes AND _rank > _removed"
     comment = table.comment or f"rows of {table.table}, which has no key"

@@ -49,7 +49,10 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
         "spark.local.dir": temporary,
-        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC -Djava.io.tmpdir="{temporary}"',
+        "spark.driver.extraJavaOptions": (
+            "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -Duser.timezone=UTC"
+            f' -Djava.io.tmpdir="{temporary}"'
+        ),
         "spark.driver.memory": target.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -21,15 +21,19 @@ def classes(
 ) -> dict[str, int]:
     """Counts the records of a batch by what was done with them.
 
-    `inserted`, `updated`, `deleted` and `delete_unknown` changed a row; `duplicate` is a repeat within the
-    batch; `superseded` had a newer change in the batch or in the table, and is woven into the history where
-    one is kept; `refolded` ones were applied with all others anew; `truncate`, `without_change` and `dead_letter:<reason>` are what they say.
-    Beside the classes stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
+    `inserted`, `updated`, `deleted` and `delete_unknown` changed a row; `duplicate` is a repeat
+    within the batch; `superseded` had a newer change in the batch or in the table, and is woven
+    into the history where one is kept; `refolded` ones were applied with all others anew;
+    `truncate`, `without_change` and `dead_letter:<reason>` are what they say. A table without a key
+    has the one class `applied`: each change is kept once, a repeat not again. Beside the classes
+    stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
     """
     counts = {f"dead_letter:{reason}": n for reason, n in rejected.items()}
     counts |= {"records": summary.records, "truncate": summary.truncates}
     counts |= {"without_change": summary.without_change}
-    if summary.changes and not placed.refold:
+    if summary.changes and not table.keys:
+        counts["applied"] = summary.changes
+    elif summary.changes and not placed.refold:
         written = _written(spark, target, table, placed.batch.number)
         distinct = _distinct(placed.batch.changes, table.keys)
         counts |= written | {"duplicate": summary.changes - distinct}
@@ -41,7 +45,9 @@ def classes(
 
 
 def _distinct(changes: DataFrame, keys: list[str]) -> int:
-    identity = [column(k) for k in keys] + [F.col(c) for c in ("_sequence", "_operation", "_digest")]
+    identity = [column(k) for k in keys] + [
+        F.col(c) for c in ("_sequence", "_operation", "_digest")
+    ]
     return changes.select(*identity).distinct().count()
 
 

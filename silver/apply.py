@@ -1,12 +1,13 @@
 """Applies one batch of changes to the current table `silver.T`: compact, then one MERGE INTO.
 
-The batch is read from the change log, where it was parsed once. One aggregation brings it to a row per
-key; one MERGE INTO joins these into the table. The first load of an empty table is an append. Deletes stay
-as tombstones (`_deleted`), so that an insert that arrives after its delete is still the older one.
-A truncate, or a full snapshot whose last row has arrived, is a floor: changes older than it are left
-out, rows older than it are deleted in the same MERGE. Nothing here depends on the order of arrival: the
-row of a key is the join of all its changes (see `silver.compact`). A repeated batch writes no row.
-What deferred apply needs is kept: the pending part of the change log, compacted, has the shape of the table.
+The batch is read from the change log, where it was parsed once. One aggregation brings it to a row
+per key; one MERGE INTO joins these into the table. The first load of an empty table is an append.
+Deletes stay as tombstones (`_deleted`), so that an insert that arrives after its delete is still
+the older one. A truncate, or a full snapshot whose last row has arrived, is a floor: changes older
+than it are left out, rows older than it are deleted in the same MERGE. Nothing here depends on the
+order of arrival: the row of a key is the join of all its changes (see `silver.compact`). A repeated
+batch writes no row. What deferred apply needs is kept: the pending part of the change log,
+compacted, has the shape of the table.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +26,16 @@ from silver.merge import first_class, merge_sql
 def apply_current(
     spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
 ) -> None:
-    """Joins a batch into `silver.T`; `refold` says that the batch is all there is: it replaces the table."""
+    """Joins a batch into `silver.T`.
+
+    `refold` says that the batch is all there is: it replaces the table.
+    """
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
-    rows = compact(_above(batch.changes, batch.floor), table.keys, columns, batch.partial).drop(*SEEN)
+    rows = compact(_above(batch.changes, batch.floor), table.keys, columns, batch.partial).drop(
+        *SEEN
+    )
     if refold or empty:
         _load(rows, name, batch.number, refold)
         return
@@ -61,10 +67,18 @@ def _load(rows: DataFrame, name: str, batch: int, replace: bool) -> None:
 
 
 def forget_sql(name: str, columns: list[str], floor: str, batch: int) -> str:
-    """The UPDATE that empties columns last carried before a truncate, in rows that live on after it."""
+    """The UPDATE that empties columns last carried before a truncate.
+
+    In rows that live on after it.
+    """
     stamp = names.literal(floor)
-    older = {c: f"coalesce(_column_stamps[{names.literal(c)}], _upsert_stamp) < {stamp}" for c in columns}
-    values = [f"{names.quote(c)} = CASE WHEN {old} THEN NULL ELSE {names.quote(c)} END" for c, old in older.items()]
+    older = {
+        c: f"coalesce(_column_stamps[{names.literal(c)}], _upsert_stamp) < {stamp}" for c in columns
+    }
+    values = [
+        f"{names.quote(c)} = CASE WHEN {old} THEN NULL ELSE {names.quote(c)} END"
+        for c, old in older.items()
+    ]
     raised = f"transform_values(_column_stamps, (c, at) -> greatest(at, {stamp}))"
     sets = ", ".join([*values, f"_column_stamps = {raised}", f"_batch = {batch}"])
     return f"UPDATE {name} SET {sets} WHERE _partial AND _stamp > {stamp}"

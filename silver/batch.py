@@ -28,8 +28,9 @@ class Seen(NamedTuple):
 class Batch(NamedTuple):
     """What one pass applies.
 
-    `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do not
-    carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the truncates in force, oldest first.
+    `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do
+    not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
+    truncates in force, oldest first.
     """
 
     number: int

@@ -1,9 +1,9 @@
 """One batch of changes as one row per key: what the batch alone says of the key.
 
-A row of the current table and a compacted batch have one shape and one rule: each column has the value
-of the newest change that carried it, newest by stamp. Joining two such rows is commutative, associative
-and idempotent, so the outcome does not depend on the order of arrival, on how the changes were cut into
-batches, or on how often they were delivered.
+A row of the current table and a compacted batch have one shape and one rule: each column has the
+value of the newest change that carried it, newest by stamp. Joining two such rows is commutative,
+associative and idempotent, so the outcome does not depend on the order of arrival, on how the
+changes were cut into batches, or on how often they were delivered.
 """
 
 from functools import reduce
@@ -36,7 +36,9 @@ def digest(columns: list[str]) -> Column:
     return F.xxhash64(F.col("_operation"), F.to_json("_absent"), *values)
 
 
-def compact(changes: DataFrame, keys: list[str], columns: list[str], partial: list[str]) -> DataFrame:
+def compact(
+    changes: DataFrame, keys: list[str], columns: list[str], partial: list[str]
+) -> DataFrame:
     """Reduces stamped upserts and deletes to one row per key.
 
     Args:
@@ -46,8 +48,8 @@ def compact(changes: DataFrame, keys: list[str], columns: list[str], partial: li
         partial: those of `columns` that some change of the batch does not carry.
 
     Returns:
-        Keys, columns, the columns of the current table but `_batch` and `_class`, and per key the number of
-        changes, of distinct changes and of distinct sequences.
+        Keys, columns, the columns of the current table but `_batch` and `_class`, and per key the
+        number of changes, of distinct changes and of distinct sequences.
     """
     upsert, delete = F.col("_operation") == UPSERT, F.col("_operation") == DELETE
     whole = [c for c in columns if c not in partial]
@@ -99,13 +101,19 @@ def _state(keys: list[str], columns: list[str], partial: list[str]) -> list[Colu
 
 
 def _forgotten(at: Column) -> Column:
-    """Whether a live row's column was last carried before the key's newest delete: it is null since."""
+    """Whether a live row's column was last carried before the key's newest delete.
+
+    It is null since.
+    """
     live = F.col("_newest")["_operation"] == UPSERT
     return F.coalesce(live & (F.coalesce(at, F.lit("")) < F.col("_deleted_stamp")), F.lit(False))
 
 
 def _column_stamps(stamps: dict[str, Column]) -> Column:
-    """The stamps that differ from the newest upsert's, as a map; '' where no change carried the column."""
+    """The stamps that differ from the newest upsert's, as a map.
+
+    '' where no change carried the column.
+    """
     if not stamps:
         return F.lit(None).cast("map<string,string>")
     entries = [
@@ -120,7 +128,10 @@ def _column_stamps(stamps: dict[str, Column]) -> Column:
 
 
 def own_stamp(side: str, name: str) -> str:
-    """SQL for the stamp of one column of a row: its own, else the row's newest upsert's, else ''."""
+    """SQL for the stamp of one column of a row.
+
+    Its own, else the row's newest upsert's, else ''.
+    """
     row = f"coalesce({side}._upsert_stamp, '')"
     return f"coalesce({side}._column_stamps[{names.literal(name)}], {row})"
 

@@ -1,4 +1,4 @@
-"""What gold may know of silver's tables, and what a decoder owes to silver: columns and their meaning.
+"""What gold may know of silver's tables, and what a decoder owes to silver: columns, meanings.
 
 A decoder returns, for every bronze row it was given, exactly one row: the table's key and business
 columns in their final types, then `CHANGE_COLUMNS`. Nothing is filtered away: a record without a
@@ -20,21 +20,35 @@ UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
-    LayerColumn("_sequence", "string", "sections of 16 upper-case hex digits joined by /; sorts in source commit order"),
-    LayerColumn("_absent", "array<string>", "columns this change does not carry; null when it carries all"),
-    LayerColumn("_old_key", "string", "JSON object of the key this row had before a key change, else null"),
+    LayerColumn(
+        "_sequence",
+        "string",
+        "sections of 16 upper-case hex digits joined by /; sorts in source commit order",
+    ),
+    LayerColumn(
+        "_absent", "array<string>", "columns this change does not carry; null when it carries all"
+    ),
+    LayerColumn(
+        "_old_key", "string", "JSON object of the key this row had before a key change, else null"
+    ),
     LayerColumn("_snapshot", "string", "id of the full snapshot this row belongs to, else null"),
-    LayerColumn("_snapshot_last", "boolean", "true on the last row of a full snapshot of this table"),
+    LayerColumn(
+        "_snapshot_last", "boolean", "true on the last row of a full snapshot of this table"
+    ),
     LayerColumn("_source_time", "timestamp", "commit time at the source"),
     LayerColumn("_transaction", "string", "transaction at the source, where it names one"),
-    LayerColumn("_transaction_order", "bigint", "place within the transaction, where the source gives one"),
+    LayerColumn(
+        "_transaction_order", "bigint", "place within the transaction, where the source gives one"
+    ),
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
     LayerColumn("_topic", "string", "from bronze"),
     LayerColumn("_partition", "int", "from bronze"),
     LayerColumn("_offset", "bigint", "from bronze"),
-    LayerColumn("_position", "string", "where the raw record lies: topic/partition/offset, or file and line"),
+    LayerColumn(
+        "_position", "string", "where the raw record lies: topic/partition/offset, or file and line"
+    ),
     LayerColumn("_arrival", "string", "from bronze: order of arrival"),
     LayerColumn("_batch", "bigint", "from bronze: ingest batch"),
     LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
@@ -69,15 +83,21 @@ LOG_COLUMNS = (
 CURRENT_COLUMNS = (
     LayerColumn("_stamp", "string", "newest change's place in order: sequence, blank, arrival"),
     LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
-    LayerColumn("_upsert_stamp", "string", "newest upsert's stamp; null when only deletes were seen"),
+    LayerColumn(
+        "_upsert_stamp", "string", "newest upsert's stamp; null when only deletes were seen"
+    ),
     LayerColumn("_deleted_stamp", "string", "newest delete's stamp; null when none was seen"),
-    LayerColumn("_column_stamps", "map<string,string>", "stamp of each column that is not the row's"),
+    LayerColumn(
+        "_column_stamps", "map<string,string>", "stamp of each column that is not the row's"
+    ),
     LayerColumn("_partial", "boolean", "whether some columns have stamps of their own"),
     LayerColumn("_digest", "bigint", "digest of the newest change"),
     LayerColumn("_source_time", "timestamp", "commit time of the newest change at the source"),
     LayerColumn("_position", "string", "where the newest change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that wrote the row last"),
-    LayerColumn("_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"),
+    LayerColumn(
+        "_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"
+    ),
 )
 
 KEYLESS_COLUMNS = (
@@ -105,15 +125,21 @@ HISTORY_COLUMNS = (
     LayerColumn("_valid_to", "timestamp", "when it ended; null while open"),
     LayerColumn("_sequence_from", "string", "sequence that began the version"),
     LayerColumn("_sequence_to", "string", "sequence that ended it; null while open"),
-    LayerColumn("_life", "string", "stamp of the delete or truncate that the row came after; '' if none"),
+    LayerColumn(
+        "_life", "string", "stamp of the delete or truncate that the row came after; '' if none"
+    ),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),
 )
 
 SNAPSHOT_COLUMNS = (
     LayerColumn("table", "string", "table the snapshot rows belong to"),
-    LayerColumn("snapshot", "string", "connector name and LSN of the full snapshot; null for a truncate"),
-    LayerColumn("domain", "string", "topic/partition the positions count in; empty for one feed-wide count"),
+    LayerColumn(
+        "snapshot", "string", "connector name and LSN of the full snapshot; null for a truncate"
+    ),
+    LayerColumn(
+        "domain", "string", "topic/partition the positions count in; empty for one feed-wide count"
+    ),
     LayerColumn("first_position", "string", "position of its first row"),
     LayerColumn("complete", "boolean", "whether its last row has been seen"),
     LayerColumn("started", "bigint", "when it began at the source, µs since 1970"),

@@ -13,9 +13,7 @@ from silver.compact import column
 from silver.contract import DEAD_LETTER_COLUMNS
 
 
-def record(
-    spark: SparkSession, target: Target, table: Table, rows: DataFrame, run_id: str
-) -> None:
+def record(spark: SparkSession, target: Target, table: Table, rows: DataFrame, run_id: str) -> None:
     """Adds the rejected rows of a part of the log to the table's dead letters.
 
     Args:

@@ -45,6 +45,9 @@ def published(table: Table, name: str) -> bool:
 
 
 def with_learned(table: Table, learned: list[StructField]) -> Table:
-    """The table with the columns of earlier batches declared, so that their types stay what they were."""
+    """The table with the columns of earlier batches declared.
+
+    So that their types stay what they were.
+    """
     known = {f.name: Column(type=f.dataType.simpleString()) for f in learned}
     return table.model_copy(update={"columns": known | dict(table.columns)})

@@ -1,14 +1,16 @@
 """Which full snapshot a change belongs to, and the order that follows from it.
 
 The LSN alone is not the order of a Debezium PostgreSQL stream: a streamed change can carry a lower
-LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's rows before everything
-streamed, then the LSN. A row of a full snapshot belongs to its snapshot's epoch. A streamed change
-belongs to the newest snapshot that began at or before its own position (topic, partition, offset; order
-of arrival where the record names no offset), but for a change that both carries a lower LSN and was
-committed before the snapshot began: that one is a redelivery, and the snapshot shows its effect already.
+LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's rows before
+everything streamed, then the LSN. A row of a full snapshot belongs to its snapshot's epoch. A
+streamed change belongs to the newest snapshot that began at or before its own position (topic,
+partition, offset; order of arrival where the record names no offset), but for a change that both
+carries a lower LSN and was committed before the snapshot began: that one is a redelivery, and the
+snapshot shows its effect already.
 
-A position's domain is its topic and partition; a record without a partition counts in one domain for the
-whole feed. In a domain where a snapshot put no row, its start is told by the commit time instead.
+A position's domain is its topic and partition; a record without a partition counts in one domain
+for the whole feed. In a domain where a snapshot put no row, its start is told by the commit time
+instead.
 """
 
 from typing import NamedTuple

@@ -69,8 +69,8 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
     """Changes with the verdict of the row rules: business columns, then GATED_COLUMNS.
 
     A rejected upsert gets `_reason` rule:<name>, `_rule` and what was found as `_message`. Changes
-    with a reason, new or old, keep `_raw`; all others lose it. `_warnings` names the warning rules
-    that a row breaks which is not rejected.
+    with a reason, new or old, have no operation and keep `_raw`; all others lose it. `_warnings`
+    names the warning rules that a row breaks which is not rejected.
     """
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     rules = [rule for rule in conditions(table) if _carried_by_batch(rule, changes)]
@@ -184,6 +184,7 @@ def _layer_column(name: str) -> Column:
     verdict = F.col("_verdict")
     reason = F.coalesce(F.col("_reason"), F.concat(F.lit("rule:"), verdict["rule"]))
     said = {
+        "_operation": F.when(reason.isNull(), F.col("_operation")),
         "_reason": reason,
         "_message": F.coalesce(verdict["message"], F.col("_message")),
         "_rule": F.coalesce(verdict["rule"], F.col("_rule")),

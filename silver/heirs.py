@@ -1,8 +1,9 @@
-"""Rows that moved to a new key and left a large value untouched: it is known only under the old key.
+"""Rows that moved to a new key and left a large value untouched: only the old key knows it.
 
-PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a TOAST value
-that the change did not touch is a placeholder in that insert. Its value is the newest one that the old
-key carried before: in this batch, or in what the table holds of the old key (tombstones keep their values).
+PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a TOAST
+value that the change did not touch is a placeholder in that insert. Its value is the newest one
+that the old key carried before: in this batch, or in what the table holds of the old key
+(tombstones keep their values).
 """
 
 from pyspark.sql import Column, DataFrame
@@ -14,12 +15,15 @@ from silver.contract import UPSERT
 _DEEPEST = 16
 
 
-def inherit(changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]) -> DataFrame:
+def inherit(
+    changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
+) -> DataFrame:
     """Fills what stamped inserts under a new key left out, where the old key knows it.
 
     Args:
         changes: stamped upserts and deletes of one batch.
-        held: keys, columns, `_stamp` and `_absent` of what the table holds of each key; None when empty.
+        held: keys, columns, `_stamp` and `_absent` of what the table holds of each key; None when
+            empty.
         keys: the key columns.
         partial: columns that some change of the batch does not carry.
 
@@ -41,13 +45,17 @@ def _once(
     schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
     asked = heirs.select(
-        F.col("_stamp").alias("_heir"), F.col("_absent").alias("_missing"), *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)]
+        F.col("_stamp").alias("_heir"),
+        F.col("_absent").alias("_missing"),
+        *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)],
     )
     donors = _donors(changes, held, keys, partial)
     same = [F.col(f"_o{at}").eqNullSafe(F.col(f"_k{at}")) for at in range(len(keys))]
     before = F.col("_at") < F.col("_heir")
-    given = asked.join(donors, [*same, before]).groupBy("_heir").agg(
-        *[_newest(at, name).alias(f"_g{at}") for at, name in enumerate(partial)]
+    given = (
+        asked.join(donors, [*same, before])
+        .groupBy("_heir")
+        .agg(*[_newest(at, name).alias(f"_g{at}") for at, name in enumerate(partial)])
     )
     given = given.where(" OR ".join(f"_g{at} IS NOT NULL" for at in range(len(partial))))
     if given.isEmpty():
@@ -61,7 +69,10 @@ def _donors(
 ) -> DataFrame:
     def known(rows: DataFrame) -> DataFrame:
         carried = [
-            F.when(~F.coalesce(F.array_contains("_absent", c), F.lit(False)), F.struct(column(c).alias("v")))
+            F.when(
+                ~F.coalesce(F.array_contains("_absent", c), F.lit(False)),
+                F.struct(column(c).alias("v")),
+            )
             for c in partial
         ]
         return rows.select(
@@ -85,7 +96,8 @@ def _filled(joined: DataFrame, columns: list[str], partial: list[str]) -> DataFr
     given = [F.when(takes[c], F.lit(c)) for c in partial]
     left = F.array_except("_absent", F.array_compact(F.array(*given)))
     values = {
-        c: F.when(takes[c], F.col(f"_g{at}")["v"]).otherwise(column(c)) for at, c in enumerate(partial)
+        c: F.when(takes[c], F.col(f"_g{at}")["v"]).otherwise(column(c))
+        for at, c in enumerate(partial)
     }
     values["_absent"] = F.when(F.size(left) > 0, left)
     return joined.select(*[values[c].alias(c) if c in values else column(c) for c in columns])
@@ -94,8 +106,8 @@ def _filled(joined: DataFrame, columns: list[str], partial: list[str]) -> DataFr
 def disordered(earlier: DataFrame, batch: DataFrame, keys: list[str]) -> bool:
     """Whether a key change and a change of its old key came in the wrong order, over two batches.
 
-    Then the value that moved cannot be told from the batch and the table's newest rows: the table is folded
-    anew from its change log. Both sides are stamped upserts and deletes.
+    Then the value that moved cannot be told from the batch and the table's newest rows: the table
+    is folded anew from its change log. Both sides are stamped upserts and deletes.
     """
     crossed = _crossed(earlier, batch, keys, heir_earlier=True)
     return not crossed.unionByName(_crossed(batch, earlier, keys, heir_earlier=False)).isEmpty()

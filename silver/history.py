@@ -1,10 +1,11 @@
-"""Every version of every key: `silver.T_history`, folded anew for the keys of a batch from where it matters.
+"""Every version of every key: `silver.T_history`, folded anew for a batch where it matters.
 
-The table holds one row per distinct change, its values resolved (a column that the change did not carry
-has the value current at that place in order) and its version worked out. A change that agrees with the one
-before it on all tracked columns is kept, not shown: a delete that arrives late between the two must find
-it. A batch reads, of its own keys only, the rows that stand at or after the batch's oldest stamp and the one
-row before them, which carries all that is older; then it writes the rows that came out different.
+The table holds one row per distinct change, its values resolved (a column that the change did not
+carry has the value current at that place in order) and its version worked out. A change that agrees
+with the one before it on all tracked columns is kept, not shown: a delete that arrives late between
+the two must find it. A batch reads, of its own keys only, the rows that stand at or after the
+batch's oldest stamp and the one row before them, which carries all that is older; then it writes
+the rows that came out different.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
@@ -20,7 +21,8 @@ from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
 from silver.snapshots import Truncate
 
 _FOLDED = (
-    "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_life", "_time",
+    "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to",
+    "_sequence_from", "_sequence_to", "_life", "_time",
 )  # fmt: skip
 _CARRIED = ("_stamp", "_operation", "_absent", "_digest", "_source_time", "_position", "_batch")
 
@@ -47,7 +49,10 @@ def apply_history(
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:
-    """Of the batch's keys: the rows at or after the batch's oldest stamp, and the row before each."""
+    """Of the batch's keys: the rows at or after the batch's oldest stamp.
+
+    And the row before each.
+    """
     first = incoming.agg(F.min("_stamp").alias("stamp")).first()
     oldest = first["stamp"] if first else None
     suffix = rows.where(F.col("_next_stamp").isNull() | (F.col("_next_stamp") >= F.lit(oldest)))
@@ -88,10 +93,15 @@ def tracked(table: Table, values: list[str]) -> list[str]:
 
 
 def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """One row per (key, sequence, operation, content): what is known stays, then what came first."""
+    """One row per (key, sequence, operation, content).
+
+    What is known stays, then what came first.
+    """
     same = [column(k) for k in keys] + [F.col("_operation"), F.col("_digest"), _sequence()]
     first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_stamp"))
-    return rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
+    return (
+        rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
+    )
 
 
 def _sequence() -> Column:
@@ -99,7 +109,10 @@ def _sequence() -> Column:
 
 
 def _lives(rows: DataFrame, by_key: WindowSpec, floors: list[Truncate]) -> DataFrame:
-    """Marks each row with the newest delete or truncate before it; the row before the batch brings its own."""
+    """Marks each row with the newest delete or truncate before it.
+
+    A known first row has its own.
+    """
     before = by_key.rowsBetween(Window.unboundedPreceding, -1)
     deleted = F.max(F.when(F.col("_operation") == DELETE, F.col("_stamp"))).over(before)
     brought = F.first("_life").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
@@ -141,7 +154,9 @@ def _versions(
     previous = F.last(F.when(F.col("_counts"), F.col("_content")), ignorenulls=True).over(before)
     opens = F.col("_counts") & ~F.col("_content").eqNullSafe(previous)
     numbered = marked.withColumn("_opens", opens)
-    number = F.sum(F.col("_opens").cast("int")).over(by_key.rowsBetween(Window.unboundedPreceding, 0))
+    number = F.sum(F.col("_opens").cast("int")).over(
+        by_key.rowsBetween(Window.unboundedPreceding, 0)
+    )
     grouped = numbered.withColumn("_number", number).withColumn("_end", _end(by_key, floors))
     return _bounded(grouped, keys)
 
@@ -153,7 +168,10 @@ def _time(by_key: WindowSpec) -> Column:
 
 
 def _end(by_key: WindowSpec, floors: list[Truncate]) -> Column:
-    """Where the row's content ends: the next change of another sequence, or a truncate before it."""
+    """Where the row's content ends.
+
+    The next change of another sequence, or a truncate before it.
+    """
     following = F.struct(
         F.lead("_stamp").over(by_key).alias("stamp"), F.lead("_time").over(by_key).alias("time")
     )

@@ -31,10 +31,12 @@ AT_ONCE = 3
 def apply(
     spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
 ) -> list[Entry]:
-    """Brings every table up to what bronze holds; one ledger entry each, and a failure stops no other.
+    """Brings every table up to what bronze holds.
 
-    Tables are independent of each other: a few are worked on at the same time, so that the planning of
-    one fills the time in which another one's tasks run.
+    One ledger entry each, and a failure stops no other.
+
+    Tables are independent of each other: a few are worked on at the same time, so that the planning
+    of one fills the time in which another one's tasks run.
     """
     seen = applied(spark, target)
     newest = reading.newest_batches(spark, target, tables)
@@ -128,12 +130,11 @@ def apply_table(
     return Seen(newest, partial, heirs, placed.new), counts
 
 
-def extend_log(
-    spark: SparkSession, target: Target, table: Table, done: int, arrived: int
-) -> int:
+def extend_log(spark: SparkSession, target: Target, table: Table, done: int, arrived: int) -> int:
     """Appends what bronze has gained up to batch `arrived` to the change log.
 
-    A log that is ahead of what was applied, after a kill, is applied first: returns its newest batch.
+    A log that is ahead of what was applied, after a kill, is applied first: returns its newest
+    batch.
     """
     held = log.newest_batch(log.read(spark, target, table))
     if held > done:
@@ -146,9 +147,7 @@ def extend_log(
     return arrived
 
 
-def _write(
-    spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool
-) -> None:
+def _write(spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool) -> None:
     if not table.keys:
         apply_keyless(spark, target, table, batch, refold)
     elif table.stored_as_scd_type == 2:

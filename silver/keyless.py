@@ -1,9 +1,10 @@
 """Tables without a key: an append-only table of their changes, from which gold shows what is left.
 
-Each change is kept once, by its identity: place in order, operation and content; for a row of a full
-snapshot, whose rows share one place, its position. A delete (REPLICA IDENTITY FULL) is kept as a row that
-removes one equal row. An update is a delete of the row before and an insert of the row after. The times of
-the row before are read as its declared types write them; other encodings of it are not decoded.
+Each change is kept once, by its identity: place in order, operation and content; for a row of a
+full snapshot, whose rows share one place, its position. A delete (REPLICA IDENTITY FULL) is kept as
+a row that removes one equal row. An update is a delete of the row before and an insert of the row
+after. The times of the row before are read as its declared types write them; other encodings of it
+are not decoded.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,7 +26,9 @@ def apply_keyless(
     """Adds a batch to `silver.T`; what is there already is not added again."""
     name, created = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
     values = [f.name for f in layout.business(spark.table(name).schema)]
-    kept = batch.changes if batch.floor is None else batch.changes.where(F.col("_stamp") > batch.floor)
+    kept = (
+        batch.changes if batch.floor is None else batch.changes.where(F.col("_stamp") > batch.floor)
+    )
     rows = _identified(_expanded(kept, values), values).withColumn("_batch", F.lit(batch.number))
     listed = rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
     if refold or created:
@@ -41,7 +44,9 @@ def apply_keyless(
 def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
     """Marks what removes a row, and splits an update in two."""
     marked = changes.withColumn("_removes", F.col("_operation") == DELETE)
-    fields = ", ".join(f"{names.quote(v)} {changes.schema[v].dataType.simpleString()}" for v in values)
+    fields = ", ".join(
+        f"{names.quote(v)} {changes.schema[v].dataType.simpleString()}" for v in values
+    )
     before = F.from_json("_old_key", fields)
     updates = marked.where("NOT _removes AND _old_key IS NOT NULL")
     old = updates.withColumn("_removes", F.lit(True)).withColumns({v: before[v] for v in values})
@@ -58,4 +63,9 @@ def _identified(rows: DataFrame, values: list[str]) -> DataFrame:
 
 def _identity() -> list[Column]:
     at = F.when(F.col("_snapshot").isNotNull(), position())
-    return [F.col("_sequence"), F.coalesce(at, F.lit("")), F.col("_removes").cast("string"), F.col("_content")]
+    return [
+        F.col("_sequence"),
+        F.coalesce(at, F.lit("")),
+        F.col("_removes").cast("string"),
+        F.col("_content"),
+    ]

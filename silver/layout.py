@@ -41,7 +41,10 @@ def business(schema: StructType) -> list[StructField]:
 
 
 def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
-    """Column list of a CREATE TABLE: layer columns first, so that Delta keeps statistics of them."""
+    """Column list of a CREATE TABLE.
+
+    Layer columns first, so that Delta keeps statistics of them.
+    """
     own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
     given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
     return ", ".join(own + given)
@@ -61,7 +64,10 @@ def ensure(
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
 ) -> tuple[str, bool]:
-    """Creates the table, or grows it by the fields it lacks; returns its SQL name, and whether it is new."""
+    """Creates the table, or grows it by the fields it lacks.
+
+    Returns its SQL name, and whether it is new.
+    """
     name = names.name(target, "silver", table)
     if not names.exists(spark, target, "silver", table):
         spark.sql(create_sql(name, fields, layer))
@@ -72,10 +78,15 @@ def ensure(
 
 
 def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[str]:
-    """ALTER TABLE texts that let a table of schema `now` hold `fields`: new columns, wider types."""
+    """ALTER TABLE texts that let a table of schema `now` hold `fields`.
+
+    New columns, wider types.
+    """
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]
-    wider = [f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)]
+    wider = [
+        f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)
+    ]
     texts = [
         f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
         for f in wider
@@ -87,7 +98,10 @@ def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[st
 
 
 def widens(old: DataType, new: DataType) -> bool:
-    """Whether `old` grows to `new` by Delta type widening: int to bigint, float to double, decimals."""
+    """Whether `old` grows to `new` by Delta type widening.
+
+    Int to bigint, float to double, decimals.
+    """
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         digits = new.precision - new.scale >= old.precision - old.scale
         return old != new and new.scale >= old.scale and digits

@@ -1,7 +1,8 @@
-"""The change log `silver.T_changes`: every record of bronze once, decoded, as the source ordered it.
+"""The change log `silver.T_changes`: every record of bronze once, decoded, in source order.
 
-One row per bronze record, dead letters and records without a change included, so that the classes of a
-run add up to its records. It is written in the pass that parses, and read by everything after that.
+One row per bronze record, dead letters and records without a change included, so that the classes
+of a run add up to its records. It is written in the pass that parses, and read by everything after
+that.
 """
 
 from typing import NamedTuple
@@ -20,8 +21,8 @@ from silver.contract import DELETE, LOG_COLUMNS, NONE, TRUNCATE, UPSERT
 class Summary(NamedTuple):
     """What a part of the log holds.
 
-    `incomplete` counts changes that do not carry every column, of which `partial` names the columns;
-    `heirs` counts those among them that moved from another key.
+    `incomplete` counts changes that do not carry every column, of which `partial` names the
+    columns; `heirs` counts those among them that moved from another key.
     """
 
     records: int
@@ -60,7 +61,10 @@ def newest_batch(log: DataFrame | None) -> int:
 
 
 def summarize(rows: DataFrame) -> Summary:
-    """Counts a part of the log in one small job; a second one names the columns of partial changes."""
+    """Counts a part of the log in one small job.
+
+    A second one names the columns of partial changes.
+    """
     sound, absent = F.col("_reason").isNull(), F.col("_absent").isNotNull()
     counted = {
         "records": F.lit(True),
@@ -72,7 +76,9 @@ def summarize(rows: DataFrame) -> Summary:
         "incomplete": sound & absent,
         "heirs": sound & absent & F.col("_old_key").isNotNull(),
     }
-    row = rows.agg(*[F.count_if(condition).alias(name) for name, condition in counted.items()]).first()
+    row = rows.agg(
+        *[F.count_if(condition).alias(name) for name, condition in counted.items()]
+    ).first()
     counts = row.asDict() if row else dict.fromkeys(counted, 0)
     return Summary(**counts, partial=_absent_columns(rows) if counts["incomplete"] else [])
 

@@ -1,8 +1,8 @@
 """The text of the MERGE that joins a compacted batch into the current table.
 
-Per key and column the newest value wins, so a clause is only a short cut through that one rule:
-a batch row that is whole and newer than all the table knows of the key is taken as it is; a row that is
-older than all of it changes nothing; anything between is joined column by column.
+Per key and column the newest value wins, so a clause is only a short cut through that one rule: a
+batch row that is whole and newer than all the table knows of the key is taken as it is; a row that
+is older than all of it changes nothing; anything between is joined column by column.
 """
 
 from lakehouse import names
@@ -34,10 +34,15 @@ def merge_sql(
         columns: other business columns.
         partial: whether a row of the batch or of the table may have column stamps of its own.
         batch: number that the written rows get.
-        floor: stamp of a truncate that comes in force with this batch; every row older than it goes.
+        floor: stamp of a truncate that comes in force with this batch; every row older than it
+            goes.
     """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    clauses = [_taken(columns, partial, batch), _deleted(partial, batch), _revived(columns, partial, batch)]
+    clauses = [
+        _taken(columns, partial, batch),
+        _deleted(partial, batch),
+        _revived(columns, partial, batch),
+    ]
     if partial:
         clauses.append(_joined(columns, batch))
     clauses.append(_inserted(keys, columns, batch))
@@ -64,15 +69,24 @@ def _whole(partial: bool) -> str:
 def _taken(columns: list[str], partial: bool, batch: int) -> str:
     """A whole, live, newer row."""
     values = {c: f"s.{names.quote(c)}" for c in columns} | _meta(batch)
-    return f"WHEN MATCHED AND {_NEWER} AND NOT s._deleted{_whole(partial)} THEN UPDATE SET {_assign(values)}"
+    newer = f"{_NEWER} AND NOT s._deleted{_whole(partial)}"
+    return f"WHEN MATCHED AND {newer} THEN UPDATE SET {_assign(values)}"
 
 
 def _deleted(partial: bool, batch: int) -> str:
-    """A newer delete without an upsert newer than the table's: the values stay under the tombstone."""
+    """A newer delete without an upsert newer than the table's.
+
+    The values stay under the tombstone.
+    """
     kept = {name: f"t.{name}" for name in ("_upsert_stamp", "_column_stamps", "_partial")}
     older = "coalesce(s._upsert_stamp, '') <= coalesce(t._upsert_stamp, '')"
-    alone = f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))" if partial else f" AND {older}"
-    return f"WHEN MATCHED AND {_NEWER} AND s._deleted{alone} THEN UPDATE SET {_assign(_meta(batch, **kept))}"
+    alone = (
+        f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))"
+        if partial
+        else f" AND {older}"
+    )
+    sets = _assign(_meta(batch, **kept))
+    return f"WHEN MATCHED AND {_NEWER} AND s._deleted{alone} THEN UPDATE SET {sets}"
 
 
 def _revived(columns: list[str], partial: bool, batch: int) -> str:
@@ -89,7 +103,8 @@ def _revived(columns: list[str], partial: bool, batch: int) -> str:
     kept["_class"] = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'late' END"
     newer = f"{_place('s._upsert_stamp')} > {_place('t._upsert_stamp')}"
     dead = f"(t._deleted OR s._deleted){_whole(partial)}"
-    return f"WHEN MATCHED AND {newer} AND {dead} THEN UPDATE SET {_assign(values | _meta(batch, **kept))}"
+    sets = _assign(values | _meta(batch, **kept))
+    return f"WHEN MATCHED AND {newer} AND {dead} THEN UPDATE SET {sets}"
 
 
 def _joined(columns: list[str], batch: int) -> str:
@@ -120,7 +135,10 @@ def _joined(columns: list[str], batch: int) -> str:
 
 
 def _place(stamp: str) -> str:
-    """SQL for the sequence in a stamp, so that a redelivery (same sequence, later arrival) is not newer."""
+    """SQL for the sequence in a stamp, so that a redelivery (same sequence.
+
+    Later arrival) is not newer.
+    """
     return f"substring_index(coalesce({stamp}, ''), ' ', 1)"
 
 
@@ -135,7 +153,8 @@ def _value(name: str, live: str, deleted: str) -> str:
 def _entry(name: str, live: str, upsert: str, deleted: str) -> str:
     at = f"greatest({own_stamp('s', name)}, {own_stamp('t', name)})"
     place = f"CASE WHEN {live} AND {at} < {deleted} THEN {deleted} ELSE {at} END"
-    return f"CASE WHEN {place} <> {upsert} THEN struct({names.literal(name)} AS key, {place} AS value) END"
+    entry = f"struct({names.literal(name)} AS key, {place} AS value)"
+    return f"CASE WHEN {place} <> {upsert} THEN {entry} END"
 
 
 def _inserted(keys: list[str], columns: list[str], batch: int) -> str:

@@ -1,8 +1,8 @@
 """Puts the pending part of the change log in order, and notices when that order reaches back.
 
-A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out to have
-begun before changes that are applied already, or a key change that arrives on the wrong side of a change of
-its old key, changes the order of the past: then the whole log is folded anew.
+A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out
+to have begun before changes that are applied already, or a key change that arrives on the wrong
+side of a change of its old key, changes the order of the past: then the whole log is folded anew.
 """
 
 from typing import NamedTuple
@@ -84,9 +84,7 @@ def _placed(
         held = None if refold else _held(spark, target, table, summary.partial)
         changes = inherit(changes, held, table.keys, summary.partial)
     fields = layout.business(rows.schema)
-    batch = Batch(
-        newest, changes, fields, summary.partial, floors, floors != before, seen.partial
-    )
+    batch = Batch(newest, changes, fields, summary.partial, floors, floors != before, seen.partial)
     return Placed(batch, refold, changed)
 
 
@@ -136,7 +134,10 @@ def _finished(rows: DataFrame, table: Table, epochs: list[Epoch]) -> list[Sighti
 def _held(
     spark: SparkSession, target: Target, table: Table, partial: list[str]
 ) -> DataFrame | None:
-    """What the table knows of each key: one row per state of its columns, with the stamp of that state."""
+    """What the table knows of each key.
+
+    One row per state of its columns, with the stamp of that state.
+    """
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     if not names.exists(spark, target, "silver", kept):
         return None
@@ -146,14 +147,20 @@ def _held(
     values = [column(c) if c in have else F.lit(None).alias(c) for c in partial]
     if table.stored_as_scd_type == 2:
         versions = rows.where("_operation = 'upsert'")
-        return versions.select(*keys, *values, "_stamp", F.lit(None).cast("array<string>").alias("_absent"))
+        return versions.select(
+            *keys, *values, "_stamp", F.lit(None).cast("array<string>").alias("_absent")
+        )
     own = F.when(F.col("_column_stamps").isNotNull(), F.map_keys("_column_stamps"))
     whole = rows.where("_upsert_stamp IS NOT NULL")
-    newest = whole.select(*keys, *values, F.col("_upsert_stamp").alias("_stamp"), own.alias("_absent"))
+    newest = whole.select(
+        *keys, *values, F.col("_upsert_stamp").alias("_stamp"), own.alias("_absent")
+    )
     for name in have:
         others = F.array(*[F.lit(c) for c in partial if c != name]).cast("array<string>")
         at = F.col("_column_stamps")[name]
-        alone = rows.where(at > "").select(*keys, *values, at.alias("_stamp"), others.alias("_absent"))
+        alone = rows.where(at > "").select(
+            *keys, *values, at.alias("_stamp"), others.alias("_absent")
+        )
         newest = newest.unionByName(alone)
     return newest
 

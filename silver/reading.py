@@ -34,7 +34,9 @@ def newest_of(table: Table, newest: dict[str, int]) -> int:
 def _newest(spark: SparkSession, target: Target, feed: str) -> int:
     if not names.exists(spark, target, "bronze", feed):
         return 0
-    row = spark.table(names.name(target, "bronze", feed)).agg(F.max("_batch").alias("batch")).first()
+    row = (
+        spark.table(names.name(target, "bronze", feed)).agg(F.max("_batch").alias("batch")).first()
+    )
     return int(row["batch"] or 0) if row else 0
 
 

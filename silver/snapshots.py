@@ -1,6 +1,7 @@
 """What is about a whole table: full snapshots and truncates, kept in `silver._table_changes`.
 
-A full snapshot is a truncate at the start of its epoch that comes in force when its last row has arrived.
+A full snapshot is a truncate at the start of its epoch that comes in force when its last row has
+arrived.
 """
 
 from typing import NamedTuple
@@ -38,7 +39,10 @@ class TableChanges(NamedTuple):
         return number(self.sightings)
 
     def floors(self, apply_truncates: bool) -> list[Truncate]:
-        """What is in force as a truncate, oldest first: sweeps of complete snapshots, and truncates."""
+        """What is in force as a truncate, oldest first.
+
+        Sweeps of complete snapshots, and truncates.
+        """
         sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
         return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
 
@@ -85,11 +89,10 @@ def record(
 ) -> None:
     """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
     name = names.name(target, "silver", TABLE_CHANGES)
-    seen = [
-        s._asdict() | {"table": table.table, "batch": batch}
-        for s in new.sightings
+    seen = [s._asdict() | {"table": table.table, "batch": batch} for s in new.sightings]
+    cut = [
+        {"table": table.table, "batch": batch, "stamp": t.stamp, "us": t.at} for t in new.truncates
     ]
-    cut = [{"table": table.table, "batch": batch, "stamp": t.stamp, "us": t.at} for t in new.truncates]
     schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
     rows = local_rows(spark, [*seen, *cut], schema)
     rows.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
@@ -98,4 +101,6 @@ def record(
 def forget(spark: SparkSession, target: Target, table: Table) -> None:
     """Removes a table's truncates, whose stamps a renumbering of the epochs has made void."""
     name = names.name(target, "silver", TABLE_CHANGES)
-    spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL")
+    spark.sql(
+        f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL"
+    )

@@ -93,4 +93,6 @@ def _from_history(spark: SparkSession, target: Target) -> Outcome:
 
 
 def _seconds(time: datetime | None) -> int | None:
-    return None if time is None else int((time.replace(tzinfo=timezone.utc) - START).total_seconds())
+    return (
+        None if time is None else int((time.replace(tzinfo=timezone.utc) - START).total_seconds())
+    )

@@ -8,7 +8,10 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Event:
-    """One change. `values` has the carried columns only; `position` is where the source keeps it."""
+    """One change. `values` has the carried columns only.
+
+    `position` is where the source keeps it.
+    """
 
     operation: str
     sequence: int
@@ -75,7 +78,10 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
 
 
 def in_order(events: set[Event]) -> list[Event]:
-    """The events by epoch, snapshot rows first, then sequence; a whole snapshot begins with a truncate."""
+    """The events by epoch, snapshot rows first, then sequence.
+
+    A whole snapshot begins with a truncate.
+    """
     starts: dict[str, int] = {}
     for e in events:
         if e.snapshot:

@@ -23,7 +23,7 @@ Value = Any  # a value of any column, of either side, before or after
 def truth_rows(capture: str, table: str) -> list[dict[str, Any]]:
     """The table's rows as PostgreSQL's to_jsonb gave them, but for numbers as Decimal."""
     path = TRUTH / SAME_TRUTH.get(capture, capture) / f"{table}.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     return [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
 
 
@@ -88,7 +88,7 @@ def _packed(text: str, scale: int) -> Decimal:
 
 
 def _timestamp(value: Value, type: str) -> int:
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int | Decimal) or str(value).isdigit():
         return int(value) * (1000 if "(3)" in type else 1)
     moment = value if isinstance(value, datetime) else _iso(value)
     aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -57,7 +57,8 @@ def test_a_row_that_breaks_a_critical_rule_is_rejected_and_keeps_its_record(
     assert rejected["_reason"] == f"rule:{BETWEEN}(qty)"
     assert rejected["_rule"] == f"{BETWEEN}(qty)"
     assert rejected["_message"] == f"qty is -5; expected {BETWEEN} (min_value: 0)"
-    assert (rejected["_raw"], rejected["_warnings"]) == ("R", None)
+    assert (rejected["_operation"], rejected["_raw"], rejected["_warnings"]) == (None, "R", None)
+    assert passed["_operation"] == "upsert"
     assert (passed["_reason"], passed["_rule"], passed["_message"], passed["_raw"]) == (None,) * 4
 
 

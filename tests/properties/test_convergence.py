@@ -1,0 +1,109 @@
+"""The law: whatever the order of arrival, the cut into batches and the repeats.
+
+The outcome is the oracle's.
+"""
+
+import os
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tests import core, oracle
+from tests.conftest import target_at
+from tests.oracle import Event
+
+EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "2"))
+
+
+@pytest.mark.parametrize("scd", [1, 2])
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="LAKEHOUSE_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(seed=st.integers(0, 2**32))
+def test_any_delivery_of_a_stream_gives_the_oracles_tables(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, scd: int, seed: int
+) -> None:
+    random = Random(seed)
+    events = stream(random, random.randint(8, 20))
+    delivered = delivery(random, events)
+    target, config = target_at(tmp_path_factory.mktemp("lake")), core.table(scd)
+    at = done = 0
+    while at < len(delivered):
+        size = random.randint(4, 12)
+        done = core.deliver(spark, target, config, delivered[at : at + size], at, done)
+        at += size
+    got = core.outcome(spark, target, config)
+    want = oracle.outcome(set(events), core.COLUMNS, core.COLUMNS)
+    assert got.current == want.current
+    if scd == 2:
+        assert got.history == want.history
+
+
+def delivery(random: Random, events: list[Event]) -> list[Event]:
+    """The events with some of them twice, and mostly out of order."""
+    twice = events + [e for e in events if random.random() < 0.2]
+    if random.random() < 0.7:
+        random.shuffle(twice)
+    return twice
+
+
+def stream(random: Random, length: int) -> list[Event]:
+    """What a source with four rows does.
+
+    Upserts whole and partial, deletes, key changes, truncates, snapshots.
+    """
+    events: list[Event] = []
+    live: set[int] = set()
+    at, sequence = 0, 100
+    for step in range(length):
+        at, sequence, key, kind = (
+            at + 1,
+            sequence + random.randint(1, 3),
+            random.randint(1, 4),
+            random.random(),
+        )
+        if kind < 0.08:
+            events.append(Event("truncate", sequence, position=at, time=at))
+            live.clear()
+        elif kind < 0.2:
+            events.append(Event("delete", sequence, key, position=at, time=at))
+            live.discard(key)
+        elif kind < 0.3 and live:
+            old, new = random.choice(sorted(live)), random.randint(5, 8)
+            if new in live:
+                continue
+            events.append(Event("delete", sequence, old, position=at, time=at))
+            at, sequence = at + 1, sequence + 1
+            moved = (("a", f"m{step}"),)
+            events.append(Event("upsert", sequence, new, moved, old, at, at))
+            live = live - {old} | {new}
+        elif kind < 0.36:
+            keys = random.sample(range(1, 9), 3)
+            events += snapshot(random, keys, sequence + 50, at, step)
+            at, live = at + 3, set(keys)
+        elif kind < 0.55 and key in live:
+            some = (("a", f"v{random.randint(0, 2)}"),)
+            events.append(Event("upsert", sequence, key, some, position=at, time=at))
+        else:
+            whole = (("a", f"v{random.randint(0, 2)}"), ("b", random.choice(["x", "y", None])))
+            events.append(Event("upsert", sequence, key, whole, position=at, time=at))
+            live.add(key)
+    return events
+
+
+def snapshot(random: Random, keys: list[int], lsn: int, at: int, step: int) -> list[Event]:
+    """A full snapshot of three rows, sometimes broken off before its last marker."""
+    whole = random.random() < 0.8
+    return [
+        Event(
+            "upsert", lsn, key, (("a", f"s{step}{n}"), ("b", f"sb{step}")), None, at + n, at,
+            snapshot=f"s:{lsn}", last=whole and n == len(keys) - 1,
+        )
+        for n, key in enumerate(keys)
+    ]  # fmt: skip

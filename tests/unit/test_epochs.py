@@ -1,0 +1,25 @@
+from silver.epochs import Epoch, Sighting, number
+
+
+def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
+    seen = [
+        Sighting("shop:9", "", "00000000000000000040", True, 5),
+        Sighting("shop:7", "", "00000000000000000001", False, 3),
+        Sighting("shop:9", "", "00000000000000000032", False, 5),
+    ]
+    first = {"": "00000000000000000001"}, {"": "00000000000000000032"}
+    assert number(seen) == [
+        Epoch("shop:7", 1, 3, first[0], False),
+        Epoch("shop:9", 2, 5, first[1], True),
+    ]
+
+
+def test_snapshots_of_partitioned_topics_are_numbered_by_when_they_began() -> None:
+    seen = [Sighting("s:2", "t/0", "2", True, 20), Sighting("s:1", "t/1", "9", True, 10)]
+    assert [epoch.snapshot for epoch in number(seen)] == ["s:1", "s:2"]
+
+
+def test_the_sweep_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before() -> None:
+    second = Epoch("shop:9", 2, 5, {}, True)
+    rows_of_it, streamed_before = f"{4:016X}/{9:016X} A", f"{3:016X}/{99:016X} B"
+    assert streamed_before < second.sweep < rows_of_it
