@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from silver.contract import CHANGE_COLUMNS
+from silver.contract import GATED_COLUMNS
 from silver.expectations import conditions, gate
 from silver.rows import to_changes
 from tests.builders import bronze_rows
@@ -39,7 +39,7 @@ def change(key: int, qty: int | None, **given: object) -> tuple[Any, ...]:
 def gated(spark: "SparkSession", rules: Table, *changes: tuple[Any, ...]) -> "dict[int, Row]":
     """Changes through the gate by key; a decoder's other columns are null, the raw record is R."""
     given = spark.createDataFrame(list(changes), GIVEN)
-    others = [c for c in CHANGE_COLUMNS if c.name not in (*given.columns, "_warnings")]
+    others = [c for c in GATED_COLUMNS if c.name not in (*given.columns, "_warnings")]
     nulls = [f"cast(null as {column.type}) {column.name}" for column in others]
     changes = given.selectExpr("*", *nulls).withColumn("_raw", F.lit("R"))
     return {row["id"]: row for row in gate(changes, rules).collect()}
@@ -64,7 +64,7 @@ def test_a_row_that_breaks_a_critical_rule_is_rejected_and_keeps_its_record(
 
 def test_the_columns_are_the_business_columns_and_then_the_contract(spark: "SparkSession") -> None:
     row = gated(spark, table(qty()), change(1, 1))[1]
-    assert row.__fields__ == ["id", "qty", "name", *[column.name for column in CHANGE_COLUMNS]]
+    assert row.__fields__ == ["id", "qty", "name", *[column.name for column in GATED_COLUMNS]]
 
 
 def test_a_table_without_expectations_passes_everything(spark: "SparkSession") -> None:
