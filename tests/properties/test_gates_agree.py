@@ -222,7 +222,11 @@ def _of_several(draw: st.DrawFn) -> Iterator[dict[str, Any]]:
 
 
 @settings(
-    max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+    derandomize=True,
+    max_examples=1,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
 )
 @given(data=st.data())
 def test_the_gate_rejects_exactly_the_rows_that_great_expectations_lists(
