@@ -111,7 +111,7 @@ def _date(value: Value, _: str) -> str:
 
 
 def _time(value: Value, type: str) -> int:
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int | Decimal) or str(value).isdigit():
         return int(value) * (1000 if "(3)" in type else 1)
     hours, minutes, seconds = str(value).split(":")
     return int((int(hours) * 60 + int(minutes)) * 60_000_000 + Decimal(seconds) * 1_000_000)
