@@ -115,7 +115,7 @@ def test_an_array_is_read_element_by_element_or_not_at_all(spark: SparkSession) 
 
     found = values(spark, of, T.ArrayType(T.IntegerType()), "[1,null,3]", "[]", '["x"]', "7")
 
-    assert found == ["[1, NULL, 3]", "[]", None, None]
+    assert found == ["[1, null, 3]", "[]", None, None]
 
 
 def test_an_array_of_numbers_in_base64(spark: SparkSession) -> None:
@@ -124,7 +124,7 @@ def test_an_array_of_numbers_in_base64(spark: SparkSession) -> None:
 
     found = values(spark, of, T.ArrayType(T.DecimalType(5, 1)), f'["{packed(15)}",null]')
 
-    assert found == ["[1.5, NULL]"]
+    assert found == ["[1.5, null]"]
 
 
 @pytest.mark.parametrize(
