@@ -18,7 +18,8 @@ COLUMNS = (
     ("run_id", "string", "one run of the command, over all its tables and layers"),
     ("layer", "string", "bronze, silver or gold"),
     ("table", "string", "the table"),
-    ("batch", "bigint", "highest ingest batch that the table has seen; null when none"),
+    ("batch", "bigint", "newest batch that the layer has done; silver counts its own from 1"),
+    ("positions", "map<string,bigint>", "silver: newest ingest batch done of each bronze table"),
     ("started_at", "timestamp", "when work on the table began"),
     ("ended_at", "timestamp", "when it ended"),
     ("status", "string", "ok or failed"),
@@ -35,6 +36,7 @@ class Entry(Strict):
     layer: Layer
     table: str
     batch: int | None = None
+    positions: dict[str, int] = Field(default_factory=dict)
     started_at: datetime
     ended_at: datetime
     status: Literal["ok", "failed"] = "ok"

@@ -7,6 +7,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.compact import column
+from silver.contract import DELETE
 from silver.log import Summary
 from silver.order import Placed
 
@@ -17,7 +18,6 @@ def classes(
     table: Table,
     placed: Placed,
     summary: Summary,
-    rejected: dict[str, int],
 ) -> dict[str, int]:
     """Counts the records of a batch by what was done with them.
 
@@ -28,14 +28,16 @@ def classes(
     has the one class `applied`: each change is kept once, a repeat not again. Beside the classes
     stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
     """
-    counts = {f"dead_letter:{reason}": n for reason, n in rejected.items()}
+    counts = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
     counts |= {"records": summary.records, "truncate": summary.truncates}
     counts |= {"without_change": summary.without_change}
     if summary.changes and not table.keys:
         counts["applied"] = summary.changes
     elif summary.changes and not placed.refold:
-        written = _written(spark, target, table, placed.batch.number)
-        distinct = _distinct(placed.batch.changes, table.keys)
+        rows = _written(spark, target, table, placed.batch.number)
+        found = _counted(rows.unionByName(_distinct(placed.batch.changes, table.keys)))
+        distinct = found.pop("distinct", 0)
+        written = {kind: n for kind, n in found.items() if kind != "late"}
         counts |= written | {"duplicate": summary.changes - distinct}
         counts["superseded"] = distinct - sum(written.values())
     elif summary.changes:
@@ -44,26 +46,24 @@ def classes(
     return {name: n for name, n in (counts | notes).items() if n or name == "records"}
 
 
-def _distinct(changes: DataFrame, keys: list[str]) -> int:
-    identity = [column(k) for k in keys] + [
-        F.col(c) for c in ("_sequence", "_operation", "_digest")
-    ]
-    return changes.select(*identity).distinct().count()
+def _counted(kinds: DataFrame) -> dict[str, int]:
+    return {row["kind"]: row["count"] for row in kinds.groupBy("kind").count().collect()}
 
 
-def _written(spark: SparkSession, target: Target, table: Table, batch: int) -> dict[str, int]:
-    if table.stored_as_scd_type == 2:
-        return _versions(spark, target, table, batch)
-    rows = spark.table(names.name(target, "silver", table.table)).where(F.col("_batch") == batch)
-    found = rows.groupBy("_class").count().collect()
-    return {row["_class"]: row["count"] for row in found if row["_class"] != "late"}
+def _distinct(changes: DataFrame, keys: list[str]) -> DataFrame:
+    """The kind `distinct`, once per change that is no repeat."""
+    identity = [F.col(c) for c in ("_sequence", "_operation", "_digest")]
+    once = changes.groupBy(*[column(k) for k in keys], *identity).agg(F.lit(1).alias("one"))
+    return once.select(F.lit("distinct").alias("kind"))
 
 
-def _versions(spark: SparkSession, target: Target, table: Table, batch: int) -> dict[str, int]:
-    name = names.name(target, "silver", f"{table.table}_history")
-    mine = spark.table(name).where(F.col("_batch") == batch)
-    kind = F.when(F.col("_operation") == "delete", F.lit("deleted")).when(
-        F.col("_shown"), F.lit("version")
-    )
-    found = mine.groupBy(F.coalesce(kind, F.lit("woven")).alias("kind")).count().collect()
-    return {row["kind"]: row["count"] for row in found}
+def _written(spark: SparkSession, target: Target, table: Table, batch: int) -> DataFrame:
+    """What became of each row that the batch wrote, as the column `kind`."""
+    versions = table.stored_as_scd_type == 2
+    name = f"{table.table}_history" if versions else table.table
+    rows = spark.table(names.name(target, "silver", name)).where(F.col("_batch") == batch)
+    if not versions:
+        return rows.select(F.col("_class").alias("kind"))
+    deleted = F.when(F.col("_operation") == DELETE, F.lit("deleted"))
+    kind = F.coalesce(deleted, F.when(F.col("_shown"), F.lit("version")), F.lit("woven"))
+    return rows.select(kind.alias("kind"))

@@ -1,5 +1,7 @@
 """A part of the change log put in order: stamped, above the floors, and ready to be applied."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -16,10 +18,12 @@ from silver.snapshots import TableChanges, Truncate
 class Seen(NamedTuple):
     """What a table has applied so far.
 
-    Its newest batch, whether it met partial changes or heirs, and its snapshots and truncates.
+    Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
+    partial changes or heirs, and its snapshots and truncates.
     """
 
     batch: int = 0
+    positions: Mapping[str, int] = MappingProxyType({})
     partial: bool = False
     heirs: bool = False
     whole: TableChanges = TableChanges([], [])

@@ -22,6 +22,7 @@ _KEPT = (
     "_line",
     "_arrival",
     "_batch",
+    "_feed",
     "_arrived_at",
 )
 
@@ -58,11 +59,12 @@ def changes(
 
 def _of_origin() -> dict[str, Column]:
     origin = F.col(ORIGIN)
-    same = ("_topic", "_partition", "_offset", "_arrival", "_batch")
+    same = ("_topic", "_partition", "_offset", "_arrival", "_feed")
     record = F.concat_ws("/", origin["_topic"], origin["_partition"], origin["_offset"])
     line = F.concat_ws(":", origin["_file"], origin["_line"])
     position = F.when(origin["_offset"].isNotNull(), record).otherwise(line)
-    return {name: origin[name] for name in same} | {"_position": position}
+    own = {name: origin[name] for name in same}
+    return own | {"_feed_batch": origin["_batch"], "_position": position}
 
 
 def _of_fault() -> dict[str, Column]:

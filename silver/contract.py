@@ -50,7 +50,8 @@ CHANGE_COLUMNS = (
         "_position", "string", "where the raw record lies: topic/partition/offset, or file and line"
     ),
     LayerColumn("_arrival", "string", "from bronze: order of arrival"),
-    LayerColumn("_batch", "bigint", "from bronze: ingest batch"),
+    LayerColumn("_feed", "string", "bronze table that brought the record"),
+    LayerColumn("_feed_batch", "bigint", "its ingest batch there"),
     LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
 )
 
@@ -67,7 +68,7 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
     LayerColumn("_arrival", "string", "the record's order of arrival, which identifies it"),
-    LayerColumn("_batch", "bigint", "ingest batch of the record"),
+    LayerColumn("_batch", "bigint", "batch of the change log that holds it"),
 )
 
 GATED_COLUMNS = (
@@ -77,6 +78,7 @@ GATED_COLUMNS = (
 
 LOG_COLUMNS = (
     *GATED_COLUMNS,
+    LayerColumn("_batch", "bigint", "the table's own batch, which its passes count from 1"),
     LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
 )
 

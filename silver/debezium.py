@@ -157,6 +157,7 @@ def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
         "_rule": F.lit(None),
         "_warnings": F.lit(None),
         "_position": position(),
+        "_feed_batch": F.col("_batch"),
         "_raw": F.col("_raw"),
     }
     return [found.get(c.name, F.col(c.name)).cast(c.type).alias(c.name) for c in CHANGE_COLUMNS]

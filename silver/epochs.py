@@ -50,6 +50,15 @@ class Sighting(NamedTuple):
     complete: bool
     started: int | None
 
+    def joined(self, other: "Sighting") -> "Sighting":
+        """Two sightings of one snapshot in one domain as one."""
+        times = [s.started for s in (self, other) if s.started is not None]
+        return self._replace(
+            first_position=min(self.first_position, other.first_position),
+            complete=self.complete or other.complete,
+            started=min(times, default=None),
+        )
+
 
 def number(sightings: list[Sighting]) -> list[Epoch]:
     """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0."""

@@ -1,12 +1,13 @@
 """Silver's job, table by table: decode, gate, sequence, apply, record."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger
@@ -21,11 +22,28 @@ from silver.decode import decode
 from silver.expectations import gate
 from silver.history import apply_history
 from silver.keyless import apply_keyless
+from silver.reading import Arrived
 from silver.snapshots import TableChanges
 
 Progress = Callable[[str], None]
 
 AT_ONCE = 3
+
+
+class Pass(NamedTuple):
+    """One pass over a table: its batch, what became of the records, and what it showed at large."""
+
+    seen: Seen
+    counts: dict[str, int]
+    whole: TableChanges
+    refolded: bool
+
+
+class Outcome(NamedTuple):
+    """What came of one table: its ledger entry and its passes."""
+
+    entry: Entry
+    passes: list[Pass]
 
 
 def apply(
@@ -39,17 +57,39 @@ def apply(
     of one fills the time in which another one's tasks run.
     """
     seen = applied(spark, target)
-    newest = reading.newest_batches(spark, target, tables)
+    known = {table.table: seen.get(table.table, Seen()) for table in tables}
+    done = {table: dict(of.positions) for table, of in known.items()}
+    found = reading.arrived(spark, target, tables, done)
+    logged = log.newest_batches(spark, target, tables)
 
-    def work(table: Table) -> Entry:
+    def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
-        known = seen.get(table.table, Seen())
-        return _entry(spark, target, table, run_id, known, reading.newest_of(table, newest))
+        ahead = logged.get(table.table, 0)
+        return _outcome(spark, target, table, run_id, known[table.table], ahead, found)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        entries = list(pool.map(work, tables))
-    ledger.append(spark, target, [e for e in entries if e.counts or e.status == "failed"])
-    return entries
+        outcomes = list(pool.map(work, tables))
+    _record(spark, target, outcomes, known)
+    return [outcome.entry for outcome in outcomes]
+
+
+def _record(
+    spark: SparkSession, target: Target, outcomes: list[Outcome], known: Mapping[str, Seen]
+) -> None:
+    """Keeps what the run did, in two commits for all tables; nothing when nothing came.
+
+    A run that is killed before applies its batches again, which changes nothing.
+    """
+    for outcome in outcomes:
+        if any(each.refolded for each in outcome.passes):
+            snapshots.forget(spark, target, outcome.entry.table)
+    shown = {o.entry.table: [(p.seen.batch, p.whole) for p in o.passes] for o in outcomes}
+    snapshots.record(spark, target, shown)
+    entries = [outcome.entry for outcome in outcomes]
+    if any(entry.counts or entry.status == "failed" for entry in entries):
+        moved = [e for e in entries if e.positions != dict(known[e.table].positions)]
+        failed = [e for e in entries if e.status == "failed" and e not in moved]
+        ledger.append(spark, target, [*moved, *failed])
 
 
 def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
@@ -58,93 +98,119 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
     found = runs.groupBy("table").agg(
         F.max("batch").alias("batch"),
+        F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
         F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
         F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
     )
-    rows = {row["table"]: row for row in found.collect()}
     none = TableChanges([], [])
-    return {
-        table: Seen(
-            int(rows[table]["batch"] or 0) if table in rows else 0,
-            table in rows and bool(rows[table]["partial"]),
-            table in rows and bool(rows[table]["heirs"]),
-            whole.get(table, none),
+    seen = {
+        r["table"]: Seen(
+            int(r["batch"] or 0), r["positions"] or {}, bool(r["partial"]), bool(r["heirs"]), none
         )
-        for table in {*rows, *whole}
+        for r in found.collect()
+    }
+    return {
+        table: seen.get(table, Seen())._replace(whole=whole.get(table, none))
+        for table in {*seen, *whole}
     }
 
 
-def _entry(
-    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, newest: int
-) -> Entry:
+def _outcome(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    logged: int,
+    found: Mapping[str, Arrived],
+) -> Outcome:
     started, clock = datetime.now(timezone.utc), time.monotonic()
-    batch, counts, message = seen.batch, dict[str, int](), None
+    passes, message = list[Pass](), None
     try:
-        while batch < newest:
-            seen, found = apply_table(spark, target, table, run_id, seen, newest)
-            batch, counts = seen.batch, _sum(counts, found)
+        if logged > seen.batch:
+            passes.append(apply_ahead(spark, target, table, run_id, seen, logged))
+            seen = passes[-1].seen
+        if reading.has_new(table, seen.positions, found):
+            newest = reading.reaches(table, found)
+            passes.append(apply_new(spark, target, table, run_id, seen, newest))
     except (PySparkException, LakehouseError, OSError) as failure:
         message = in_short(failure)
-    return Entry(
+    seen = passes[-1].seen if passes else seen
+    positions = dict(seen.positions) | (reading.reaches(table, found) if message is None else {})
+    entry = Entry(
         run_id=run_id,
         layer="silver",
         table=table.table,
-        batch=batch,
+        batch=seen.batch,
+        positions=positions,
         started_at=started,
         ended_at=datetime.now(timezone.utc),
         status="ok" if message is None else "failed",
-        counts=counts,
+        counts=_sum([each.counts for each in passes]),
         message=message,
         duration_ms=int((time.monotonic() - clock) * 1000),
     )
+    return Outcome(entry, passes)
 
 
-def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+def _sum(parts: list[dict[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            found[name] = found.get(name, 0) + count
+    return found
 
 
-def apply_table(
-    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, arrived: int
-) -> tuple[Seen, dict[str, int]]:
-    """Decodes what is new and applies what is pending of one table, up to batch `arrived`.
+def apply_new(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    newest: Mapping[str, int],
+) -> Pass:
+    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
+    raw = reading.unread(spark, target, table, seen.positions, newest)
+    learned = layout.learned(spark, target, table)
+    changes = gate(decode(raw, table, learned), table)
+    log.append(spark, target, table, changes, seen.batch + 1)
+    rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch + 1)
+    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
+    return _apply(spark, target, table, run_id, rows, seen, after)
 
-    Returns:
-        What the table has applied now, and what became of the batch's records, by class.
+
+def apply_ahead(
+    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, newest: int
+) -> Pass:
+    """Applies what the log holds up to `newest` beyond what the ledger says is applied.
+
+    So a run that was killed is brought to its end. Effects that are there already do not change.
     """
-    newest = extend_log(spark, target, table, seen.batch, arrived)
-    rows = log.read(spark, target, table)
-    if rows is None:
-        return seen._replace(batch=newest), {}
-    pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
+    rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
+    done = dict(seen.positions) | log.positions(rows.where(F.col("_batch") > seen.batch))
+    after = seen._replace(batch=newest, positions=done)
+    return _apply(spark, target, table, run_id, rows, seen, after)
+
+
+def _apply(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    rows: DataFrame,
+    seen: Seen,
+    after: Seen,
+) -> Pass:
+    pending = rows.where(F.col("_batch") > seen.batch)
     summary = log.summarize(pending)
-    if not summary.records:
-        return seen._replace(batch=newest), {}
-    placed = order.place(spark, target, table, rows, seen, newest, summary)
+    placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
     _write(spark, target, table, placed.batch, placed.refold)
-    rejected = log.reasons(pending) if summary.rejected else {}
-    if rejected:
+    if summary.rejected:
         dead_letters.record(spark, target, table, pending, run_id)
-    order.remember(spark, target, table, placed, seen.whole)
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
-    counts = account.classes(spark, target, table, placed, summary, rejected)
-    return Seen(newest, partial, heirs, placed.new), counts
-
-
-def extend_log(spark: SparkSession, target: Target, table: Table, done: int, arrived: int) -> int:
-    """Appends what bronze has gained up to batch `arrived` to the change log.
-
-    A log that is ahead of what was applied, after a kill, is applied first: returns its newest
-    batch.
-    """
-    held = log.newest_batch(log.read(spark, target, table))
-    if held > done:
-        return held
-    raw = reading.unread(spark, target, table, done)
-    if raw is not None:
-        learned = layout.learned(spark, target, table)
-        changes = decode(raw.where(F.col("_batch") <= arrived), table, learned)
-        log.append(spark, target, table, gate(changes, table))
-    return arrived
+    counts = account.classes(spark, target, table, placed, summary)
+    after = after._replace(partial=partial, heirs=heirs, whole=placed.new)
+    return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
 
 
 def _write(spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool) -> None:

@@ -35,11 +35,22 @@ def place(
     target: Target,
     table: Table,
     rows: DataFrame,
+    pending: DataFrame,
     seen: Seen,
     newest: int,
     summary: log.Summary,
 ) -> Placed:
-    """Orders the log rows above the batches `seen`, or the whole log where the past has changed.
+    """Orders the log rows `pending`, or the whole log where they change the past.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration.
+        rows: the change log up to batch `newest`.
+        pending: the part of it to apply; what is applied already changes nothing again.
+        seen: what the table has applied.
+        newest: the batch that written rows get.
+        summary: what `pending` holds.
 
     Raises:
         TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
@@ -47,15 +58,12 @@ def place(
     if summary.truncates and table.on_truncate == "fail":
         raise TruncateRefused(table.table)
     known = seen.whole
-    pending = rows.where((F.col("_batch") > seen.batch) & (F.col("_batch") <= newest))
-    sighted = snapshots.sightings(pending) if summary.snapshot_rows else []
-    after = TableChanges([*known.sightings, *sighted], known.truncates)
+    after = TableChanges([*known.sightings, *summary.sightings], known.truncates)
     earlier = rows.where(F.col("_batch") <= seen.batch)
     if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
-        everything = rows.where(F.col("_batch") <= newest)
-        whole = log.summarize(everything)
         none = TableChanges(after.sightings, [])
-        return _placed(spark, target, table, everything, newest, whole, none, None, seen)
+        whole = log.summarize(rows)
+        return _placed(spark, target, table, rows, newest, whole, none, None, seen)
     before = known.floors(table.on_truncate == "apply")
     return _placed(spark, target, table, pending, newest, summary, after, before, seen)
 
@@ -165,16 +173,10 @@ def _held(
     return newest
 
 
-def remember(
-    spark: SparkSession, target: Target, table: Table, placed: Placed, known: TableChanges
-) -> None:
-    """Keeps the table-wide changes that a batch showed beyond those `known`, once it is applied."""
-    if placed.refold:
-        snapshots.forget(spark, target, table)
-        known = TableChanges(known.sightings, [])
-    fresh = TableChanges(
+def fresh(placed: Placed, known: TableChanges) -> TableChanges:
+    """The table-wide changes that a batch showed beyond those `known`."""
+    truncates = [] if placed.refold else known.truncates
+    return TableChanges(
         [s for s in placed.new.sightings if s not in known.sightings],
-        [t for t in placed.new.truncates if t not in known.truncates],
+        [t for t in placed.new.truncates if t not in truncates],
     )
-    if fresh.sightings or fresh.truncates:
-        snapshots.record(spark, target, table, placed.batch.number, fresh)

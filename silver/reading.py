@@ -1,48 +1,120 @@
 """The bronze rows of a table that silver has not decoded yet."""
 
+from collections.abc import Iterable, Mapping
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from lakehouse import names
-from lakehouse.table import Source, Table
-from lakehouse.target import Target
+from lakehouse.table import Table
+from lakehouse.target import Layer, Target
+
+Topics = dict[str | None, int]
 
 
-def unread(spark: SparkSession, target: Target, table: Table, after: int) -> DataFrame | None:
-    """Rows of all the table's feeds with a batch above `after`; None before bronze has any."""
-    feeds = [_feed(spark, target, table, source) for source in table.feeds]
-    known = [feed for feed in feeds if feed is not None]
-    if not known:
-        return None
-    return reduce(DataFrame.unionByName, known).where(F.col("_batch") > after)
+class Arrived(NamedTuple):
+    """The newest batch of one feed; of those above what all its tables know, also by topic."""
+
+    newest: int
+    topics: Topics
 
 
-def newest_batches(spark: SparkSession, target: Target, tables: list[Table]) -> dict[str, int]:
-    """The newest batch of every feed of the tables, 0 before its first; from file statistics."""
-    feeds = {bronze.feed_name(table, source) for table in tables for source in table.feeds}
-    return {feed: _newest(spark, target, feed) for feed in sorted(feeds)}
+def feeds_of(table: Table) -> dict[str, set[str | None]]:
+    """The bronze tables that the table reads, with its topics there; None is every record."""
+    found: dict[str, set[str | None]] = {}
+    for source in table.feeds:
+        found.setdefault(bronze.feed_name(table, source), set()).add(source.topic)
+    return found
 
 
-def newest_of(table: Table, newest: dict[str, int]) -> int:
-    """The newest batch in any of the table's feeds."""
-    return max(newest[bronze.feed_name(table, source)] for source in table.feeds)
+def arrived(
+    spark: SparkSession, target: Target, tables: Iterable[Table], done: Mapping[str, dict[str, int]]
+) -> dict[str, Arrived]:
+    """What every feed of the tables holds beyond the batches `done` (by table and feed).
+
+    One query for all. A feed that no table takes topics from is answered from file statistics.
+    """
+    known: dict[str, list[int]] = {}
+    shared = set()
+    for table in tables:
+        for feed, topics in feeds_of(table).items():
+            known.setdefault(feed, []).append(done.get(table.table, {}).get(feed, 0))
+            shared |= set() if None in topics else {feed}
+    held = [feed for feed in sorted(known) if names.exists(spark, target, "bronze", feed)]
+    parts = [_newest_sql(target, feed, min(known[feed]), feed in shared) for feed in held]
+    rows = spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
+    found: dict[str, Topics] = {}
+    for row in rows:
+        found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
+    return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}
 
 
-def _newest(spark: SparkSession, target: Target, feed: str) -> int:
-    if not names.exists(spark, target, "bronze", feed):
-        return 0
-    row = (
-        spark.table(names.name(target, "bronze", feed)).agg(F.max("_batch").alias("batch")).first()
+def reaches(table: Table, found: Mapping[str, Arrived]) -> dict[str, int]:
+    """The newest batch of each feed of the table, whether or not it holds records of the table."""
+    return {feed: found[feed].newest for feed in feeds_of(table) if feed in found}
+
+
+def has_new(table: Table, done: Mapping[str, int], found: Mapping[str, Arrived]) -> bool:
+    """Whether a feed holds records of the table above the batches `done`."""
+    return any(
+        at > done.get(feed, 0)
+        for feed, own in feeds_of(table).items()
+        for topic, at in (found[feed].topics if feed in found else {}).items()
+        if None in own or topic in own
     )
-    return int(row["batch"] or 0) if row else 0
 
 
-def _feed(spark: SparkSession, target: Target, table: Table, source: Source) -> DataFrame | None:
-    feed = bronze.feed_name(table, source)
-    if not names.exists(spark, target, "bronze", feed):
-        return None
+def unread(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    done: Mapping[str, int],
+    newest: Mapping[str, int],
+) -> DataFrame:
+    """Rows of the table's feeds above the batches `done` and up to `newest` (one is newer).
+
+    Beside bronze's columns they have `_feed`.
+    """
+    parts = [
+        _rows(spark, target, feed, own, done.get(feed, 0), newest[feed])
+        for feed, own in feeds_of(table).items()
+        if newest.get(feed, 0) > done.get(feed, 0)
+    ]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def newest_in(
+    spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
+) -> dict[str, int]:
+    """The highest `_batch` of each of the tables that exist: one query for all."""
+    held = [name for name in sorted(tables) if names.exists(spark, target, layer, name)]
+    parts = [
+        f"SELECT {names.literal(table)} AS name, max(_batch) AS newest"
+        f" FROM {names.name(target, layer, table)}"
+        for table in held
+    ]
+    rows = spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
+    return {row["name"]: int(row["newest"] or 0) for row in rows}
+
+
+def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
+    rows = f"FROM {names.name(target, 'bronze', feed)}"
+    if not by_topic:
+        return f"SELECT {names.literal(feed)} AS feed, NULL AS topic, max(_batch) AS newest {rows}"
+    return (
+        f"SELECT {names.literal(feed)} AS feed, _topic AS topic, max(_batch) AS newest {rows}"
+        f" WHERE _batch > {done} GROUP BY _topic"
+    )
+
+
+def _rows(
+    spark: SparkSession, target: Target, feed: str, own: set[str | None], done: int, newest: int
+) -> DataFrame:
     rows = spark.table(names.name(target, "bronze", feed))
-    return rows.where(F.col("_topic") == source.topic) if source.topic else rows
+    rows = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    topics = sorted(topic for topic in own if topic is not None)
+    chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
+    return chosen.withColumn("_feed", F.lit(feed))

@@ -4,6 +4,7 @@ A full snapshot is a truncate at the start of its epoch that comes in force when
 arrived.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,11 +12,10 @@ from pyspark.sql import functions as F
 
 from lakehouse import names
 from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.contract import SNAPSHOT_COLUMNS, TRUNCATE
-from silver.epochs import Epoch, Sighting, domain, number, position
+from silver.epochs import Epoch, Sighting, number
 
 TABLE_CHANGES = "_table_changes"
 
@@ -47,12 +47,15 @@ class TableChanges(NamedTuple):
         return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
 
 
+Batches = list[tuple[int, TableChanges]]
+
+
 def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
     """What earlier batches showed of the snapshots and truncates of every table."""
-    name, created = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
     found: dict[str, TableChanges] = {}
-    if created:
+    if not names.exists(spark, target, "silver", TABLE_CHANGES):
         return found
+    name = names.name(target, "silver", TABLE_CHANGES)
     for r in spark.table(name).withColumn("at", F.unix_micros("at")).collect():
         known = found.setdefault(r["table"], TableChanges([], []))
         if r["stamp"] is not None:
@@ -63,20 +66,6 @@ def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
     return found
 
 
-def sightings(rows: DataFrame) -> list[Sighting]:
-    """The full snapshots that show in a part of the log, by domain."""
-    kept = rows.where(F.col("_snapshot").isNotNull() & F.col("_reason").isNull())
-    found = kept.groupBy("_snapshot", domain().alias("domain")).agg(
-        F.min(position()).alias("first_position"),
-        F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("complete"),
-        F.min(F.unix_micros("_source_time")).alias("started"),
-    )
-    return [
-        Sighting(r["_snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
-        for r in found.collect()
-    ]
-
-
 def truncates(stamped: DataFrame) -> list[Truncate]:
     """The truncates in a stamped part of the log; a redelivery counts once."""
     found = stamped.where(F.col("_operation") == TRUNCATE)
@@ -84,23 +73,30 @@ def truncates(stamped: DataFrame) -> list[Truncate]:
     return [Truncate(r["_stamp"], r["at"]) for r in rows]
 
 
-def record(
-    spark: SparkSession, target: Target, table: Table, batch: int, new: TableChanges
-) -> None:
-    """Adds what a batch showed; a batch that is applied again adds nothing new in effect."""
-    name = names.name(target, "silver", TABLE_CHANGES)
-    seen = [s._asdict() | {"table": table.table, "batch": batch} for s in new.sightings]
-    cut = [
-        {"table": table.table, "batch": batch, "stamp": t.stamp, "us": t.at} for t in new.truncates
+def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> None:
+    """Adds what batches showed, by table; a batch applied again adds nothing in effect."""
+    rows = [
+        row | {"table": table, "batch": batch}
+        for table, batches in new.items()
+        for batch, found in batches
+        for row in _rows(found)
     ]
+    if not rows:
+        return
+    name, _ = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
     schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
-    rows = local_rows(spark, [*seen, *cut], schema)
-    rows.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
+    found = local_rows(spark, rows, schema)
+    found.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
 
 
-def forget(spark: SparkSession, target: Target, table: Table) -> None:
+def _rows(found: TableChanges) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = [s._asdict() for s in found.sightings]
+    return rows + [{"stamp": t.stamp, "us": t.at} for t in found.truncates]
+
+
+def forget(spark: SparkSession, target: Target, table: str) -> None:
     """Removes a table's truncates, whose stamps a renumbering of the epochs has made void."""
+    if not names.exists(spark, target, "silver", TABLE_CHANGES):
+        return
     name = names.name(target, "silver", TABLE_CHANGES)
-    spark.sql(
-        f"DELETE FROM {name} WHERE table = {names.literal(table.table)} AND stamp IS NOT NULL"
-    )
+    spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table)} AND stamp IS NOT NULL")

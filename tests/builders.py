@@ -9,7 +9,7 @@ from bronze.contract import COLUMNS
 from lakehouse.table import Table
 
 ARRIVED_AT = datetime(2024, 5, 1, 12, 0, tzinfo=timezone.utc)
-SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS) + ", _feed string"
 
 Line = str | dict[str, Any] | None
 
@@ -42,7 +42,7 @@ def _row(line: Line, number: int, batch: int, whole: bool) -> tuple[Any, ...]:
         "_arrived_at": ARRIVED_AT,
         "_arrival": f"{batch:08X}{0:06X}{0:010X}{number:08X}",
     }
-    return tuple(row.get(column.name) for column in COLUMNS)
+    return (*(row.get(column.name) for column in COLUMNS), "t")
 
 
 def decoded(changes: DataFrame, *names: str) -> list[Any]:

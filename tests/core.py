@@ -32,7 +32,7 @@ def deliver(
 ) -> int:
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
-    log.append(spark, target, config, local_rows(spark, rows, SCHEMA))
+    log.append(spark, target, config, local_rows(spark, rows, SCHEMA), done + 1)
     apply_pending(spark, target, config, done, done + 1)
     return done + 1
 
@@ -40,15 +40,17 @@ def deliver(
 def apply_pending(
     spark: SparkSession, target: Target, config: Table, done: int, newest: int
 ) -> None:
-    rows = log.read(spark, target, config)
-    assert rows is not None
-    pending = rows.where(f"_batch > {done} AND _batch <= {newest}")
+    rows = log.read(spark, target, config).where(f"_batch <= {newest}")
+    pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
     seen = Seen(done, partial=True, heirs=True, whole=known)
-    placed = order.place(spark, target, config, rows, seen, newest, log.summarize(pending))
+    summary = log.summarize(pending)
+    placed = order.place(spark, target, config, rows, pending, seen, newest, summary)
     write = apply_history if config.stored_as_scd_type == 2 else apply_current
     write(spark, target, config, placed.batch, placed.refold)
-    order.remember(spark, target, config, placed, known)
+    if placed.refold:
+        snapshots.forget(spark, target, config.table)
+    snapshots.record(spark, target, {config.table: [(newest, order.fresh(placed, known))]})
 
 
 def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:
@@ -68,7 +70,8 @@ def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:
         "_offset": event.position,
         "_position": f"t/0/{event.position}",
         "_arrival": f"{arrival:08X}",
-        "_batch": batch,
+        "_feed": "t",
+        "_feed_batch": batch,
     }
 
 

@@ -24,7 +24,8 @@ def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]
     ledger.append(spark, target, [entry for entry in taken if entry.counts])
     done = [*taken, *silver.apply(spark, target, tables, "run", quiet)]
     done += gold.publish(spark, target, tables, "run", quiet)
-    assert [e.message for e in done if e.status == "failed"] == []
+    failures = [e.message for e in done if e.status == "failed"]
+    assert not failures, failures
     return done
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SHOP = Path(__file__).parent / "fixtures" / "shop"
-SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS) + ", _feed string"
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
@@ -66,6 +66,7 @@ def _row(at: int, raw: str | None) -> dict[str, object]:
         "_line": at,
         "_whole": False,
         "_batch": 1,
+        "_feed": "shop",
         "_arrived_at": AT,
         "_arrival": f"{at:020d}",
     }
