@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3; do \
 BIN := .venv/bin
 STAMP := .venv/.made
 
-.PHONY: venv demo test test-live test-bundle test-connect bench check lock
+.PHONY: venv demo test test-live test-bundle test-report test-connect bench check lock
 
 venv: $(STAMP)
 
@@ -23,6 +23,9 @@ test: venv
 
 test-bundle: venv
 	$(BIN)/python -m pytest tests/bundle
+
+test-report: venv  # looks at the report in a real browser: apt-get install chromium chromium-driver
+	$(BIN)/python -m pytest tests/browser
 
 check: venv
 	$(BIN)/ruff format --check .

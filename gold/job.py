@@ -6,10 +6,10 @@ from datetime import datetime, timezone
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gold import catalog, views
+from gold import catalog, status, views
 from gold.catalog import open_catalog
 from gold.views import View
-from lakehouse import ledger, names
+from lakehouse import names
 from lakehouse.errors import LakehouseError, in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
@@ -21,10 +21,18 @@ Progress = Callable[[str], None]
 
 
 def publish(
-    spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
+    spark: SparkSession,
+    target: Target,
+    tables: list[Table],
+    run_id: str,
+    progress: Progress,
+    configured: list[Table] | None = None,
 ) -> list[Entry]:
-    """Publishes every table; one ledger entry each, and a failure stops no other."""
-    entries, shown = [], [*pipeline_views(spark, target)]
+    """Publishes every table; one ledger entry each, and a failure stops no other.
+
+    `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
+    """
+    entries, shown = [], [*status.views(spark, target, configured or tables)]
     for table in tables:
         progress(f"gold {table.table}")
         started, message = datetime.now(timezone.utc), None
@@ -56,17 +64,6 @@ def _of(
     source = names.name(target, "silver", kept)
     columns = [c for c in spark.table(source).columns if not c.startswith("_")]
     return [kind(table, source, columns) for kind in kinds]
-
-
-def pipeline_views(spark: SparkSession, target: Target) -> list[View]:
-    """`gold.pipeline_runs`: what every run did to every table in every layer."""
-    if not names.exists(spark, target, "silver", ledger.TABLE):
-        return []
-    source = names.name(target, "silver", ledger.TABLE)
-    shown: dict[str, str | None] = {column: text for column, _, text in ledger.COLUMNS}
-    query = f"SELECT {', '.join(names.quote(c) for c in shown)} FROM {source}"
-    comment = "what every run did to every table"
-    return [View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)]
 
 
 def _entry(run_id: str, table: Table, started: datetime, message: str | None) -> Entry:

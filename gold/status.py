@@ -1,87 +1,127 @@
-"""How every table does: rows, lag, what waits, what was refused."""
+"""How every table does: `gold.pipeline_status`, and what `status` and `report` add to it."""
 
+from collections import defaultdict
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from gold import files, pipeline
+from gold.pipeline import Facts, Sources
+from gold.views import View
 from lakehouse import ledger, names
+from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.contract import ACCOUNT_NOTES
+
+Record = dict[str, Any]
+
+_KEYLESS_LIVE = (
+    "NOT _removes AND row_number() OVER (PARTITION BY _content, _removes ORDER BY _stamp)"
+    " > count_if(_removes) OVER (PARTITION BY _content)"
+)
 
 
-def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[dict[str, Any]]:
-    """One record per table.
+def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Record]:
+    """One record per table: the columns of `gold.pipeline_status` (see `gold.pipeline.STATUS`).
 
-    `rows` live keys; `watermark` newest commit time applied, `lag_seconds` its age; `applied_batch`
-    newest bronze batch in silver; `pending_changes` decoded but not applied; `dead_letters`
-    unresolved ones by reason; `counts` every class of record over all runs; `apply_p95_seconds` of
-    all runs.
+    In place of a number, `dead_letters` says how many of which reason (beside it their total), and
+    `drift` and `gaps` list what was noted, oldest first. Besides, `counts` has every class of
+    record over all runs, and `accounted` says whether the classes add up to the records. Times are
+    ISO 8601 in UTC.
     """
-    runs = _runs(spark, target)
-    return [_of(spark, target, table, runs.get(table.table, {})) for table in tables]
+    kept = sources(spark, target)
+    view = pipeline.status([facts(spark, target, table) for table in tables], kept)
+    rows = {row["table"]: row.asDict() for row in spark.sql(view.query).collect()}
+    counts = _counts(spark, target)
+    drift, gaps = _noted(spark, kept.drift), _noted(spark, kept.gaps)
+    return [
+        _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
+        for name in (table.table for table in tables)
+    ]
 
 
-def _runs(spark: SparkSession, target: Target) -> dict[str, dict[str, Any]]:
-    silver = ledger.read(spark, target).where("layer = 'silver'")
-    totals = silver.groupBy("table").agg(
-        F.max(F.when(F.col("status") == "ok", F.col("batch"))).alias("applied_batch"),
-        F.max("ended_at").alias("last_run"),
-        F.percentile("duration_ms", F.lit(0.95)).alias("p95"),
-        F.max_by("message", "ended_at").alias("last_failure"),
+def views(spark: SparkSession, target: Target, tables: list[Table]) -> list[View]:
+    """`gold.pipeline_runs`, and `gold.pipeline_status` of these tables."""
+    kept = sources(spark, target)
+    known = [facts(spark, target, table) for table in tables]
+    return [pipeline.runs(kept), pipeline.status(known, kept)]
+
+
+def facts(spark: SparkSession, target: Target, table: Table) -> Facts:
+    """What the status of a table is asked from."""
+    history = table.stored_as_scd_type == 2
+    current = f"{table.table}_history" if history else table.table
+    place = _place(spark, target, current)
+    live = "_is_current" if history else "NOT _deleted"
+    return Facts(
+        table=table.table,
+        live=live if table.keys else _KEYLESS_LIVE,
+        max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
+        current=place,
+        log=_place(spark, target, f"{table.table}_changes"),
+        letters=_place(spark, target, f"{table.table}_dead_letters"),
+        files=files.measure(spark, target, current) if place else files.Files(),
     )
-    found = {row["table"]: row.asDict() for row in totals.collect()}
-    classes = silver.select("table", F.explode("counts")).groupBy("table", "key")
-    for row in classes.agg(F.sum("value").alias("n")).collect():
-        found[row["table"]].setdefault("counts", {})[row["key"]] = row["n"]
+
+
+def sources(spark: SparkSession, target: Target) -> Sources:
+    """Where the notes over all tables lie, as far as there are any."""
+    return Sources(
+        ledger=_place(spark, target, ledger.TABLE),
+        drift=_place(spark, target, "_schema_drift"),
+        gaps=_place(spark, target, "_gaps"),
+        groups=_place(spark, target, "_groups"),
+    )
+
+
+def _place(spark: SparkSession, target: Target, table: str) -> str | None:
+    known = names.exists(spark, target, "silver", table)
+    return names.name(target, "silver", table) if known else None
+
+
+def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
+    """Every class of record over all silver runs, by table."""
+    silver = ledger.read(spark, target).where("layer = 'silver'")
+    classes = silver.select("table", F.explode("counts").alias("class", "n"))
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in classes.groupBy("table", "class").agg(F.sum("n").alias("n")).collect():
+        found[row["table"]][row["class"]] = row["n"]
     return found
 
 
-def _of(spark: SparkSession, target: Target, table: Table, run: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "table": table.table,
-        **_current(spark, target, table),
-        "applied_batch": run.get("applied_batch"),
-        "last_run": run.get("last_run"),
-        "last_failure": run.get("last_failure"),
-        "pending_changes": _pending(spark, target, table, run.get("applied_batch") or 0),
-        "dead_letters": _dead_letters(spark, target, table),
-        "apply_p95_seconds": None if run.get("p95") is None else run["p95"] / 1000,
-        "counts": run.get("counts", {}),
+def _noted(spark: SparkSession, source: str | None) -> dict[str, list[Record]]:
+    """The rows of a table of notes by the table that they are about, oldest first."""
+    found: dict[str, list[Record]] = defaultdict(list)
+    if source is not None:
+        for row in spark.table(source).orderBy("at").collect():
+            note = row.asDict(recursive=True)
+            table = note.pop("table")
+            found[table].append({key: _plain(value) for key, value in note.items()})
+    return found
+
+
+def _record(row: Record, counts: dict[str, int], drift: list[Record], gaps: list[Record]) -> Record:
+    record = {key: _plain(value) for key, value in row.items() if key != "dead_letter_reasons"}
+    reasons = row["dead_letter_reasons"] or {}
+    classes = {name: n for name, n in counts.items() if name not in ("records", *ACCOUNT_NOTES)}
+    return record | {
+        "dead_letters": dict(sorted(reasons.items())),
+        "dead_letters_total": row["dead_letters"],
+        "drift": drift,
+        "gaps": gaps,
+        "counts": dict(sorted(counts.items())),
+        "accounted": sum(classes.values()) == counts.get("records", 0),
     }
 
 
-def _current(spark: SparkSession, target: Target, table: Table) -> dict[str, Any]:
-    history = table.stored_as_scd_type == 2
-    rows = _table(spark, target, f"{table.table}_history" if history else table.table)
-    if rows is None:
-        return {"rows": 0, "watermark": None, "lag_seconds": None}
-    live = F.col("_is_current") if history else ~F.col("_deleted")
-    if not table.keys:
-        live = ~F.col("_removes")
-    lag = F.unix_micros(F.current_timestamp()) - F.unix_micros(F.max("_source_time"))
-    row = rows.agg(
-        F.count_if(live).alias("rows"),
-        F.max("_source_time").alias("watermark"),
-        (lag / 1_000_000).alias("lag_seconds"),
-    ).first()
-    return row.asDict() if row else {}
-
-
-def _pending(spark: SparkSession, target: Target, table: Table, applied: int) -> int:
-    log = _table(spark, target, f"{table.table}_changes")
-    return 0 if log is None else log.where(F.col("_batch") > applied).count()
-
-
-def _dead_letters(spark: SparkSession, target: Target, table: Table) -> dict[str, int]:
-    letters = _table(spark, target, f"{table.table}_dead_letters")
-    if letters is None:
-        return {}
-    found = letters.where("resolved_at IS NULL").groupBy("reason").count().collect()
-    return {row["reason"]: row["count"] for row in found}
-
-
-def _table(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
-    if not names.exists(spark, target, "silver", name):
-        return None
-    return spark.table(names.name(target, "silver", name))
+def _plain(value: object) -> object:
+    """What JSON can say; Spark's times come without a zone and are UTC."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
+    if isinstance(value, (date, Decimal)):
+        return str(value)
+    return value

@@ -1,4 +1,4 @@
-"""Durations as people write them: `10 minutes`, `2 days`, `1 hour 30 minutes`, `5s`, `0`."""
+"""Durations as people write and read them: `10 minutes`, `1 hour 30 minutes`, `5s`, `0`."""
 
 import re
 
@@ -22,6 +22,24 @@ def seconds(text: str | int) -> int:
     if not parts or _PART.sub("", written):
         raise ValueError(EXPECTED)
     return sum(int(count) * _unit(unit.lower()) for count, unit in parts)
+
+
+def spoken(count: float | None) -> str:
+    """Seconds as a person reads them, in at most two units: `4.2 s`, `1 h 30 min`, `2 d 5 h`."""
+    if count is None:
+        return ""
+    if count < 60:
+        return f"{count:.1f} s" if count % 1 else f"{count:.0f} s"
+    minutes, hours, days = int(count // 60), int(count // 3_600), int(count // 86_400)
+    if minutes < 60:
+        return _two(minutes, "min", int(count % 60), "s")
+    if hours < 48:
+        return _two(hours, "h", minutes % 60, "min")
+    return _two(days, "d", hours % 24, "h")
+
+
+def _two(large: int, unit: str, small: int, lesser: str) -> str:
+    return f"{large} {unit} {small} {lesser}" if small else f"{large} {unit}"
 
 
 def _unit(unit: str) -> int:

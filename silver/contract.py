@@ -18,6 +18,9 @@ class LayerColumn(NamedTuple):
 
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
+# Counts of a run that stand beside the classes which add up to its records.
+ACCOUNT_NOTES = ("incomplete", "heirs")
+
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
     LayerColumn(

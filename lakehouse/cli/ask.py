@@ -2,11 +2,12 @@
 
 import importlib
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.options import Chosen
 from lakehouse.table import Table
@@ -56,12 +57,42 @@ def print_answer(
         raise QueryFailed(cause(str(failed))) from failed
 
 
-def print_status(spark: "SparkSession", target: Target, tables: list[Table], as_json: bool) -> None:
-    """What gold knows of every table, as a grid or as JSON lines."""
+def print_status(
+    spark: "SparkSession", target: Target, tables: list[Table], as_json: bool
+) -> "list[dict[str, Any]]":
+    """What gold knows of every table: the essence as a grid, or all of it as JSON lines.
+
+    Returns the records, of which `gold.status` tells what is in them.
+    """
     from lakehouse.console import show_records
 
-    records = importlib.import_module("gold.status").status(spark, target, tables)
-    show_records(records, as_json)
+    records: list[dict[str, Any]] = importlib.import_module("gold.status").status(
+        spark, target, tables
+    )
+    show_records(records if as_json else [in_short(record) for record in records], as_json)
+    return records
+
+
+def in_short(record: "dict[str, Any]") -> dict[str, object]:
+    """A status record in one line of a grid."""
+    return {
+        "table": record["table"],
+        "rows": record["rows"],
+        "lag": spoken(record["lag_seconds"]),
+        "staleness": spoken(record["staleness_seconds"]),
+        "promised": spoken(record["max_staleness_seconds"]) or "nothing",
+        "stale": "STALE" if record["stale"] else "no",
+        "pending": record["pending_changes"],
+        "waiting": record["waiting_transactions"],
+        "dead letters": record["dead_letters_total"],
+        "drift": len(record["drift"]),
+        "gaps": len(record["gaps"]),
+        "files": record["files"],
+        "vectors": record["deletion_vectors"],
+        "apply p95": spoken(record["apply_p95_seconds"]),
+        "adds up": "yes" if record["accounted"] else "NO",
+        "last failure": record["last_failure"],
+    }
 
 
 def utc(text: str) -> str:

@@ -1,10 +1,12 @@
 """`demo`: everything on captured events, in one go."""
 
+import importlib
 import shlex
 
 from lakehouse import demo as shop
 from lakehouse.cli.ask import print_answer, print_status
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.report import destination
 from lakehouse.cli.run import JOBS, fail_at_the_end, one_round
 from lakehouse.options import Chosen
 
@@ -20,11 +22,14 @@ def demo(chosen: Chosen) -> None:
     spark = start(target, tables)
     entries = one_round(spark, target, tables, list(JOBS))
     print("\nEvery table")
-    print_status(spark, target, tables, as_json=False)
+    records = print_status(spark, target, tables, as_json=False)
+    page = destination(target)
+    importlib.import_module("gold.report").write(spark, target, tables, page, records)
     fail_at_the_end(entries)
     for question in shop.questions(tables):
         print(f"\n{question.heading}\n  {question.query}", flush=True)
         print_answer(spark, target, question.query, "table")
+    print(f"\nThe report, for a browser: {page}")
     print(f"\n{shop.hints(_options(chosen))}")
 
 

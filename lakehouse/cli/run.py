@@ -1,5 +1,6 @@
 """`run`, and the console scripts of the single layers: ingest, apply, publish, account for it."""
 
+import functools
 import importlib
 import sys
 import time
@@ -70,12 +71,15 @@ def run_layers(
     """
     pause = _pause(interval)
     target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
     spark = start(target, tables)
-    entries = one_round(spark, target, tables, layers, run_id)
+    entries = one_round(spark, target, tables, layers, run_id, everything=everything)
     while continuous:
         _report(entries)
         time.sleep(pause)
-        entries = one_round(spark, target, tables, layers, None, told_when_idle=False)
+        entries = one_round(
+            spark, target, tables, layers, told_when_idle=False, everything=everything
+        )
     fail_at_the_end(entries)
 
 
@@ -86,15 +90,20 @@ def one_round(
     layers: Sequence[Layer],
     run_id: str | None = None,
     told_when_idle: bool = True,
+    everything: list[Table] | None = None,
 ) -> "list[Entry]":
-    """Every layer once over all tables, a summary line for each; returns all entries."""
+    """Every layer once over all tables, a summary line for each; returns all entries.
+
+    `everything` are all tables of the configuration, where `tables` are only some.
+    """
     from lakehouse import ledger
     from lakehouse.console import progress, show_entry
 
     entries = []
     for layer in layers:
         with progress(layer) as tell:
-            done = _job(layer)(spark, target, tables, run_id or uuid.uuid4().hex, tell)
+            job = _job(layer, everything)
+            done = job(spark, target, tables, run_id or uuid.uuid4().hex, tell)
         worth = [entry for entry in done if entry.status == "failed" or any(entry.counts.values())]
         if layer in RECORDED_HERE:
             ledger.append(spark, target, worth)
@@ -132,6 +141,6 @@ def _pause(interval: str) -> int:
         ) from wrong
 
 
-def _job(layer: Layer) -> "Job":
-    job: Job = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
-    return job
+def _job(layer: Layer, everything: list[Table] | None) -> "Job":
+    job: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
+    return functools.partial(job, configured=everything) if layer == "gold" else job

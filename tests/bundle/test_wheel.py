@@ -79,6 +79,11 @@ def test_the_wheel_holds_what_it_runs_with_and_no_tests(programs: Path) -> None:
     assert not list(programs.parent.glob("lib/python*/site-packages/tests"))
 
 
+def test_the_wheel_holds_the_reports_template(programs: Path) -> None:
+    [folder] = programs.parent.glob("lib/python*/site-packages/gold")
+    assert {"report.html.j2", "report.css"} <= {file.name for file in folder.iterdir()}
+
+
 def test_the_wheel_has_the_entry_points(programs: Path) -> None:
     assert all((programs / name).is_file() for name in ENTRY_POINTS)
 

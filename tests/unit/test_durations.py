@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.durations import seconds
+from lakehouse.durations import seconds, spoken
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,20 @@ def test_a_duration_is_whole_seconds(text: str | int, expected: int) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a duration such as"):
         seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (None, ""),
+        (0, "0 s"),
+        (4.25, "4.2 s"),
+        (60, "1 min"),
+        (90.9, "1 min 30 s"),
+        (5_400, "1 h 30 min"),
+        (172_800, "2 d"),
+        (190_000, "2 d 4 h"),
+    ],
+)
+def test_seconds_are_spoken_in_at_most_two_units(count: float | None, expected: str) -> None:
+    assert spoken(count) == expected

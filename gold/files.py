@@ -1,0 +1,57 @@
+"""How many files and deletion vectors a table has, without a Spark job where that is possible."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.target import Target
+
+
+class Files(NamedTuple):
+    """Of the newest version: data files, their bytes, deletion vectors, rows these hide."""
+
+    files: int | None = None
+    bytes: int | None = None
+    deletion_vectors: int | None = None
+    deleted_rows: int | None = None
+
+
+def measure(spark: SparkSession, target: Target, table: str) -> Files:
+    """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
+
+    The latter knows of deletion vectors on Databricks only; what is not known is None.
+    """
+    folder = names.location(target, "silver", table)
+    noted = checksum(Path(folder, "_delta_log")) if folder else None
+    return noted or _described(spark, names.name(target, "silver", table))
+
+
+def checksum(log: Path) -> Files | None:
+    """What Delta noted beside the newest commit of this transaction log; None if it did not."""
+    newest = max((file.stem for file in log.glob("*.json") if file.stem.isdigit()), default=None)
+    file = log / f"{newest}.crc"
+    if not file.is_file():
+        return None
+    noted = json.loads(file.read_text(encoding="utf-8"))
+    return Files(
+        noted["numFiles"],
+        noted["tableSizeBytes"],
+        noted.get("numDeletionVectorsOpt"),
+        noted.get("numDeletedRecordsOpt"),
+    )
+
+
+def _described(spark: SparkSession, name: str) -> Files:
+    row = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    detail = row.asDict() if row else {}
+    more = detail.get("statistics") or {}
+    vectors, hidden = more.get("numDeletionVectors"), more.get("numRowsDeletedByDeletionVectors")
+    return Files(
+        detail.get("numFiles"),
+        detail.get("sizeInBytes"),
+        None if vectors is None else int(vectors),
+        None if hidden is None else int(hidden),
+    )

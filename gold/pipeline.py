@@ -1,0 +1,219 @@
+"""The text of `gold.pipeline_runs` and `gold.pipeline_status`: how every table does, asked anew.
+
+The status is a view, so that a pipeline that has stopped looks as late as it is, and publishing it
+runs no Spark job. Only the numbers of files are those of the last publication.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gold.files import Files
+from gold.views import View
+from lakehouse import ledger
+from lakehouse.names import literal, quote
+
+P95_WINDOW = "INTERVAL 7 DAYS"
+DRIFT_WINDOW = "INTERVAL 7 DAYS"
+
+STATUS = {
+    "table": "the table",
+    "rows": "live rows in gold",
+    "watermark": "newest commit time at the source that has been applied",
+    "lag_seconds": "age of the watermark; grows while the source is silent, too",
+    "staleness_seconds": "how long the oldest change that is not applied has waited; 0 if none is",
+    "max_staleness_seconds": "how long it may; null where nothing is promised",
+    "stale": "whether it has waited for longer than promised",
+    "pending_changes": "decoded records that are not applied",
+    "waiting_transactions": "transactions that wait for the other tables of their group",
+    "dead_letters": "unresolved dead letters",
+    "dead_letter_reasons": "the same by reason",
+    "drift": "schema changes of the last 7 days",
+    "gaps": "gaps in the source",
+    "files": "data files at the last publication",
+    "bytes": "their size",
+    "deletion_vectors": "deletion vectors at the last publication; null where it is not known",
+    "apply_p95_seconds": "95th percentile of what a run spends on the table, of the last 7 days",
+    "recommended_max_staleness_minutes": "the least promise that this speed allows",
+    "applied_batch": "newest pass that is applied",
+    "last_run": "end of the last run that had something to do",
+    "last_failure": "why the last such run failed; null if it did not",
+    "checked_at": "when this was asked",
+}
+
+
+class Facts(NamedTuple):
+    """What the status of a table is asked from: SQL names, None for what is not there yet.
+
+    `live` is the SQL condition of a row that gold shows.
+    """
+
+    table: str
+    live: str
+    max_staleness: int | None = None
+    current: str | None = None
+    log: str | None = None
+    letters: str | None = None
+    files: Files = Files()
+
+
+class Sources(NamedTuple):
+    """SQL names of what is kept over all tables; None for what is not there."""
+
+    ledger: str | None
+    drift: str | None = None
+    gaps: str | None = None
+    groups: str | None = None
+
+
+def runs(sources: Sources) -> View:
+    """`gold.pipeline_runs`: what every run did to every table in every layer."""
+    shown: dict[str, str | None] = {column: text for column, _, text in ledger.COLUMNS}
+    query = f"SELECT {', '.join(quote(c) for c in shown)} FROM {_ledger(sources)}"
+    comment = "what every run did to every table"
+    return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)
+
+
+def status(tables: Sequence[Facts], sources: Sources) -> View:
+    """`gold.pipeline_status`: one row per table."""
+    columns = ", ".join(quote(column) for column in STATUS)
+    parts = {
+        "known": _known(tables),
+        "runs": _runs(sources),
+        "failing": _failing(sources),
+        "held": _held(tables),
+        "pending": _pending(tables),
+        "letters": _letters(tables),
+        "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
+        "holes": _counted(sources.gaps),
+        "waits": _waiting(sources.groups),
+    }
+    steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
+    query = f"WITH {steps}\nSELECT {columns} FROM ({_JOINED})"
+    comment = "how every table does, as of now"
+    return View("pipeline_status", {**STATUS}, comment, ("table",), query)
+
+
+_JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows, watermark,
+ dead_letter_reasons, applied_batch, last_run, last_failure, apply_p95_seconds,
+ current_timestamp() AS checked_at,
+ timestampdiff(SECOND, watermark, current_timestamp()) AS lag_seconds,
+ CASE WHEN coalesce(pending.since, failing.since) IS NULL THEN 0L ELSE
+ timestampdiff(SECOND, least(pending.since, failing.since), current_timestamp()) END
+ AS staleness_seconds,
+ coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
+ coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
+ coalesce(letters.n, 0L) AS dead_letters, coalesce(drifts.n, 0L) AS drift,
+ coalesce(holes.n, 0L) AS gaps,
+ bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
+ FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
+ LEFT JOIN failing USING (`table`) LEFT JOIN pending USING (`table`)
+ LEFT JOIN letters USING (`table`) LEFT JOIN drifts USING (`table`)
+ LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
+
+
+def _known(tables: Sequence[Facts]) -> str:
+    columns = "`table`, max_staleness_seconds, files, bytes, deletion_vectors"
+    rows = ", ".join(
+        f"({literal(t.table)}, {_bigint(t.max_staleness)}, {_bigint(t.files.files)},"
+        f" {_bigint(t.files.bytes)}, {_bigint(t.files.deletion_vectors)})"
+        for t in tables
+    )
+    return f"SELECT * FROM VALUES {rows} AS known({columns})"
+
+
+def _bigint(number: int | None) -> str:
+    return "CAST(NULL AS bigint)" if number is None else f"{number}L"
+
+
+def _runs(sources: Sources) -> str:
+    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes."""
+    recent = f"status = 'ok' AND started_at > current_timestamp() - {P95_WINDOW}"
+    return (
+        "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
+        " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
+        " max_by(message, ended_at) AS last_failure,"
+        f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
+        f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
+    )
+
+
+def _failing(sources: Sources) -> str:
+    return (
+        "SELECT entries.`table`, min(entries.started_at) AS since"
+        f" FROM {_ledger(sources)} AS entries JOIN runs ON entries.`table` = runs.`table`"
+        " WHERE entries.layer = 'silver' AND entries.status = 'failed'"
+        " AND (last_success IS NULL OR entries.ended_at > last_success)"
+        " GROUP BY entries.`table`"
+    )
+
+
+def _held(tables: Sequence[Facts]) -> str:
+    each = [
+        f"SELECT {literal(t.table)} AS `table`, {t.live} AS live, _source_time FROM {t.current}"
+        for t in tables
+        if t.current
+    ]
+    rows = _union(each, "'' AS `table`, false AS live, current_timestamp() AS _source_time")
+    return (
+        "SELECT `table`, count_if(live) AS rows, max(_source_time) AS watermark"
+        f" FROM ({rows}) GROUP BY `table`"
+    )
+
+
+def _pending(tables: Sequence[Facts]) -> str:
+    """The log's files tell since when their rows are there."""
+    each = [
+        f"SELECT {literal(t.table)} AS `table`, _batch,"
+        f" _metadata.file_modification_time AS at FROM {t.log}"
+        for t in tables
+        if t.log
+    ]
+    rows = _union(each, "'' AS `table`, 0L AS _batch, current_timestamp() AS at")
+    return (
+        "SELECT logged.`table`, count(*) AS n, min(at) AS since"
+        f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
+        " WHERE _batch > coalesce(applied_batch, 0) GROUP BY logged.`table`"
+    )
+
+
+def _letters(tables: Sequence[Facts]) -> str:
+    each = [
+        f"SELECT {literal(t.table)} AS `table`, reason FROM {t.letters} WHERE resolved_at IS NULL"
+        for t in tables
+        if t.letters
+    ]
+    rows = _union(each, "'' AS `table`, '' AS reason")
+    return (
+        "SELECT `table`, sum(n) AS n,"
+        " map_from_entries(collect_list(struct(reason, n))) AS dead_letter_reasons"
+        f" FROM (SELECT `table`, reason, count(*) AS n FROM ({rows}) GROUP BY `table`, reason)"
+        " GROUP BY `table`"
+    )
+
+
+def _counted(source: str | None, condition: str = "true") -> str:
+    """Rows per table of what is kept over all tables."""
+    if source is None:
+        return "SELECT '' AS `table`, 0L AS n WHERE false"
+    return f"SELECT `table`, count(*) AS n FROM {source} WHERE {condition} GROUP BY `table`"
+
+
+def _waiting(groups: str | None) -> str:
+    """Transactions that each table waits with, as of the newest pass of its group."""
+    if groups is None:
+        return _counted(None)
+    newest = f"SELECT max_by(waiting, pass) AS waiting FROM {groups} GROUP BY `group`"
+    each = f"SELECT explode(waiting) AS transaction FROM ({newest})"
+    tables = f"SELECT explode(map_keys(transaction.records)) AS `table` FROM ({each})"
+    return f"SELECT `table`, count(*) AS n FROM ({tables}) GROUP BY `table`"
+
+
+def _union(selects: Sequence[str], empty: str) -> str:
+    return " UNION ALL ".join(selects) or f"SELECT {empty} WHERE false"
+
+
+def _ledger(sources: Sources) -> str:
+    if sources.ledger:
+        return sources.ledger
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(c)}" for c, kind, _ in ledger.COLUMNS)
+    return f"(SELECT {columns} WHERE false)"

@@ -1,0 +1,51 @@
+"""`report`: one page about how the lakehouse does."""
+
+import importlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakehouse.cli.front import command, configured, start
+from lakehouse.errors import ConfigurationError
+from lakehouse.options import Chosen
+from lakehouse.target import Target
+
+Output = Annotated[
+    Path | None,
+    typer.Option(help="The file to write. In a local lake: DIR/lake/_report/report.html."),
+]
+
+
+@command("report")
+def report(chosen: Chosen, output: Output = None) -> None:
+    """Write one self-contained HTML page: flow, freshness, volumes, quality, drift over time.
+
+    It needs nothing from the network and no script: open it, mail it, keep it.
+    """
+    from lakehouse.console import progress
+
+    target, tables = configured(chosen)
+    file = destination(target, output)
+    spark = start(target, tables)
+    with progress("report") as tell:
+        tell(f"asking about {len(tables)} tables")
+        importlib.import_module("gold.report").write(spark, target, tables, file)
+    print(f"report of {len(tables)} tables in {file}")
+
+
+def destination(target: Target, output: Path | None = None) -> Path:
+    """Where the report goes.
+
+    Raises:
+        ConfigurationError: nothing was said, and the target keeps its tables in a catalog; or
+            a folder was named.
+    """
+    if output is None and target.catalog:
+        expected = "a file, such as /Volumes/catalog/gold/reports/report.html"
+        raise ConfigurationError("command line", "--output", "nothing", expected, "name one")
+    if output is not None and output.is_dir():
+        expected = "a file; this is a folder"
+        action = "name a file in it, such as report.html"
+        raise ConfigurationError("command line", "--output", str(output), expected, action)
+    return (output or Path(target.lake, "_report", "report.html")).absolute()

@@ -1,0 +1,31 @@
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from selenium.webdriver import Chrome
+
+from gold import report
+from lakehouse.cli.ask import print_status
+from lakehouse.target import Target
+from tests.browser.conftest import look
+from tests.browser.test_report_page import expected, numbers
+from tests.status_lake import TABLES, fill
+
+
+def test_the_report_of_a_lake_shows_what_status_prints(
+    driver: Chrome,
+    spark: SparkSession,
+    target: Target,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fill(spark, target)
+    page = tmp_path / "report.html"
+    report.write(spark, target, TABLES, page)
+    print_status(spark, target, TABLES, as_json=True)
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    opened = look(driver, page, 1280, "light")
+    assert numbers(opened, records) == expected(records)
+    assert sum(expected(records).values()) > 0
+    assert opened.complaints() == []

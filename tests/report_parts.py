@@ -1,0 +1,108 @@
+"""Status records and ledger entries of a lake that was never there, for tests of the report."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from lakehouse.ledger import Entry
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=timezone.utc)
+
+CALM: dict[str, Any] = {
+    "rows": 0,
+    "watermark": None,
+    "lag_seconds": None,
+    "staleness_seconds": 0,
+    "max_staleness_seconds": None,
+    "stale": False,
+    "pending_changes": 0,
+    "waiting_transactions": 0,
+    "dead_letters": {},
+    "dead_letters_total": 0,
+    "drift": [],
+    "gaps": [],
+    "files": None,
+    "bytes": None,
+    "deletion_vectors": None,
+    "apply_p95_seconds": None,
+    "recommended_max_staleness_minutes": None,
+    "applied_batch": None,
+    "last_run": None,
+    "last_failure": None,
+    "checked_at": NOW.isoformat(),
+    "counts": {},
+    "accounted": True,
+}
+
+
+def record(table: str, **more: Any) -> dict[str, Any]:
+    """A table with which all is well, but for what is named."""
+    return {"table": table, **CALM, **more}
+
+
+def entry(
+    table: str, layer: str, minutes: float, counts: dict[str, int], took: float = 1, **more: Any
+) -> Entry:
+    """What a layer did to a table, so many minutes before NOW."""
+    ended = NOW - timedelta(minutes=minutes)
+    given = {"run_id": "r", "layer": layer, "table": table, "ended_at": ended, "counts": counts}
+    return Entry.model_validate(
+        given | {"started_at": ended - timedelta(seconds=took), "duration_ms": took * 1000} | more
+    )
+
+
+DRIFT = {"at": "2026-03-04T10:00:00Z", "run_id": "r", "kind": "add_column", "column": "<risk>"}
+GAP = {"at": "2026-03-04T11:00:00Z", "after": "shop/0/7", "before": "shop/0/12"}
+
+IN_TROUBLE = [
+    record(
+        "orders",
+        rows=1_234,
+        watermark="2026-03-04T11:59:00Z",
+        lag_seconds=60,
+        staleness_seconds=700,
+        max_staleness_seconds=600,
+        stale=True,
+        pending_changes=5,
+        waiting_transactions=2,
+        dead_letters={"no_key": 1, "rule:qty": 41},
+        dead_letters_total=42,
+        drift=[DRIFT],
+        gaps=[GAP],
+        files=3,
+        bytes=2_000_000,
+        deletion_vectors=1,
+        apply_p95_seconds=4.25,
+        recommended_max_staleness_minutes=8,
+        last_run="2026-03-04T11:58:00Z",
+        last_failure="disk </script><script>alert(1)</script> full",
+        counts={"records": 2_000, "inserted": 1_500, "superseded": 458, "dead_letter:no_key": 42},
+    ),
+    record("a_table_with_a_very_long_name_that_has_to_be_broken_somewhere", rows=7),
+]
+
+ENTRIES = [
+    entry("orders", "bronze", 90, {"records": 1_000}),
+    entry("orders", "silver", 89, {"records": 1_000, "inserted": 900, "superseded": 100}, took=9),
+    entry("orders", "bronze", 30, {"records": 1_000}),
+    entry("orders", "silver", 29, {}, status="failed", message="disk full"),
+    entry(
+        "orders",
+        "silver",
+        4,
+        {"records": 1_000, "inserted": 600, "superseded": 358, "dead_letter:no_key": 42},
+    ),
+]
+
+RESULTS = [
+    {
+        "table": "orders",
+        "expectation": "expect_column_values_to_be_between",
+        "columns": ("qty",),
+        "severity": "critical",
+        "success": False,
+        "unexpected_count": 3,
+        "element_count": 1_234,
+        "observed": None,
+        "message": None,
+    }
+]

@@ -1,0 +1,134 @@
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold import catalog
+from gold.job import publish
+from gold.status import status
+from lakehouse.target import Target
+from tests.conftest import target_at
+from tests.lake import quiet
+from tests.status_lake import NOW, TABLES, fill
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    target = target_at(tmp_path_factory.mktemp("status"))
+    fill(spark, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
+    return {record["table"]: record for record in status(spark, lake, TABLES)}
+
+
+def test_rows_are_those_that_gold_shows(records: dict[str, dict[str, Any]]) -> None:
+    found = {name: record["rows"] for name, record in records.items()}
+    assert found == {"clicks": 1, "fresh": 0, "orders": 2, "people": 1}
+
+
+def test_the_watermark_is_the_newest_applied_commit_time(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    orders = records["orders"]
+    assert orders["watermark"] == "2023-11-14T22:13:20Z"
+    assert abs(orders["lag_seconds"] - (NOW.timestamp() - 1_700_000_000)) < 600
+    assert (records["fresh"]["watermark"], records["fresh"]["lag_seconds"]) == (None, None)
+
+
+def test_pending_changes_are_those_above_the_applied_pass(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["pending_changes"] for name, record in records.items()}
+    assert found == {"clicks": 0, "fresh": 0, "orders": 2, "people": 1}
+
+
+def test_a_table_is_stale_when_a_change_waits_for_longer_than_promised(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    orders, people = records["orders"], records["people"]
+    assert orders["stale"] is True
+    assert 70 * 60 <= orders["staleness_seconds"] < 80 * 60
+    assert (people["stale"], 0 <= people["staleness_seconds"] < 600) == (False, True)
+    assert records["clicks"]["staleness_seconds"] == 0
+    assert (orders["max_staleness_seconds"], people["max_staleness_seconds"]) == (600, 3600)
+    assert orders["last_failure"] == "no space left"
+
+
+def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert records["orders"]["apply_p95_seconds"] == pytest.approx(17.95)
+    assert records["orders"]["recommended_max_staleness_minutes"] == 8
+    assert records["fresh"]["recommended_max_staleness_minutes"] is None
+
+
+def test_unresolved_dead_letters_are_counted_by_reason(records: dict[str, dict[str, Any]]) -> None:
+    orders = records["orders"]
+    assert orders["dead_letters"] == {"no_key": 2, "too_late": 1}
+    assert orders["dead_letters_total"] == 3
+    assert (records["clicks"]["dead_letters"], records["clicks"]["dead_letters_total"]) == ({}, 0)
+
+
+def test_drift_is_listed_oldest_first(records: dict[str, dict[str, Any]]) -> None:
+    assert [note["column"] for note in records["orders"]["drift"]] == ["c2", "c1", "c0"]
+    assert "table" not in records["orders"]["drift"][0]
+    assert (records["people"]["drift"], records["people"]["gaps"]) == ([], [])
+
+
+def test_waiting_transactions_are_those_of_the_groups_newest_pass(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["waiting_transactions"] for name, record in records.items()}
+    assert found == {"clicks": 0, "fresh": 0, "orders": 1, "people": 2}
+
+
+def test_the_classes_add_up_to_the_records_without_the_notes(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert records["orders"]["counts"]["records"] == 7
+    assert records["orders"]["accounted"] is True
+    assert records["clicks"]["accounted"] is False
+
+
+def test_files_and_deletion_vectors_are_counted(records: dict[str, dict[str, Any]]) -> None:
+    orders = records["orders"]
+    assert (orders["deletion_vectors"], orders["files"] >= 1, orders["bytes"] > 0) == (
+        1,
+        True,
+        True,
+    )
+    assert records["fresh"]["files"] is None
+
+
+def test_the_view_says_what_status_says(
+    spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
+) -> None:
+    publish(spark, lake, TABLES[:1], "r", quiet, configured=TABLES)
+    query = "SELECT * FROM gold.pipeline_status"
+    catalog.open_catalog(spark, lake, query)
+    rows = {row["table"]: row.asDict() for row in spark.sql(query).collect()}
+    assert {name: row["drift"] for name, row in rows.items() if row["drift"]} == {"orders": 2}
+    assert {name: row["dead_letters"] for name, row in rows.items()} == {
+        name: record["dead_letters_total"] for name, record in records.items()
+    }
+    same = ("rows", "stale", "pending_changes", "waiting_transactions", "files", "gaps")
+    for name, record in records.items():
+        assert [rows[name][key] for key in same] == [
+            len(record[key]) if isinstance(record[key], list) else record[key] for key in same
+        ]
+
+
+def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
+    publish(spark, target, TABLES, "r", quiet)
+    found = status(spark, target, TABLES)
+    assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
+        (t.table, 0, False, True) for t in TABLES
+    ]

@@ -1,0 +1,74 @@
+"""A small lake of tables in all states, made by plain SQL, for tests of the status."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehouse import ledger, names
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+NOW = datetime.now(timezone.utc)
+SOURCE = {"format": "debezium", "path": "shop"}
+
+
+def table(name: str, **options: Any) -> Table:
+    return Table.model_validate({"table": name, "keys": ["id"], "source": SOURCE} | options)
+
+
+TABLES = [
+    table("clicks", keys=[]),
+    table("fresh"),
+    table("orders", max_staleness="10 minutes"),
+    table("people", stored_as_scd_type=2, max_staleness="1 hour"),
+]
+
+
+def entry(name: str, minutes_ago: int, **more: Any) -> Entry:
+    ended = NOW - timedelta(minutes=minutes_ago)
+    given = {"run_id": "r", "layer": "silver", "table": name, "started_at": ended}
+    return Entry.model_validate(given | {"ended_at": ended} | more)
+
+
+RUNS = [
+    *[entry("orders", 200 - n, batch=1, duration_ms=1000 * n) for n in range(20)],
+    entry("orders", 90, batch=1, counts={"records": 5, "inserted": 3, "superseded": 2}),
+    entry("orders", 80, batch=2, counts={"records": 2, "dead_letter:no_key": 1, "woven": 1}),
+    entry("orders", 70, batch=3, status="failed", message="no space"),
+    entry("orders", 60, batch=3, status="failed", message="no space left"),
+    entry("clicks", 90, batch=1, counts={"records": 3, "applied": 2, "heirs": 1}),
+]
+
+KEPT = {
+    "orders": "SELECT * FROM VALUES (1, false, 'a'), (2, true, 'b'), (3, false, 'c'),"
+    " (4, false, 'd') AS t(id, _deleted, _stamp)",
+    "orders_changes": "SELECT * FROM VALUES (1L), (2L), (3L), (3L) AS t(_batch)",
+    "people_history": "SELECT * FROM VALUES (1, true), (1, false) AS t(id, _is_current)",
+    "people_changes": "SELECT 1L AS _batch",
+    "clicks": "SELECT * FROM VALUES ('x', false, '1'), ('x', false, '2'), ('x', true, '3'),"
+    " ('y', true, '4') AS t(_content, _removes, _stamp)",
+    "orders_dead_letters": "SELECT reason, if(resolved, current_timestamp(), NULL) AS resolved_at"
+    " FROM VALUES ('no_key', false), ('no_key', false), ('too_late', false), ('no_key', true)"
+    " AS t(reason, resolved)",
+    "_schema_drift": "SELECT 'orders' AS `table`, current_timestamp() - n * INTERVAL 5 DAYS AS at,"
+    " 'add_column' AS kind, concat('c', n) AS column FROM VALUES (2), (0), (1) AS t(n)",
+    "_groups": "SELECT * FROM VALUES ('g', 1L, array(named_struct('records', map('orders', 1L)))),"
+    " ('g', 2L, array(named_struct('records', map('orders', 2L, 'people', 1L)),"
+    " named_struct('records', map('people', 1L)))) AS t(`group`, pass, waiting)",
+}
+TIMED = ("orders", "people_history", "clicks")
+
+
+def fill(spark: SparkSession, target: Target) -> None:
+    """Makes silver's tables and the ledger; one row of `orders` is hidden by a deletion vector."""
+    for name, query in KEPT.items():
+        time = ", timestamp_seconds(1700000000) AS _source_time" if name in TIMED else ""
+        spark.sql(
+            f"CREATE TABLE {names.name(target, 'silver', name)} USING delta"
+            " TBLPROPERTIES (delta.enableDeletionVectors = true)"
+            f" AS SELECT /*+ COALESCE(1) */ *{time} FROM ({query})"
+        )
+    spark.sql(f"DELETE FROM {names.name(target, 'silver', 'orders')} WHERE id = 4")
+    ledger.append(spark, target, RUNS)
