@@ -17,6 +17,14 @@ from lakehouse.errors import SparkUnavailable
 from lakehouse.java import use_java
 from lakehouse.target import Target
 
+# Compiling a query costs more than running it where there is this little to read.
+SMALL = 64 << 20
+SETTINGS_OF_SMALL_LAKES = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
 # PySpark prints an exception with its Java stack on stderr as well as raising it.
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -42,7 +50,10 @@ def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
 
 
 def local_settings(target: Target, cores: int) -> dict[str, str]:
-    """Spark's settings for a small local lake: few tasks, no UI, everything written below root."""
+    """Spark's settings for a local lake: few tasks, no UI, everything written below root.
+
+    A lake that holds little has its queries interpreted; a larger one has them compiled.
+    """
     temporary = f"{target.lake}/_tmp"
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -61,7 +72,27 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.session.timeZone": "UTC",
+        **(SETTINGS_OF_SMALL_LAKES if is_small(target) else {}),
     }
+
+
+def is_small(target: Target) -> bool:
+    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there."""
+    total = 0
+    for folder in (target.lake, target.landing):
+        for place, _, files in os.walk(folder):
+            total += sum(_size(Path(place, file)) for file in files)
+            if total >= SMALL:
+                return False
+    return True
+
+
+def _size(file: Path) -> int:
+    """Bytes of a file; 0 for one that is gone meanwhile."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _local(target: Target, packages: Sequence[str]) -> SparkSession:

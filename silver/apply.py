@@ -21,6 +21,7 @@ from silver.batch import Batch
 from silver.compact import SEEN, compact
 from silver.contract import CURRENT_COLUMNS
 from silver.merge import first_class, merge_sql
+from silver.statements import execute
 
 
 def apply_current(
@@ -42,7 +43,7 @@ def apply_current(
     new = batch.floor if batch.floor_is_new else None
     split = bool(batch.partial) or batch.seen_partial
     text = merge_sql(name, table.keys, columns, split, batch.number, new)
-    spark.sql(text, batch=_floored(rows, new))
+    execute(spark, text, _floored(rows, new))
     if new is not None and split:
         spark.sql(forget_sql(name, columns, new, batch.number))
 

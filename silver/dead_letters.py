@@ -11,6 +11,7 @@ from lakehouse.target import Target
 from silver import layout
 from silver.compact import column
 from silver.contract import DEAD_LETTER_COLUMNS
+from silver.statements import execute
 
 
 def record(spark: SparkSession, target: Target, table: Table, rows: DataFrame, run_id: str) -> None:
@@ -39,11 +40,8 @@ def record(spark: SparkSession, target: Target, table: Table, rows: DataFrame, r
         "_arrival",
         "_batch",
     )
-    spark.sql(
-        f"MERGE INTO {name} t USING {{letters}} s ON t._arrival = s._arrival"
-        " WHEN NOT MATCHED THEN INSERT *",
-        letters=letters,
-    )
+    text = f"MERGE INTO {name} t USING {{rows}} s ON t._arrival = s._arrival"
+    execute(spark, f"{text} WHEN NOT MATCHED THEN INSERT *", letters)
 
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:

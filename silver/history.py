@@ -19,6 +19,7 @@ from silver.batch import Batch
 from silver.compact import column
 from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
 from silver.snapshots import Truncate
+from silver.statements import execute
 
 _FOLDED = (
     "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to",
@@ -45,7 +46,8 @@ def apply_history(
     if empty:
         folded.drop("_changed").writeTo(name).overwrite(F.lit(True))
         return
-    spark.sql(history_merge_sql(name, table.keys, values), rows=folded.where("_changed"))
+    text = history_merge_sql(name, table.keys, values)
+    execute(spark, text, folded.where("_changed"))
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:

@@ -18,6 +18,7 @@ from silver.batch import Batch
 from silver.compact import column
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.epochs import position
+from silver.statements import execute
 
 
 def apply_keyless(
@@ -38,7 +39,7 @@ def apply_keyless(
     if batch.floor is not None and batch.floor_is_new:
         older = f"t._stamp < {names.literal(batch.floor)}"
         text += f" WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
-    spark.sql(text, rows=listed)
+    execute(spark, text, listed)
 
 
 def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:

@@ -26,7 +26,7 @@ _CLASS = (
 def merge_sql(
     target: str, keys: list[str], columns: list[str], partial: bool, batch: int, floor: str | None
 ) -> str:
-    """The MERGE INTO text; the source is the placeholder `{batch}`.
+    """The MERGE INTO text; the source is the placeholder `{rows}`.
 
     Args:
         target: SQL name of the current table.
@@ -49,7 +49,7 @@ def merge_sql(
     if floor is not None:
         older = f"t._stamp < {names.literal(floor)}"
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE")
-    return f"MERGE INTO {target} t USING {{batch}} s ON {on} {' '.join(clauses)}"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {on} {' '.join(clauses)}"
 
 
 def _assign(values: dict[str, str]) -> str:

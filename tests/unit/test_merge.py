@@ -4,7 +4,7 @@ from silver.merge import merge_sql
 
 def test_a_merge_of_whole_rows_has_no_clause_that_joins_columns() -> None:
     text = merge_sql("t1", ["id"], ["a"], partial=False, batch=7, floor=None)
-    assert text.startswith("MERGE INTO t1 t USING {batch} s ON t.`id` = s.`id` WHEN MATCHED")
+    assert text.startswith("MERGE INTO t1 t USING {rows} s ON t.`id` = s.`id` WHEN MATCHED")
     assert "_column_stamps[" not in text
     assert "NOT MATCHED BY SOURCE" not in text
 

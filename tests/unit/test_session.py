@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from lakehouse.session import local_settings
+from lakehouse.session import SMALL, local_settings
 from lakehouse.target import Target
 
 
@@ -14,3 +14,13 @@ def test_there_are_two_to_four_shuffle_partitions() -> None:
     key = "spark.sql.shuffle.partitions"
     target = Target(root="/r")
     assert [local_settings(target, cores)[key] for cores in (1, 3, 64)] == ["2", "3", "4"]
+
+
+def test_a_lake_that_holds_little_has_its_queries_interpreted(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    assert local_settings(target, cores=2)["spark.sql.codegen.wholeStage"] == "false"
+    place = tmp_path / "landing" / "t"
+    place.mkdir(parents=True)
+    with (place / "1.jsonl").open("wb") as file:
+        file.truncate(SMALL)
+    assert "spark.sql.codegen.wholeStage" not in local_settings(target, cores=2)
