@@ -6,6 +6,13 @@ from typing import NamedTuple
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
 
+# A delete of a key that was never seen has no row to keep.
+_KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE _upsert_stamp IS NOT NULL"
+_KEPT_VERSIONS = (
+    "NOT _is_current AS is_deleted FROM {source}"
+    " WHERE _is_current OR (_kept AND _next_stamp IS NULL)"
+)
+
 
 class View(NamedTuple):
     """A view of gold: its name, its columns with their comments, and the SELECT behind it."""
@@ -20,11 +27,12 @@ class View(NamedTuple):
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
     chosen = ", ".join(quote(c) for c in columns)
-    live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    query = f"SELECT {chosen} FROM {source} WHERE {live}"
+    history = table.stored_as_scd_type == 2
+    query = f"SELECT {chosen} FROM {source} WHERE {'_is_current' if history else 'NOT _deleted'}"
     shown = _comments(table, columns)
-    if table.on_delete == "flag" and table.stored_as_scd_type == 1:
-        query = f"SELECT {chosen}, _deleted AS is_deleted FROM {source}"
+    if table.on_delete == "flag":
+        kept = _KEPT_VERSIONS if history else _KEPT_ROWS
+        query = f"SELECT {chosen}, {kept.format(source=source)}"
         shown["is_deleted"] = "whether the source has deleted the row"
     comment = table.comment or f"current rows of {table.table}, one per key"
     return View(table.table, shown, comment, tuple(table.keys), query)

@@ -6,9 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from lakehouse.names import quote
 from lakehouse.table import Column, Table
 from silver import bigquery, debezium, layout, rows, ydb
 from silver.contract import CHANGE_COLUMNS
+from silver.flat import names_array
+from silver.group_order import with_group_sequences
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
 
@@ -31,10 +34,15 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     Returns:
         Key and business columns that the table publishes, then the contract's change columns.
     """
-    changes = DECODERS[table.format](raw, with_learned(table, learned))
+    decoded = DECODERS[table.format](raw, with_learned(table, learned))
+    changes = with_group_sequences(decoded, table)
     given = [f.name for f in layout.business(changes.schema)]
     kept = [name for name in given if name in table.keys or published(table, name)]
-    return changes.select(*[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS])
+    published_ones = F.array_intersect("_absent", names_array(kept))
+    absent = F.when(F.size(published_ones) > 0, published_ones)
+    return changes.withColumn("_absent", absent).select(
+        *[F.col(quote(name)) for name in kept], *[c.name for c in CHANGE_COLUMNS]
+    )
 
 
 def published(table: Table, name: str) -> bool:

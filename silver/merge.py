@@ -166,6 +166,25 @@ def _inserted(keys: list[str], columns: list[str], batch: int) -> str:
     return f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({', '.join(values.values())})"
 
 
+def replace_sql(target: str, keys: list[str], columns: list[str], batch: int) -> str:
+    """The MERGE INTO text for rows that hold all there is of their keys; the source is `{batch}`.
+
+    A row that comes out as it was is not written: what a row holds follows from its stamps.
+    """
+    on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+    stamps = ("_stamp", "_upsert_stamp", "_deleted_stamp", "_digest")
+    same = [f"s.{name} <=> t.{name}" for name in stamps]
+    same.append("map_entries(s._column_stamps) <=> map_entries(t._column_stamps)")
+    kind = f"CASE WHEN s._stamp > t._stamp THEN {_CLASS} ELSE 'late' END"
+    changed = _meta(batch, _class=kind, _deleted_stamp="s._deleted_stamp")
+    sets = _assign({c: f"s.{names.quote(c)}" for c in columns} | changed)
+    return (
+        f"MERGE INTO {target} t USING {{batch}} s ON {on}"
+        f" WHEN MATCHED AND NOT ({' AND '.join(same)}) THEN UPDATE SET {sets}"
+        f" {_inserted(keys, columns, batch)}"
+    )
+
+
 def first_class(side: str = "") -> str:
     """SQL for what a batch does to a key that the table does not hold."""
     return f"CASE WHEN {side}_deleted THEN 'delete_unknown' ELSE 'inserted' END"

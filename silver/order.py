@@ -18,7 +18,9 @@ from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
 from silver.epochs import Epoch, Sighting, epoch
+from silver.group_order import grouped
 from silver.heirs import disordered, inherit
+from silver.lives import folds_keys_anew, of_same_keys
 from silver.snapshots import TableChanges
 
 
@@ -65,7 +67,27 @@ def place(
         whole = log.summarize(rows)
         return _placed(spark, target, table, rows, newest, whole, none, None, seen)
     before = known.floors(table.on_truncate == "apply")
-    return _placed(spark, target, table, pending, newest, summary, after, before, seen)
+    placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
+    if not folds_keys_anew(table, seen.partial or summary.incomplete > 0):
+        return placed
+    everything = rows.where(F.col("_batch") <= newest)
+    whole = log.summarize(everything)
+    if placed.batch.floor_is_new and seen.batch:
+        none = TableChanges(after.sightings, [])
+        return _placed(spark, target, table, everything, newest, whole, none, None, seen)
+    changes = _of_keys(table, everything, pending, placed, whole)
+    partial = sorted({*whole.partial, *placed.batch.partial})
+    return placed._replace(batch=placed.batch._replace(of_keys=changes, partial=partial))
+
+
+def _of_keys(
+    table: Table, everything: DataFrame, pending: DataFrame, placed: Placed, whole: log.Summary
+) -> DataFrame:
+    """All changes of the keys that the pending ones change."""
+    changes = keyed(stamped(everything, table, placed.new.epochs))
+    if whole.heirs:
+        changes = inherit(changes, None, table.keys, whole.partial)
+    return of_same_keys(changes, pending, table.keys)
 
 
 def _placed(
@@ -92,7 +114,10 @@ def _placed(
         held = None if refold else _held(spark, target, table, summary.partial)
         changes = inherit(changes, held, table.keys, summary.partial)
     fields = layout.business(rows.schema)
-    batch = Batch(newest, changes, fields, summary.partial, floors, floors != before, seen.partial)
+    partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
+    batch = Batch(newest, changes, fields, partial, floors, floors != before, seen.partial)
+    if refold and folds_keys_anew(table, bool(partial)):
+        batch = batch._replace(of_keys=changes)
     return Placed(batch, refold, changed)
 
 
