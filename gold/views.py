@@ -15,13 +15,18 @@ _KEPT_VERSIONS = (
 
 
 class View(NamedTuple):
-    """A view of gold: its name, its columns with their comments, and the SELECT behind it."""
+    """A view of gold: its name, its columns with their comments, and the SELECT behind it.
+
+    `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
+    for a view that knows no other time.
+    """
 
     name: str
     columns: dict[str, str | None]
     comment: str
     keys: tuple[str, ...]
     query: str
+    as_of: str | None = None
 
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -35,7 +40,17 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
         query = f"SELECT {chosen}, {kept.format(source=source)}"
         shown["is_deleted"] = "whether the source has deleted the row"
     comment = table.comment or f"current rows of {table.table}, one per key"
-    return View(table.table, shown, comment, tuple(table.keys), query)
+    then = _valid_at(table, source, chosen) if history else None
+    return View(table.table, shown, comment, tuple(table.keys), query, then)
+
+
+def _valid_at(table: Table, source: str, chosen: str) -> str:
+    """The versions valid at a time: what gold would have shown, had it known then all it knows."""
+    flag = ", false AS is_deleted" if table.on_delete == "flag" else ""
+    return (
+        f"SELECT {chosen}{flag} FROM {source} WHERE _shown"
+        " AND _valid_from <= {at} AND (_valid_to IS NULL OR _valid_to > {at})"
+    )
 
 
 def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -81,6 +96,20 @@ def create_sql(name: str, view: View) -> str:
     return (
         f"CREATE OR REPLACE VIEW {name} ({columns}) COMMENT {literal(view.comment)}"
         f" TBLPROPERTIES ('keys' = {keys}) AS {view.query}"
+    )
+
+
+def at_time(view: View, moment: str) -> str:
+    """The SELECT of a view with a history at a moment, which is SQL."""
+    return str(view.as_of).replace("{at}", moment)
+
+
+def function_sql(name: str, view: View) -> str:
+    """CREATE FUNCTION of `T_as_of(timestamp)`, which shows a view with a history at a time."""
+    comment = literal(f"{view.name} as of a time at the source")
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}(_at TIMESTAMP COMMENT 'time at the source')"
+        f" RETURNS TABLE COMMENT {comment} RETURN {at_time(view, '_at')}"
     )
 
 

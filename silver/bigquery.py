@@ -27,7 +27,8 @@ _MOST_KEYS, _MOST_COLUMNS = 16, 2000
 def to_changes(raw: DataFrame, table: Table) -> DataFrame:
     """Decode rows; see `silver.contract` for what comes out."""
     documents = raw.select(origin(), F.col("_raw").alias("__document"))
-    named = dict.fromkeys(row_order.underscored(row_order.orders(table)))
+    times = [feed.time_column for feed in table.feeds if feed.time_column]
+    named = dict.fromkeys(row_order.underscored([*row_order.orders(table), *times]))
     found = rows(documents, table, {**named, _TYPE: "string", _NUMBER: "string"})
     complete = with_named_columns(found.frame, row_order.orders(table))
     ordered = row_order.placed(complete, table)

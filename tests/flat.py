@@ -28,8 +28,20 @@ def deliver(
     stop: Stop | None = None,
 ) -> int:
     """One batch of lines; `stop` ends the first attempt there, and the job is started again."""
+    return deliver_rows(spark, target, table, bronze_rows(spark, lines, done + 1), done, stop)
+
+
+def deliver_rows(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    raw: DataFrame,
+    done: int = 0,
+    stop: Stop | None = None,
+) -> int:
+    """One batch of bronze rows, whose batch is the one after `done`."""
     learned = layout.learned(spark, target, table)
-    decoded = decode(bronze_rows(spark, lines, done + 1), table, learned)
+    decoded = decode(raw, table, learned)
     log.append(spark, target, table, gate(decoded, table))
     if stop in ("after the table", "after all"):
         _apply(spark, target, table, done, remember=stop == "after all")
@@ -44,7 +56,7 @@ def _apply(
     assert rows is not None
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
     summary = log.summarize(rows.where(f"_batch > {done}"))
-    seen = Seen(done, partial=True, heirs=False, whole=known)
+    seen = Seen(done, partial=True, heirs=True, whole=known)
     placed = order.place(spark, target, table, rows, seen, done + 1, summary)
     write = apply_history if table.stored_as_scd_type == 2 else apply_current
     write(spark, target, table, placed.batch, placed.refold)
