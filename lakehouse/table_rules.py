@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from lakehouse.column_types import EXPECTED, is_nested, is_type
 from lakehouse.errors import Problem
+from lakehouse.formats import Format
 from lakehouse.source_rules import source_contradictions
-from lakehouse.table import Format, Table
+from lakehouse.table import Table
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
 HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
