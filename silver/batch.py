@@ -34,8 +34,8 @@ class Batch(NamedTuple):
 
     `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do
     not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
-    truncates in force, oldest first. `of_keys` are all changes of the
-    batch's keys, earlier ones too, where those must be folded together (see `silver.lives`).
+    truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
+    too, where those must be folded together (see `silver.lives`).
     """
 
     number: int

@@ -70,24 +70,16 @@ def place(
     placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
     if not folds_keys_anew(table, seen.partial or summary.incomplete > 0):
         return placed
-    everything = rows.where(F.col("_batch") <= newest)
-    whole = log.summarize(everything)
+    whole = log.summarize(rows)
     if placed.batch.floor_is_new and seen.batch:
         none = TableChanges(after.sightings, [])
-        return _placed(spark, target, table, everything, newest, whole, none, None, seen)
-    changes = _of_keys(table, everything, pending, placed, whole)
-    partial = sorted({*whole.partial, *placed.batch.partial})
-    return placed._replace(batch=placed.batch._replace(of_keys=changes, partial=partial))
-
-
-def _of_keys(
-    table: Table, everything: DataFrame, pending: DataFrame, placed: Placed, whole: log.Summary
-) -> DataFrame:
-    """All changes of the keys that the pending ones change."""
-    changes = keyed(stamped(everything, table, placed.new.epochs))
+        return _placed(spark, target, table, rows, newest, whole, none, None, seen)
+    changes = keyed(stamped(rows, table, placed.new.epochs))
     if whole.heirs:
         changes = inherit(changes, None, table.keys, whole.partial)
-    return of_same_keys(changes, pending, table.keys)
+    partial = sorted({*whole.partial, *placed.batch.partial})
+    of_keys = of_same_keys(changes, pending, table.keys)
+    return placed._replace(batch=placed.batch._replace(of_keys=of_keys, partial=partial))
 
 
 def _placed(

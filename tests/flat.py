@@ -42,7 +42,7 @@ def deliver_rows(
     """One batch of bronze rows, whose batch is the one after `done`."""
     learned = layout.learned(spark, target, table)
     decoded = decode(raw, table, learned)
-    log.append(spark, target, table, gate(decoded, table))
+    log.append(spark, target, table, gate(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
         _apply(spark, target, table, done, remember=stop == "after all")
     _apply(spark, target, table, done)
@@ -53,15 +53,17 @@ def _apply(
     spark: SparkSession, target: Target, table: Table, done: int, remember: bool = True
 ) -> None:
     rows = log.read(spark, target, table)
-    assert rows is not None
+    pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
-    summary = log.summarize(rows.where(f"_batch > {done}"))
     seen = Seen(done, partial=True, heirs=True, whole=known)
-    placed = order.place(spark, target, table, rows, seen, done + 1, summary)
+    summary = log.summarize(pending)
+    placed = order.place(spark, target, table, rows, pending, seen, done + 1, summary)
     write = apply_history if table.stored_as_scd_type == 2 else apply_current
     write(spark, target, table, placed.batch, placed.refold)
+    if remember and placed.refold:
+        snapshots.forget(spark, target, table.table)
     if remember:
-        order.remember(spark, target, table, placed, known)
+        snapshots.record(spark, target, {table.table: [(done + 1, order.fresh(placed, known))]})
 
 
 def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:
