@@ -47,7 +47,7 @@ def apply_current(
         return
     new = batch.floor if batch.floor_is_new else None
     split = bool(batch.partial) or batch.seen_partial
-    text = merge_sql(name, table.keys, columns, split, batch.number, new)
+    text = merge_sql(name, table.keys, columns, split, batch.number, new, batch.late)
     spark.sql(text, batch=_floored(rows, new))
     if new is not None and split:
         spark.sql(forget_sql(name, columns, new, batch.number))

@@ -140,12 +140,15 @@ def _column_stamps(stamps: dict[str, Column]) -> Column:
     return F.when(F.size(kept) > 0, F.map_from_entries(kept))
 
 
-def own_stamp(side: str, name: str) -> str:
+def own_stamp(side: str, name: str, since: int | None = None) -> str:
     """SQL for the stamp of one column of a row.
 
-    Its own, else the row's newest upsert's, else ''.
+    Its own, else the row's newest upsert's, else ''; also '' where the column came to the table
+    with batch `since` and the row was written before.
     """
     row = f"coalesce({side}._upsert_stamp, '')"
+    if since is not None:
+        row = f"CASE WHEN {side}._batch < {since} THEN '' ELSE {row} END"
     return f"coalesce({side}._column_stamps[{names.literal(name)}], {row})"
 
 

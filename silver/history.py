@@ -19,6 +19,7 @@ from silver.batch import Batch
 from silver.compact import column
 from silver.contract import HISTORY_COLUMNS, UPSERT
 from silver.lives import without_repeats
+from silver.presence import absent_before
 from silver.resolve import resolve
 from silver.snapshots import Truncate
 
@@ -42,6 +43,8 @@ def apply_history(
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
     incoming = _incoming(batch, table, values)
     rows = spark.table(name)
+    if batch.late:
+        rows = rows.withColumn("_absent", absent_before(batch.late))
     empty = refold or created
     if batch.of_keys is not None:
         stored = rows.limit(0) if empty else rows

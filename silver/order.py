@@ -68,7 +68,7 @@ def place(
         return _placed(spark, target, table, rows, newest, whole, none, None, seen)
     before = known.floors(table.on_truncate == "apply")
     placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
-    if not folds_keys_anew(table, seen.partial or summary.incomplete > 0):
+    if not folds_keys_anew(table, placed.batch.seen_partial or summary.incomplete > 0):
         return placed
     whole = log.summarize(rows)
     if placed.batch.floor_is_new and seen.batch:
@@ -107,7 +107,9 @@ def _placed(
         changes = inherit(changes, held, table.keys, summary.partial)
     fields = layout.business(rows.schema)
     partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
-    batch = Batch(newest, changes, fields, partial, floors, floors != before, seen.partial)
+    late = log.late_columns(table, rows)
+    split = seen.partial or bool(late)
+    batch = Batch(newest, changes, fields, partial, floors, floors != before, split, late=late)
     if refold and folds_keys_anew(table, bool(partial)):
         batch = batch._replace(of_keys=changes)
     return Placed(batch, refold, changed)
