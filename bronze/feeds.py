@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from bronze.contract import COLUMNS, feed_name, topics
+from lakehouse.formats import Format
 from lakehouse.names import literal, name, quote
-from lakehouse.table import FileFormat, Format, Kafka, Source, Strict, Table
+from lakehouse.table import FileFormat, Kafka, Source, Strict, Table
 from lakehouse.target import Target
 
 

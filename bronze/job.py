@@ -11,12 +11,15 @@ from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
 from bronze.outcome import Outcome, entries
-from bronze.storage import highest_batch, news, prepare
+from bronze.storage import highest_batch, news, prepare, properties, set_properties
 from bronze.unreadable import noted
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
+
+# Set when a feed with `once: true` has been read: what comes to it later is left alone.
+ONCE = "lakehouse.once"
 
 
 def ingest(
@@ -49,11 +52,15 @@ def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
 def _ingested(spark: SparkSession, target: Target, feed: Feed, outcome: Outcome) -> Outcome:
     prepare(spark, target, feed)
     before = highest_batch(spark, target, feed)
+    if feed.once and ONCE in properties(spark, target, feed):
+        return outcome.model_copy(update={"batch": before or None})
     place = checkpoint(spark, target, feed)
     appended = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
     batch, records = news(spark, target, feed, before) if appended else (before, {})
     waiting = _waiting(noted(spark, target, feed))
+    if feed.once and batch and not waiting:
+        set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})
     return outcome.model_copy(
         update={"batch": batch or None, "records": records, "message": waiting}
     )

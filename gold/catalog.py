@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from gold.views import View, create_sql
+from gold.views import View, at_time, create_sql, function_sql
 from lakehouse import names
 from lakehouse.target import Layer, Target
 
@@ -23,6 +23,8 @@ def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[V
     if target.catalog:
         for view in views:
             spark.sql(create_sql(names.name(target, layer, view.name), view))
+            if view.as_of:
+                spark.sql(function_sql(names.name(target, layer, as_of_name(view)), view))
         return
     kept = stored(target, layer) | {view.name: view for view in views}
     text = json.dumps([view._asdict() for view in kept.values()], indent=1)
@@ -31,6 +33,11 @@ def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[V
     fresh = file.with_suffix(f".{os.getpid()}")
     fresh.write_text(text)
     fresh.replace(file)
+
+
+def as_of_name(view: View) -> str:
+    """What the function is called that shows a view with a history at a time."""
+    return f"{view.name}_as_of"
 
 
 def stored(target: Target, layer: Layer) -> dict[str, View]:
@@ -45,7 +52,9 @@ def stored(target: Target, layer: Layer) -> dict[str, View]:
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
     """Lets a query say bronze.T, silver.T and gold.T in a lake without a catalog.
 
-    Only what the query's text names is registered; a query that lists tables gets everything.
+    Only what the query's text names is registered; a query that lists tables gets everything. With
+    `as_of` (SQL's text of a time in UTC) a view with a history shows the rows valid at that time at
+    the source; everything else is shown as it was in the lake at that time.
     """
     if target.catalog:
         return
@@ -56,6 +65,8 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
         for name, view in views.items():
             if everything or _names(query, name):
                 spark.sql(create_sql(f"{layer}.{names.quote(name)}", _at(view, as_of)))
+            if view.as_of and (everything or _names(query, as_of_name(view))):
+                spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
         for table in _tables(target, layer):
             if table not in views and (everything or _names(query, table)):
                 _register(spark, target, layer, table, as_of)
@@ -64,6 +75,9 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
 def _at(view: View, as_of: str | None) -> View:
     if as_of is None:
         return view
+    if view.as_of is not None:
+        moment = f"TIMESTAMP {names.literal(as_of + ' UTC')}"
+        return view._replace(query=at_time(view, moment))
     pinned = re.sub(r"(delta\.`[^`]+`)", rf"\1 TIMESTAMP AS OF {names.literal(as_of)}", view.query)
     return view._replace(query=pinned)
 

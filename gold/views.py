@@ -6,28 +6,51 @@ from typing import NamedTuple
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
 
+# A delete of a key that was never seen has no row to keep.
+_KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE _upsert_stamp IS NOT NULL"
+_KEPT_VERSIONS = (
+    "NOT _is_current AS is_deleted FROM {source}"
+    " WHERE _is_current OR (_kept AND _next_stamp IS NULL)"
+)
+
 
 class View(NamedTuple):
-    """A view of gold: its name, its columns with their comments, and the SELECT behind it."""
+    """A view of gold: its name, its columns with their comments, and the SELECT behind it.
+
+    `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
+    for a view that knows no other time.
+    """
 
     name: str
     columns: dict[str, str | None]
     comment: str
     keys: tuple[str, ...]
     query: str
+    as_of: str | None = None
 
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
     chosen = ", ".join(quote(c) for c in columns)
-    live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    query = f"SELECT {chosen} FROM {source} WHERE {live}"
+    history = table.stored_as_scd_type == 2
+    query = f"SELECT {chosen} FROM {source} WHERE {'_is_current' if history else 'NOT _deleted'}"
     shown = _comments(table, columns)
-    if table.on_delete == "flag" and table.stored_as_scd_type == 1:
-        query = f"SELECT {chosen}, _deleted AS is_deleted FROM {source}"
+    if table.on_delete == "flag":
+        kept = _KEPT_VERSIONS if history else _KEPT_ROWS
+        query = f"SELECT {chosen}, {kept.format(source=source)}"
         shown["is_deleted"] = "whether the source has deleted the row"
     comment = table.comment or f"current rows of {table.table}, one per key"
-    return View(table.table, shown, comment, tuple(table.keys), query)
+    then = _valid_at(table, source, chosen) if history else None
+    return View(table.table, shown, comment, tuple(table.keys), query, then)
+
+
+def _valid_at(table: Table, source: str, chosen: str) -> str:
+    """The versions valid at a time: what gold would have shown, had it known then all it knows."""
+    flag = ", false AS is_deleted" if table.on_delete == "flag" else ""
+    return (
+        f"SELECT {chosen}{flag} FROM {source} WHERE _shown"
+        " AND _valid_from <= {at} AND (_valid_to IS NULL OR _valid_to > {at})"
+    )
 
 
 def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -73,6 +96,20 @@ def create_sql(name: str, view: View) -> str:
     return (
         f"CREATE OR REPLACE VIEW {name} ({columns}) COMMENT {literal(view.comment)}"
         f" TBLPROPERTIES ('keys' = {keys}) AS {view.query}"
+    )
+
+
+def at_time(view: View, moment: str) -> str:
+    """The SELECT of a view with a history at a moment, which is SQL."""
+    return str(view.as_of).replace("{at}", moment)
+
+
+def function_sql(name: str, view: View) -> str:
+    """CREATE FUNCTION of `T_as_of(timestamp)`, which shows a view with a history at a time."""
+    comment = literal(f"{view.name} as of a time at the source")
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}(_at TIMESTAMP COMMENT 'time at the source')"
+        f" RETURNS TABLE COMMENT {comment} RETURN {at_time(view, '_at')}"
     )
 
 

@@ -31,12 +31,6 @@ NOT_IN_FORCE = (
         lambda table: len({feed.format for feed in table.feeds}) > 1,
         "let all sources of the table have one format",
     ),
-    NotYet(
-        "sequence_by",
-        lambda table: table.sequence_by is not None and table.format != "rows",
-        "remove it: the format's own order is used",
-    ),
-    NotYet("sequence_groups", lambda table: bool(table.sequence_groups), "remove it"),
     NotYet("consistency_group", lambda table: table.consistency_group is not None, "remove it"),
     NotYet(
         "max_staleness",

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lakehouse.connect_types import column_type, inferred_type
 from lakehouse.errors import ConfigurationError
-from lakehouse.table import FileFormat, Format
+from lakehouse.formats import Format
+from lakehouse.table import FileFormat
 
 LONGEST = 5_000
 ORDER_NAMES = re.compile(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from lakehouse.errors import Problem
-from lakehouse.table import Format, Source, Table
+from lakehouse.formats import Format
+from lakehouse.table import Source, Table
 
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "decimal_handling_mode": ("debezium",),

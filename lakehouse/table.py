@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lakehouse.durations import seconds
+from lakehouse.formats import Format
 
-Format = Literal["debezium", "ydb", "bigquery", "rows", "snapshot"]
 FileFormat = Literal["json", "csv", "parquet"]
 
 EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"

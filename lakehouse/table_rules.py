@@ -1,12 +1,14 @@
 """What a table's YAML may not say: keys that are fine alone and make no sense together."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from lakehouse.column_types import EXPECTED, is_nested, is_type
 from lakehouse.errors import Problem
+from lakehouse.formats import Format
 from lakehouse.source_rules import source_contradictions
-from lakehouse.table import Format, Table
+from lakehouse.table import Table
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
 HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
@@ -17,8 +19,6 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "consistency_group": ("debezium",),
     "on_truncate": ("debezium", "rows"),
     "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
-    "sequence_by": ("debezium", "ydb", "bigquery", "rows"),
-    "sequence_groups": ("debezium", "ydb", "bigquery", "rows"),
 }
 NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
 NEVER_TOGETHER = (
@@ -50,6 +50,13 @@ def _ignored_by_format(table: Table) -> Iterator[Problem]:
 
 
 def _order(table: Table) -> Iterator[Problem]:
+    flat = table.format in ("rows", "bigquery")
+    if "sequence_by" in table.model_fields_set and not flat:
+        action = "remove it: deletes carry their key alone, so columns could not order them"
+        yield Problem("sequence_by", f"it with format {table.format}", _OWN_ORDER, action)
+    if table.sequence_groups and table.format not in ("rows", "bigquery", "ydb"):
+        action = "remove it, or deliver the changes as format rows"
+        yield Problem("sequence_groups", f"it with format {table.format}", _GROUPS, action)
     if table.format == "rows" and not table.sequence_by:
         expected = "a column, a list of columns, or an expression"
         yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
@@ -115,10 +122,17 @@ def _history(table: Table) -> Iterator[Problem]:
 def _groups(table: Table) -> Iterator[Problem]:
     seen = set(table.keys)
     for index, group in enumerate(table.sequence_groups):
+        key = f"sequence_groups[{index}]"
+        if not group.columns:
+            yield Problem(f"{key}.columns", "an empty list", "at least one column", "name one")
+        for name in re.findall(r"(?<!\w)_\w+", group.sequence_by):
+            expected = "columns of the table, which do not begin with _"
+            yield Problem(f"{key}.sequence_by", name, expected, "order the group by such a column")
         for column in group.columns:
             if column in seen:
-                key = f"sequence_groups[{index}].columns"
-                yield Problem(key, column, "no key and each column in one group", "remove it")
+                yield Problem(
+                    f"{key}.columns", column, "no key and each column in one group", "remove it"
+                )
             seen.add(column)
 
 
@@ -144,4 +158,6 @@ def _reserved(table: Table) -> tuple[str, ...]:
     return (*history, "is_deleted") if table.on_delete == "flag" else history
 
 
+_OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
+_GROUPS = "it with rows, bigquery or ydb only: elsewhere a row has one order"
 _REMOVE = "remove it: it would have no effect"

@@ -20,7 +20,9 @@ from silver import layout
 from silver.batch import Batch
 from silver.compact import SEEN, compact
 from silver.contract import CURRENT_COLUMNS
-from silver.merge import first_class, merge_sql
+from silver.group_order import grouped
+from silver.lives import last_lives, without_repeats
+from silver.merge import first_class, merge_sql, replace_sql
 from silver.statements import execute
 
 
@@ -34,15 +36,19 @@ def apply_current(
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
-    rows = compact(_above(batch.changes, batch.floor), table.keys, columns, batch.partial).drop(
-        *SEEN
-    )
+    changes = _above(batch.changes if batch.of_keys is None else batch.of_keys, batch.floor)
+    if batch.of_keys is not None:
+        changes = last_lives(without_repeats(changes, table.keys), table.keys)
+    rows = compact(changes, table.keys, columns, batch.partial, grouped(table)).drop(*SEEN)
     if refold or empty:
         _load(rows, name, batch.number, refold)
         return
+    if batch.of_keys is not None:
+        execute(spark, replace_sql(name, table.keys, columns, batch.number), rows)
+        return
     new = batch.floor if batch.floor_is_new else None
     split = bool(batch.partial) or batch.seen_partial
-    text = merge_sql(name, table.keys, columns, split, batch.number, new)
+    text = merge_sql(name, table.keys, columns, split, batch.number, new, batch.late)
     execute(spark, text, _floored(rows, new))
     if new is not None and split:
         spark.sql(forget_sql(name, columns, new, batch.number))

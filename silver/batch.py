@@ -34,7 +34,9 @@ class Batch(NamedTuple):
 
     `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do
     not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
-    truncates in force, oldest first.
+    truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
+    too, where those must be folded together (see `silver.lives`). `late` are columns that rows of
+    earlier batches did not carry, with the batch that brought them.
     """
 
     number: int
@@ -44,6 +46,8 @@ class Batch(NamedTuple):
     floors: list[Truncate]
     floor_is_new: bool
     seen_partial: bool
+    of_keys: DataFrame | None = None
+    late: Mapping[str, int] = MappingProxyType({})
 
     @property
     def floor(self) -> str | None:

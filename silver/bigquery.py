@@ -2,15 +2,19 @@
 
 The rules and limits are those of BigQuery's change data capture: only UPSERT and DELETE, sequence
 numbers of up to four hexadecimal sections, rows of one key without them in order of arrival, at
-most 16 key columns and 2,000 columns. A row that leaves columns out changes only the others.
+most 16 key columns and 2,000 columns. A row that leaves columns out changes only the others. With
+`sequence_by` that orders the rows, and `_CHANGE_SEQUENCE_NUMBER` is not looked at.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from lakehouse.table import Table
+from silver import row_order
 from silver.changes import changes, fault, origin
 from silver.contract import DELETE, NONE, UPSERT
+from silver.expressions import with_named_columns
 from silver.flat import Rows, absent, lacking, names_array, rows
 from silver.presence import nulls_to_ignore
 from silver.sequence import canonical, section
@@ -23,14 +27,19 @@ _MOST_KEYS, _MOST_COLUMNS = 16, 2000
 def to_changes(raw: DataFrame, table: Table) -> DataFrame:
     """Decode rows; see `silver.contract` for what comes out."""
     documents = raw.select(origin(), F.col("_raw").alias("__document"))
-    found = rows(documents, table, {_TYPE: "string", _NUMBER: "string"})
+    times = [feed.time_column for feed in table.feeds if feed.time_column]
+    named = dict.fromkeys(row_order.underscored([*row_order.orders(table), *times]))
+    found = rows(documents, table, {**named, _TYPE: "string", _NUMBER: "string"})
+    complete = with_named_columns(found.frame, row_order.orders(table))
+    ordered = row_order.placed(complete, table)
+    types = row_order.types_of(ordered)
     parts = {
         "_operation": _operation(),
-        "_sequence": _sequence(),
+        "_sequence": _sequence(types),
         "_absent": F.when(_is(UPSERT), _absent(found, table)),
-        "_source_time": row_time(found.frame, table),
+        "_source_time": row_time(ordered, table, row_order.moments(types)),
     }
-    return changes(found.frame, found.columns, _fault(found, table), parts)
+    return changes(ordered, found.columns, _fault(table, types), parts)
 
 
 def _is(operation: str) -> Column:
@@ -42,7 +51,9 @@ def _operation() -> Column:
     return F.when(nothing, NONE).when(_is(UPSERT), UPSERT).when(_is(DELETE), DELETE)
 
 
-def _sequence() -> Column:
+def _sequence(types: list[DataType]) -> Column:
+    if types:
+        return row_order.sequence(types)
     number = F.col(_NUMBER)
     return F.when(number.isNull(), section(F.lit(0))).otherwise(canonical(number))
 
@@ -52,9 +63,10 @@ def _absent(found: Rows, table: Table) -> Column:
     return absent(found.columns, table.keys, lacking(found.columns), ignored)
 
 
-def _fault(found: Rows, table: Table) -> Column:
+def _fault(table: Table, types: list[DataType]) -> Column:
     known = F.coalesce(F.col(_TYPE).isin("UPSERT", "DELETE"), F.lit(False))
-    wrong_number = fault("bad_sequence", _found(_NUMBER, "1 to 4 sections of 1 to 16 hex digits"))
+    wrong = _found(_NUMBER, "1 to 4 sections of 1 to 16 hex digits")
+    wrong_number = fault("bad_sequence", row_order.found(types) if types else wrong)
     return F.when(
         F.col("__document").isNotNull(),
         F.coalesce(
@@ -63,7 +75,7 @@ def _fault(found: Rows, table: Table) -> Column:
             _beyond_limits(table),
             F.col("__key_fault"),
             F.when(_is(UPSERT), F.col("__value_fault")),
-            F.when(_sequence().isNull(), wrong_number),
+            F.when(_sequence(types).isNull(), wrong_number),
         ),
     )
 

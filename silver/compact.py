@@ -6,6 +6,7 @@ associative and idempotent, so the outcome does not depend on the order of arriv
 changes were cut into batches, or on how often they were delivered.
 """
 
+from collections.abc import Collection
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -37,7 +38,11 @@ def digest(columns: list[str]) -> Column:
 
 
 def compact(
-    changes: DataFrame, keys: list[str], columns: list[str], partial: list[str]
+    changes: DataFrame,
+    keys: list[str],
+    columns: list[str],
+    partial: list[str],
+    apart: Collection[str] = (),
 ) -> DataFrame:
     """Reduces stamped upserts and deletes to one row per key.
 
@@ -46,6 +51,7 @@ def compact(
         keys: the key columns.
         columns: the other business columns.
         partial: those of `columns` that some change of the batch does not carry.
+        apart: those of `partial` that have an order of their own, found in `_group_sequences`.
 
     Returns:
         Keys, columns, the columns of the current table but `_batch` and `_class`, and per key the
@@ -66,10 +72,17 @@ def compact(
     ]
     for at, name in enumerate(partial):
         carried = upsert & ~F.coalesce(F.array_contains("_absent", name), F.lit(False))
-        when = F.when(carried, F.col("_stamp"))
-        aggregates += [F.max_by(column(name), when).alias(f"_v{at}"), F.max(when).alias(f"_s{at}")]
+        when = F.when(carried, _place(name) if name in apart else F.col("_stamp"))
+        since = F.max_by("_stamp", when) if name in apart else F.max(when)
+        aggregates += [F.max_by(column(name), when).alias(f"_v{at}"), since.alias(f"_s{at}")]
     grouped = changes.groupBy(*[column(k) for k in keys]).agg(*aggregates)
     return grouped.select(*_state(keys, columns, partial))
+
+
+def _place(name: str) -> Column:
+    """Where a change of a column stands that has an order of its own."""
+    own = F.col("_group_sequences")[name]
+    return F.struct(F.coalesce(own, F.lit("")).alias("own"), F.col("_stamp").alias("row"))
 
 
 def _state(keys: list[str], columns: list[str], partial: list[str]) -> list[Column]:
@@ -127,12 +140,15 @@ def _column_stamps(stamps: dict[str, Column]) -> Column:
     return F.when(F.size(kept) > 0, F.map_from_entries(kept))
 
 
-def own_stamp(side: str, name: str) -> str:
+def own_stamp(side: str, name: str, since: int | None = None) -> str:
     """SQL for the stamp of one column of a row.
 
-    Its own, else the row's newest upsert's, else ''.
+    Its own, else the row's newest upsert's, else ''; also '' where the column came to the table
+    with batch `since` and the row was written before.
     """
     row = f"coalesce({side}._upsert_stamp, '')"
+    if since is not None:
+        row = f"CASE WHEN {side}._batch < {since} THEN '' ELSE {row} END"
     return f"coalesce({side}._column_stamps[{names.literal(name)}], {row})"
 
 

@@ -32,6 +32,11 @@ CHANGE_COLUMNS = (
         "_absent", "array<string>", "columns this change does not carry; null when it carries all"
     ),
     LayerColumn(
+        "_group_sequences",
+        "map<string,string>",
+        "sequence of each carried column that has an order of its own; null when none has",
+    ),
+    LayerColumn(
         "_old_key", "string", "JSON object of the key this row had before a key change, else null"
     ),
     LayerColumn("_snapshot", "string", "id of the full snapshot this row belongs to, else null"),
@@ -123,6 +128,9 @@ HISTORY_COLUMNS = (
     LayerColumn("_is_current", "boolean", "whether that version is open"),
     LayerColumn("_operation", "string", "upsert or delete"),
     LayerColumn("_absent", "array<string>", "columns the change did not carry"),
+    LayerColumn(
+        "_group_sequences", "map<string,string>", "as in the change log: orders of single columns"
+    ),
     LayerColumn("_digest", "bigint", "digest of the change"),
     LayerColumn("_source_time", "timestamp", "commit time of the change at the source"),
     LayerColumn("_time", "timestamp", "commit time that never runs back along the sequence"),
@@ -132,6 +140,11 @@ HISTORY_COLUMNS = (
     LayerColumn("_sequence_to", "string", "sequence that ended it; null while open"),
     LayerColumn(
         "_life", "string", "stamp of the delete or truncate that the row came after; '' if none"
+    ),
+    LayerColumn(
+        "_kept",
+        "boolean",
+        "on a delete: whether its values are the row's last ones, kept by on_delete: flag",
     ),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),

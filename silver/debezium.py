@@ -152,6 +152,7 @@ def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
         "_source_time": order.source_time_of(source, F.col("_ts_us"), F.col("_ts_ms")),
         "_transaction": order.transaction_of(F.col("_transaction.id"), source),
         "_transaction_order": F.col("_order"),
+        "_group_sequences": F.lit(None),
         "_reason": F.col("_why"),
         "_message": message(columns, table),
         "_rule": F.lit(None),

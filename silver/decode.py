@@ -1,23 +1,27 @@
 """Raw bronze rows as changes: one module per source format, chosen from one dictionary."""
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from lakehouse.formats import FORMATS
+from lakehouse.names import quote
 from lakehouse.table import Column, Table
-from silver import bigquery, debezium, layout, rows, ydb
+from silver import layout
 from silver.contract import CHANGE_COLUMNS
+from silver.flat import names_array
+from silver.group_order import with_group_sequences
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
 
-DECODERS: Mapping[str, Decoder] = {
-    "debezium": debezium.to_changes,
-    "ydb": ydb.to_changes,
-    "bigquery": bigquery.to_changes,
-    "rows": rows.to_changes,
-}
+
+def decoder(format: str) -> Decoder:
+    """The decoder of a source format, from the module that `lakehouse.formats.FORMATS` names."""
+    to_changes: Decoder = importlib.import_module(f"silver.{FORMATS[format]}").to_changes
+    return to_changes
 
 
 def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFrame:
@@ -31,10 +35,15 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     Returns:
         Key and business columns that the table publishes, then the contract's change columns.
     """
-    changes = DECODERS[table.format](raw, with_learned(table, learned))
+    decoded = decoder(table.format)(raw, with_learned(table, learned))
+    changes = with_group_sequences(decoded, table)
     given = [f.name for f in layout.business(changes.schema)]
     kept = [name for name in given if name in table.keys or published(table, name)]
-    return changes.select(*[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS])
+    published_ones = F.array_intersect("_absent", names_array(kept))
+    absent = F.when(F.size(published_ones) > 0, published_ones)
+    return changes.withColumn("_absent", absent).select(
+        *[F.col(quote(name)) for name in kept], *[c.name for c in CHANGE_COLUMNS]
+    )
 
 
 def published(table: Table, name: str) -> bool:

@@ -17,15 +17,21 @@ from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch
 from silver.compact import column
-from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
+from silver.contract import HISTORY_COLUMNS, UPSERT
+from silver.lives import without_repeats
+from silver.presence import absent_before
+from silver.resolve import resolve
 from silver.snapshots import Truncate
 from silver.statements import execute
 
 _FOLDED = (
     "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to",
-    "_sequence_from", "_sequence_to", "_life", "_time",
+    "_sequence_from", "_sequence_to", "_life", "_time", "_kept",
 )  # fmt: skip
-_CARRIED = ("_stamp", "_operation", "_absent", "_digest", "_source_time", "_position", "_batch")
+_CARRIED = (
+    "_stamp", "_operation", "_absent", "_group_sequences", "_digest", "_source_time", "_position",
+    "_batch",
+)  # fmt: skip
 
 
 def apply_history(
@@ -36,18 +42,31 @@ def apply_history(
         spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
     )
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
-    stamped = batch.changes.withColumn("_batch", F.lit(batch.number))
-    incoming = stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    incoming = _incoming(batch, table, values)
     rows = spark.table(name)
+    if batch.late:
+        rows = rows.withColumn("_absent", absent_before(batch.late))
     empty = refold or created
-    known = rows.limit(0) if empty else rows
-    touched = known if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
-    folded = fold(touched, incoming, table, values, batch.floors)
+    if batch.of_keys is not None:
+        stored = rows.limit(0) if empty else rows
+        folded = _fold_anew(stored, incoming, table, values, batch.floors)
+    else:
+        known = rows.limit(0) if empty else rows
+        touched = known if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
+        folded = fold(touched, incoming, table, values, batch.floors)
     if empty:
         folded.drop("_changed").writeTo(name).overwrite(F.lit(True))
         return
     text = history_merge_sql(name, table.keys, values)
     execute(spark, text, folded.where("_changed"))
+
+
+def _incoming(batch: Batch, table: Table, values: list[str]) -> DataFrame:
+    changes = batch.changes
+    if batch.of_keys is not None:
+        changes = without_repeats(batch.of_keys, table.keys)
+    stamped = changes.withColumn("_batch", F.lit(batch.number))
+    return stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:
@@ -69,18 +88,35 @@ def fold(
     Returns:
         The history's columns and `_changed`: whether the row is new or differs from what is stored.
     """
-    stored = F.struct(*[column(v) for v in values], *_FOLDED)
-    old = known.withColumn("_stored", stored).withColumn("_known", F.lit(True))
+    old = known.withColumn("_stored", _stored(values)).withColumn("_known", F.lit(True))
     new = incoming.withColumn("_known", F.lit(False))
     united = old.unionByName(new, allowMissingColumns=True)
     together = united.repartition(*[column(k) for k in table.keys])
+    return _folded(_without_repeats(together, table.keys), table, values, floors)
+
+
+def _fold_anew(
+    rows: DataFrame, changes: DataFrame, table: Table, values: list[str], floors: list[Truncate]
+) -> DataFrame:
+    """All changes of some keys, cut into versions; `rows` is what the history holds of them."""
+    at = [*table.keys, "_stamp"]
+    stored = rows.select(*[column(c) for c in at], _stored(values).alias("_stored"))
+    fresh = rows.limit(0).unionByName(changes, allowMissingColumns=True)
+    fresh = fresh.withColumn("_known", F.lit(False))
+    return _folded(fresh.join(stored, at, "left"), table, values, floors)
+
+
+def _stored(values: list[str]) -> Column:
+    return F.struct(*[column(v) for v in values], *_FOLDED)
+
+
+def _folded(
+    ordered: DataFrame, table: Table, values: list[str], floors: list[Truncate]
+) -> DataFrame:
     by_key = Window.partitionBy(*[column(k) for k in table.keys]).orderBy("_stamp")
-    ordered = _without_repeats(together, table.keys)
-    lives = _lives(ordered, by_key, floors)
-    resolved = _resolved(lives, table.keys, values)
+    resolved = resolve(ordered, table, by_key, values, floors)
     cut = _versions(resolved, by_key, table.keys, tracked(table, values), floors)
-    fresh = F.struct(*[column(v) for v in values], *_FOLDED)
-    changed = ~F.col("_known") | ~fresh.eqNullSafe(F.col("_stored"))
+    changed = F.col("_stored").isNull() | ~_stored(values).eqNullSafe(F.col("_stored"))
     columns = [column(c) for c in (*table.keys, *values)] + [F.col(c.name) for c in HISTORY_COLUMNS]
     return cut.withColumn("_changed", changed).select(*columns, "_changed")
 
@@ -108,37 +144,6 @@ def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def _sequence() -> Column:
     return F.substring_index("_stamp", " ", 1)
-
-
-def _lives(rows: DataFrame, by_key: WindowSpec, floors: list[Truncate]) -> DataFrame:
-    """Marks each row with the newest delete or truncate before it.
-
-    A known first row has its own.
-    """
-    before = by_key.rowsBetween(Window.unboundedPreceding, -1)
-    deleted = F.max(F.when(F.col("_operation") == DELETE, F.col("_stamp"))).over(before)
-    brought = F.first("_life").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
-    anchored = F.first("_known").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
-    cuts = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in floors]
-    carried = F.when(anchored, F.coalesce(brought, F.lit("")))
-    return rows.withColumn("_life", F.greatest(F.lit(""), deleted, carried, *cuts))
-
-
-def _resolved(rows: DataFrame, keys: list[str], values: list[str]) -> DataFrame:
-    """Gives each column that a change did not carry the value it had at that place in order."""
-    life = Window.partitionBy(*[column(k) for k in keys], "_life").orderBy("_stamp")
-    so_far = life.rowsBetween(Window.unboundedPreceding, 0)
-    first = F.row_number().over(life) == 1
-    same = F.col("_life").eqNullSafe(F.col("_stored._life"))
-    marked = rows.withColumn("_anchor", first & F.col("_known") & same)
-
-    def value(name: str) -> Column:
-        carried = F.col("_absent").isNull() | ~F.array_contains("_absent", name) | F.col("_anchor")
-        usable = (F.col("_operation") == UPSERT) & carried
-        boxed = F.when(usable, F.struct(column(name).alias("v")))
-        return F.last(boxed, ignorenulls=True).over(so_far)["v"]
-
-    return marked.withColumns({v: value(v) for v in values}) if values else marked
 
 
 def _versions(

@@ -28,6 +28,7 @@ PROPERTIES = {
     "delta.enableTypeWidening": "true",
     "delta.dataSkippingNumIndexedCols": "8",
 }
+_SINCE = "since batch "
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
     ShortType: (IntegerType, LongType),
     IntegerType: (LongType,),
@@ -63,8 +64,9 @@ def ensure(
     table: str,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
+    batch: int | None = None,
 ) -> tuple[str, bool]:
-    """Creates the table, or grows it by the fields it lacks.
+    """Creates the table, or grows it by the fields it lacks, which came with `batch`.
 
     Returns its SQL name, and whether it is new.
     """
@@ -72,15 +74,17 @@ def ensure(
     if not names.exists(spark, target, "silver", table):
         spark.sql(create_sql(name, fields, layer))
         return name, True
-    for statement in growth_sql(name, spark.table(name).schema, fields):
+    for statement in growth_sql(name, spark.table(name).schema, fields, batch):
         spark.sql(statement)
     return name, False
 
 
-def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[str]:
+def growth_sql(
+    name: str, now: StructType, fields: list[StructField], batch: int | None = None
+) -> list[str]:
     """ALTER TABLE texts that let a table of schema `now` hold `fields`.
 
-    New columns, wider types.
+    New columns, whose comment tells the batch that brought them, and wider types.
     """
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]
@@ -92,9 +96,22 @@ def growth_sql(name: str, now: StructType, fields: list[StructField]) -> list[st
         for f in wider
     ]
     if new:
-        columns = ", ".join(f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in new)
+        since = "" if batch is None else f" COMMENT {names.literal(f'{_SINCE}{batch}')}"
+        columns = ", ".join(
+            f"{names.quote(f.name)} {f.dataType.simpleString()}{since}" for f in new
+        )
         texts.append(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
     return texts
+
+
+def late(schema: StructType) -> dict[str, int]:
+    """The columns that came to a change log after its first batch, with the batch."""
+    comments = {f.name: str(f.metadata.get("comment", "")) for f in business(schema)}
+    return {
+        name: int(comment.removeprefix(_SINCE))
+        for name, comment in comments.items()
+        if comment.startswith(_SINCE)
+    }
 
 
 def widens(old: DataType, new: DataType) -> bool:

@@ -18,6 +18,9 @@ from silver import layout, reading
 from silver.compact import digest
 from silver.contract import DELETE, LOG_COLUMNS, NONE, TRUNCATE, UPSERT
 from silver.epochs import Sighting, domain, position
+from silver.presence import absent_before
+
+_LEAVE_OUT = ("ydb", "bigquery", "rows")
 
 
 class Summary(NamedTuple):
@@ -44,15 +47,25 @@ def append(
 ) -> None:
     """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it."""
     fields = layout.business(changes.schema)
-    name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
+    name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS, batch)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = changes.withColumns({"_digest": digest(columns), "_batch": F.lit(batch)})
     logged.writeTo(name).append()
 
 
 def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
-    """The whole log."""
-    return spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    """The whole log; a row does not carry the columns that came to the table after its batch.
+
+    But for the formats in which a row that lacks a column says that it is null.
+    """
+    rows = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    late = late_columns(table, rows)
+    return rows.withColumn("_absent", absent_before(late)) if late else rows
+
+
+def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
+    """The columns that rows of earlier batches do not carry, with the batch that brought them."""
+    return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
 
 
 def newest_batches(spark: SparkSession, target: Target, tables: list[Table]) -> dict[str, int]:

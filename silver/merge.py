@@ -5,6 +5,9 @@ batch row that is whole and newer than all the table knows of the key is taken a
 is older than all of it changes nothing; anything between is joined column by column.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from lakehouse import names
 from silver.compact import own_stamp
 
@@ -24,7 +27,13 @@ _CLASS = (
 
 
 def merge_sql(
-    target: str, keys: list[str], columns: list[str], partial: bool, batch: int, floor: str | None
+    target: str,
+    keys: list[str],
+    columns: list[str],
+    partial: bool,
+    batch: int,
+    floor: str | None,
+    late: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
     """The MERGE INTO text; the source is the placeholder `{rows}`.
 
@@ -36,6 +45,7 @@ def merge_sql(
         batch: number that the written rows get.
         floor: stamp of a truncate that comes in force with this batch; every row older than it
             goes.
+        late: columns that rows written before a batch did not carry, with that batch.
     """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
     clauses = [
@@ -44,7 +54,7 @@ def merge_sql(
         _revived(columns, partial, batch),
     ]
     if partial:
-        clauses.append(_joined(columns, batch))
+        clauses.append(_joined(columns, batch, late))
     clauses.append(_inserted(keys, columns, batch))
     if floor is not None:
         older = f"t._stamp < {names.literal(floor)}"
@@ -107,14 +117,18 @@ def _revived(columns: list[str], partial: bool, batch: int) -> str:
     return f"WHEN MATCHED AND {newer} AND {dead} THEN UPDATE SET {sets}"
 
 
-def _joined(columns: list[str], batch: int) -> str:
+def _joined(columns: list[str], batch: int, late: Mapping[str, int]) -> str:
     """The general rule, column by column."""
+    ours = {c: own_stamp("s", c) for c in columns}
+    theirs = {c: own_stamp("t", c, late.get(c)) for c in columns}
     upsert = "greatest(s._upsert_stamp, t._upsert_stamp)"
     deleted = "greatest(s._deleted_stamp, t._deleted_stamp)"
     live = f"coalesce({upsert}, '') > coalesce({deleted}, '')"
     newest = f"({_NEWER})"
-    values = {c: _value(c, live, deleted) for c in columns}
-    stamps = ", ".join(_entry(c, live, upsert, deleted) for c in columns)
+    values = {c: _value(c, ours[c], theirs[c], live, deleted) for c in columns}
+    stamps = ", ".join(
+        _entry(c, f"greatest({ours[c]}, {theirs[c]})", live, upsert, deleted) for c in columns
+    )
     kept = f"filter(array({stamps}), e -> e IS NOT NULL)"
     own = f"CASE WHEN size({kept}) > 0 THEN map_from_entries({kept}) END"
     meta = {
@@ -128,7 +142,7 @@ def _joined(columns: list[str], batch: int) -> str:
         "_batch": str(batch),
         "_class": f"CASE WHEN {newest} THEN {_CLASS} ELSE 'late' END",
     }
-    newer = [f"{_place(own_stamp('s', c))} > {_place(own_stamp('t', c))}" for c in columns]
+    newer = [f"{_place(ours[c])} > {_place(theirs[c])}" for c in columns]
     forgets = f"(t._partial AND {_place('s._deleted_stamp')} > {_place('t._deleted_stamp')})"
     useful = f"({' OR '.join([_NEWER, forgets, *newer])})"
     return f"WHEN MATCHED AND {useful} THEN UPDATE SET {_assign(values | meta)}"
@@ -142,16 +156,14 @@ def _place(stamp: str) -> str:
     return f"substring_index(coalesce({stamp}, ''), ' ', 1)"
 
 
-def _value(name: str, live: str, deleted: str) -> str:
-    ours, theirs = own_stamp("s", name), own_stamp("t", name)
+def _value(name: str, ours: str, theirs: str, live: str, deleted: str) -> str:
     column = names.quote(name)
     newest = f"CASE WHEN {ours} > {theirs} THEN s.{column} ELSE t.{column} END"
     forgotten = f"{live} AND greatest({ours}, {theirs}) < {deleted}"
     return f"CASE WHEN {forgotten} THEN NULL ELSE {newest} END"
 
 
-def _entry(name: str, live: str, upsert: str, deleted: str) -> str:
-    at = f"greatest({own_stamp('s', name)}, {own_stamp('t', name)})"
+def _entry(name: str, at: str, live: str, upsert: str, deleted: str) -> str:
     place = f"CASE WHEN {live} AND {at} < {deleted} THEN {deleted} ELSE {at} END"
     entry = f"struct({names.literal(name)} AS key, {place} AS value)"
     return f"CASE WHEN {place} <> {upsert} THEN {entry} END"
@@ -164,6 +176,25 @@ def _inserted(keys: list[str], columns: list[str], batch: int) -> str:
     values["_class"] = first_class("s.")
     listed = ", ".join(names.quote(c) for c in values)
     return f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({', '.join(values.values())})"
+
+
+def replace_sql(target: str, keys: list[str], columns: list[str], batch: int) -> str:
+    """The MERGE INTO text for rows that hold all there is of their keys; the source is `{rows}`.
+
+    A row that comes out as it was is not written: what a row holds follows from its stamps.
+    """
+    on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+    stamps = ("_stamp", "_upsert_stamp", "_deleted_stamp", "_digest")
+    same = [f"s.{name} <=> t.{name}" for name in stamps]
+    same.append("map_entries(s._column_stamps) <=> map_entries(t._column_stamps)")
+    kind = f"CASE WHEN s._stamp > t._stamp THEN {_CLASS} ELSE 'late' END"
+    changed = _meta(batch, _class=kind, _deleted_stamp="s._deleted_stamp")
+    sets = _assign({c: f"s.{names.quote(c)}" for c in columns} | changed)
+    return (
+        f"MERGE INTO {target} t USING {{rows}} s ON {on}"
+        f" WHEN MATCHED AND NOT ({' AND '.join(same)}) THEN UPDATE SET {sets}"
+        f" {_inserted(keys, columns, batch)}"
+    )
 
 
 def first_class(side: str = "") -> str:

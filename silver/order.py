@@ -18,7 +18,9 @@ from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
 from silver.epochs import Epoch, Sighting, epoch
+from silver.group_order import grouped
 from silver.heirs import disordered, inherit
+from silver.lives import folds_keys_anew, of_same_keys
 from silver.snapshots import TableChanges
 
 
@@ -65,7 +67,19 @@ def place(
         whole = log.summarize(rows)
         return _placed(spark, target, table, rows, newest, whole, none, None, seen)
     before = known.floors(table.on_truncate == "apply")
-    return _placed(spark, target, table, pending, newest, summary, after, before, seen)
+    placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
+    if not folds_keys_anew(table, placed.batch.seen_partial or summary.incomplete > 0):
+        return placed
+    whole = log.summarize(rows)
+    if placed.batch.floor_is_new and seen.batch:
+        none = TableChanges(after.sightings, [])
+        return _placed(spark, target, table, rows, newest, whole, none, None, seen)
+    changes = keyed(stamped(rows, table, placed.new.epochs))
+    if whole.heirs:
+        changes = inherit(changes, None, table.keys, whole.partial)
+    partial = sorted({*whole.partial, *placed.batch.partial})
+    of_keys = of_same_keys(changes, pending, table.keys)
+    return placed._replace(batch=placed.batch._replace(of_keys=of_keys, partial=partial))
 
 
 def _placed(
@@ -92,7 +106,12 @@ def _placed(
         held = None if refold else _held(spark, target, table, summary.partial)
         changes = inherit(changes, held, table.keys, summary.partial)
     fields = layout.business(rows.schema)
-    batch = Batch(newest, changes, fields, summary.partial, floors, floors != before, seen.partial)
+    partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
+    late = log.late_columns(table, rows)
+    split = seen.partial or bool(late)
+    batch = Batch(newest, changes, fields, partial, floors, floors != before, split, late=late)
+    if refold and folds_keys_anew(table, bool(partial)):
+        batch = batch._replace(of_keys=changes)
     return Placed(batch, refold, changed)
 
 

@@ -1,6 +1,6 @@
 """Which columns a change does not carry though its row has them: nulls to ignore, named columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -8,6 +8,7 @@ from pyspark.sql import types as T
 
 from lakehouse.names import quote
 from lakehouse.table import Table
+from silver.contract import UPSERT
 from silver.flat import names_array
 from silver.json_text import elements
 
@@ -18,6 +19,14 @@ def nulls_to_ignore(table: Table, columns: Sequence[str]) -> Column:
     names = columns if chosen is True else [n for n in columns if n in (chosen or [])]
     marks = [F.when(F.col(quote(name)).isNull(), F.lit(name)) for name in names]
     return F.array_compact(F.array(*marks)) if marks else names_array([])
+
+
+def absent_before(late: Mapping[str, int]) -> Column:
+    """The `_absent` of rows with a `_batch`, and in it the columns that only came after that."""
+    unknown = [F.when(F.col("_batch") < batch, F.lit(name)) for name, batch in late.items()]
+    given = F.coalesce("_absent", names_array([]))
+    found = F.array_union(given, F.array_compact(F.array(*unknown)))
+    return F.when((F.col("_operation") == UPSERT) & (F.size(found) > 0), found)
 
 
 def named_columns(text: Column) -> Column:

@@ -4,7 +4,8 @@ A record has exactly one of the flags `update`, `reset` (REPLACE: what it does n
 `erase`. What a row becomes is in `newImage`, or in the flag's own object in mode UPDATES, which
 for `update` holds changed columns only. The modes OLD_IMAGE and KEYS_ONLY tell of an update but not
 what it wrote: those updates are dead letters, their erases can be applied. Key columns are known by
-their place in `key` alone. Barriers (`resolved`) are no changes. String (bytes) values are base64.
+their place in `key` alone. Barriers (`resolved`) and schema records are no changes. String (bytes)
+values are base64.
 """
 
 from functools import reduce
@@ -69,7 +70,7 @@ def _stamps(table: Table) -> list[Column]:
     unmarked = F.coalesce("__ts", "__resolved").isNull()
     sequence = F.when(unmarked, by_offset).otherwise(stamp)
     early = reduce(lambda one, other: one | other, _earlier(table, sequence), F.lit(False))
-    ignored = F.col("__value").isNull() | _is_barrier() | F.coalesce(early, F.lit(False))
+    ignored = F.col("__value").isNull() | _is_no_change() | F.coalesce(early, F.lit(False))
     return [moment.alias("__moment"), sequence.alias("__sequence"), ignored.alias("__ignored")]
 
 
@@ -82,8 +83,12 @@ def _earlier(table: Table, sequence: Column) -> list[Column]:
     ]
 
 
-def _is_barrier() -> Column:
-    return F.col("__resolved").isNotNull() & F.coalesce("__key", *_FLAGS).isNull()
+def _is_no_change() -> Column:
+    """A barrier, or a record that tells of the table's schema and of no row."""
+    names = F.coalesce(F.json_object_keys("__value"), names_array([]))
+    of_schema = F.exists(names, lambda name: F.lower(name).rlike("schema|^tablechange"))
+    of_row = F.coalesce("__key", *_FLAGS, "__newImage", "__oldImage").isNotNull()
+    return (F.col("__resolved").isNotNull() | of_schema) & ~of_row
 
 
 def _number(parts: Column, place: int) -> Column:

@@ -10,7 +10,7 @@ ABSENT = object()
 class Event:
     """One change. `values` has the carried columns only.
 
-    `position` is where the source keeps it.
+    `position` is where the source keeps it; `orders` are those of columns that have their own.
     """
 
     operation: str
@@ -22,6 +22,7 @@ class Event:
     time: int = 0
     snapshot: str | None = None
     last: bool = False
+    orders: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Outcome:
     current: dict[int, dict[str, Any]] = field(default_factory=dict)
     tombstones: set[int] = field(default_factory=set)
     history: list[tuple[Any, ...]] = field(default_factory=list)
+    flagged: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
 def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outcome:
@@ -38,6 +40,8 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
     seen: set[int] = set()
     open_versions: dict[int, dict[str, Any]] = {}
     history: list[dict[str, Any]] = []
+    flagged: dict[int, dict[str, Any]] = {}
+    orders: dict[int, dict[str, int]] = {}
 
     def close(key: int, time: int) -> None:
         version = open_versions.pop(key, None)
@@ -51,14 +55,25 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
             rows.clear()
             memory.clear()
             seen.clear()
+            flagged.clear()
+            orders.clear()
             continue
         key = event.key
         seen.add(key)
         if event.operation == "delete":
             close(key, event.time)
-            rows.pop(key, None)
+            if key in rows:
+                flagged[key] = rows.pop(key)
+            orders.pop(key, None)
             continue
+        flagged.pop(key, None)
         given = dict(event.values)
+        known = orders.setdefault(key, {})
+        for column, order in event.orders:
+            if order < known.get(column, 0):
+                del given[column]
+            else:
+                known[column] = order
         before = rows.get(key, {})
         old = memory.get(event.old_key, {}) if event.old_key is not None else {}
         row = {c: given[c] if c in given else old.get(c, before.get(c)) for c in columns}
@@ -74,7 +89,7 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
     lines = sorted(
         ((v["key"], v["from"], v["to"], *[v["row"][c] for c in columns]) for v in history), key=repr
     )
-    return Outcome(rows, seen - set(rows), lines)
+    return Outcome(rows, seen - set(rows), lines, flagged)
 
 
 def in_order(events: set[Event]) -> list[Event]:

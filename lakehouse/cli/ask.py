@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 Shown = Annotated[Literal["table", "json", "csv"], typer.Option("--format")]
 ShownStatus = Annotated[Literal["table", "json"], typer.Option("--format")]
-AsOf = Annotated[str | None, typer.Option(help="Answer as of this time, ISO 8601.")]
+AS_OF_HELP = (
+    "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
+    "valid then at the source, everything else stands as the lake held it then."
+)
+AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 
 
 @command("sql")
@@ -26,6 +30,10 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
     """Ask bronze, silver and gold."""
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
+    if moment and target.catalog:
+        expected = "a lake without a catalog"
+        action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
+        raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     print_answer(start(target, tables), target, query, shown, moment)
 
 

@@ -16,7 +16,3 @@ def test_a_plain_table_uses_nothing_that_is_not_in_force() -> None:
 @pytest.mark.parametrize("option", NOT_IN_FORCE, ids=lambda option: str(option.key))
 def test_every_option_not_in_force_says_what_to_do(option: object) -> None:
     assert getattr(option, "action", "")
-
-
-def test_an_override_of_a_format_that_has_its_own_order_is_refused() -> None:
-    assert [problem.key for problem in not_in_force(plain(sequence_by="v"))] == ["sequence_by"]

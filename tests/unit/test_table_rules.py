@@ -28,6 +28,8 @@ def problem_keys(**keys: object) -> list[str]:
         {"source": ROWS, "sequence_by": "v", "apply_as_deletes": "op = 'D'"},
         {"source": None, "sources": [DEBEZIUM, {**DEBEZIUM, "once": True}]},
         {"source": BIGQUERY | {"file_format": "csv", "time_column": "at"}},
+        {"source": BIGQUERY, "sequence_by": ["a", "b"]},
+        {"source": BIGQUERY, "sequence_groups": [{"sequence_by": "v", "columns": ["a"]}]},
         {"source": YDB | {"start_sequence": [1, 2]}},
         {"source": {"format": "snapshot", "path": "p", "mode": "full"}},
         {"source": {"format": "debezium", "kafka": KAFKA, "max_offsets_per_trigger": 9}},
@@ -95,9 +97,23 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
             "track_history_except_column_list",
         ),
         (
-            {"sequence_groups": [{"sequence_by": "v", "columns": ["id"]}]},
+            {
+                "source": YDB,
+                "sequence_groups": [{"sequence_by": "v", "columns": ["id"]}],
+            },
             "sequence_groups[0].columns",
         ),
+        (
+            {"source": YDB, "sequence_groups": [{"sequence_by": "v", "columns": []}]},
+            "sequence_groups[0].columns",
+        ),
+        (
+            {"source": YDB, "sequence_groups": [{"sequence_by": "_v", "columns": ["a"]}]},
+            "sequence_groups[0].sequence_by",
+        ),
+        ({"sequence_groups": [{"sequence_by": "v", "columns": ["a"]}]}, "sequence_groups"),
+        ({"sequence_by": "v"}, "sequence_by"),
+        ({"source": YDB, "sequence_by": "v"}, "sequence_by"),
         ({"columns": {"a": "decimal(40,2)"}}, "columns.a.type"),
         ({"columns": {"_a": "int"}}, "columns._a"),
         ({"columns": {"id": "array<int>"}}, "columns.id.type"),

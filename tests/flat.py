@@ -1,0 +1,77 @@
+"""Drives records of any format through decode, gate, change log and apply, without bronze."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gold import job as gold
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout, log, order, snapshots
+from silver.apply import apply_current
+from silver.batch import Seen
+from silver.decode import decode
+from silver.expectations import gate
+from silver.history import apply_history
+from tests.builders import Line, bronze_rows
+
+Stop = Literal["after the log", "after the table", "after all"]
+
+
+def deliver(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    lines: Sequence[Line],
+    done: int = 0,
+    stop: Stop | None = None,
+) -> int:
+    """One batch of lines; `stop` ends the first attempt there, and the job is started again."""
+    return deliver_rows(spark, target, table, bronze_rows(spark, lines, done + 1), done, stop)
+
+
+def deliver_rows(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    raw: DataFrame,
+    done: int = 0,
+    stop: Stop | None = None,
+) -> int:
+    """One batch of bronze rows, whose batch is the one after `done`."""
+    learned = layout.learned(spark, target, table)
+    decoded = decode(raw, table, learned)
+    log.append(spark, target, table, gate(decoded, table), done + 1)
+    if stop in ("after the table", "after all"):
+        _apply(spark, target, table, done, remember=stop == "after all")
+    _apply(spark, target, table, done)
+    return done + 1
+
+
+def _apply(
+    spark: SparkSession, target: Target, table: Table, done: int, remember: bool = True
+) -> None:
+    rows = log.read(spark, target, table)
+    pending = rows.where(f"_batch > {done}")
+    known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
+    seen = Seen(done, partial=True, heirs=True, whole=known)
+    summary = log.summarize(pending)
+    placed = order.place(spark, target, table, rows, pending, seen, done + 1, summary)
+    write = apply_history if table.stored_as_scd_type == 2 else apply_current
+    write(spark, target, table, placed.batch, placed.refold)
+    if remember and placed.refold:
+        snapshots.forget(spark, target, table.table)
+    if remember:
+        snapshots.record(spark, target, {table.table: [(done + 1, order.fresh(placed, known))]})
+
+
+def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:
+    """What gold's view of that name shows; the current one when no name is given."""
+    views = gold.table_views(spark, target, table)
+    return spark.sql(next(v.query for v in views if v.name == (name or table.table)))
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """All rows, sorted."""
+    return sorted((tuple(row) for row in frame.collect()), key=repr)

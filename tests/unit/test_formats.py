@@ -1,0 +1,36 @@
+import importlib.util
+
+import pytest
+
+from lakehouse.errors import ManyConfigurationErrors
+from lakehouse.formats import FORMATS
+from lakehouse.in_force import not_in_force
+from lakehouse.table import Table
+from lakehouse.unpacking import unpack_table
+from silver.decode import decoder
+
+MODES = {"snapshot": {"mode": "full"}}
+
+
+def document(format: str) -> dict[str, object]:
+    source = {
+        "format": format,
+        "path": "here",
+        **({"mode": "full"} if format == "snapshot" else {}),
+    }
+    given = {"table": "t", "keys": ["id"], "source": source}
+    return given | ({"sequence_by": "n"} if format == "rows" else {})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_that_is_in_force_has_its_decoder(format: str) -> None:
+    table = Table.model_validate(document(format))
+    if not list(not_in_force(table)):
+        assert importlib.util.find_spec(f"silver.{FORMATS[format]}")
+        assert callable(decoder(table.format))
+
+
+def test_an_unknown_format_is_told_with_those_that_are_known() -> None:
+    with pytest.raises(ManyConfigurationErrors, match=r"'debezium', .* or 'snapshot'") as told:
+        unpack_table(document("debezum"), "t.yml")
+    assert "did you mean debezium?" in str(told.value)
