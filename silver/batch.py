@@ -19,7 +19,8 @@ class Seen(NamedTuple):
     """What a table has applied so far.
 
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes or heirs, and its snapshots and truncates.
+    partial changes or heirs, its snapshots and truncates, and what it was built with (see
+    `silver.built`).
     """
 
     batch: int = 0
@@ -27,6 +28,7 @@ class Seen(NamedTuple):
     partial: bool = False
     heirs: bool = False
     whole: TableChanges = TableChanges([], [])
+    built: Mapping[str, str] = MappingProxyType({})
 
 
 class Batch(NamedTuple):

@@ -30,7 +30,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         "_absent": F.when(_is(UPSERT), _absent(found, table)),
         "_source_time": row_time(found.frame, table),
     }
-    return changes(found.frame, found.columns, _fault(found, table), parts)
+    return changes(found.frame, found.columns, _fault(found, table), parts, found.ignored)
 
 
 def _is(operation: str) -> Column:

@@ -152,3 +152,29 @@ SNAPSHOT_COLUMNS = (
     LayerColumn("stamp", "string", "a truncate's stamp; null for a snapshot"),
     LayerColumn("at", "timestamp", "a truncate's commit time"),
 )
+
+DRIFT_COLUMNS = (
+    LayerColumn("table", "string", "table whose source changed its columns"),
+    LayerColumn("at", "timestamp", "when the lakehouse noticed"),
+    LayerColumn("run_id", "string", "the run that noticed"),
+    LayerColumn("kind", "string", "add_column, widen, drop_column or incompatible"),
+    LayerColumn("column", "string", "the column"),
+    LayerColumn("from_type", "string", "the table's type before; null for a new column"),
+    LayerColumn(
+        "to_type", "string", "the source's type now; null where it is gone or nothing tells it"
+    ),
+    LayerColumn(
+        "action",
+        "string",
+        "applied, ignored, dead_letter, failed, or declared: the declared type stays",
+    ),
+    LayerColumn("position", "string", "where the first record that showed it lies"),
+)
+
+BUILT_COLUMNS = (
+    LayerColumn("table", "string", "the table"),
+    LayerColumn("aspect", "string", "what of its configuration or its source is remembered"),
+    LayerColumn("value", "string", "what it was; null when it is forgotten"),
+    LayerColumn("at", "timestamp", "since when; the newest counts"),
+    LayerColumn("run_id", "string", "the run that noted it"),
+)

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse.table import Column, Table
+from lakehouse.table import LearnedColumn, Table
 from silver import bigquery, debezium, layout, rows, ydb
+from silver.column_lists import published
 from silver.contract import CHANGE_COLUMNS
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
@@ -37,17 +38,10 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     return changes.select(*[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS])
 
 
-def published(table: Table, name: str) -> bool:
-    """Whether a column is one the table keeps, by its column lists."""
-    if table.column_list is not None:
-        return name in table.column_list
-    return name not in (table.except_column_list or [])
-
-
 def with_learned(table: Table, learned: list[StructField]) -> Table:
     """The table with the columns of earlier batches declared.
 
     So that their types stay what they were.
     """
-    known = {f.name: Column(type=f.dataType.simpleString()) for f in learned}
+    known = {f.name: LearnedColumn(type=f.dataType.simpleString()) for f in learned}
     return table.model_copy(update={"columns": known | dict(table.columns)})

@@ -6,6 +6,7 @@ writes the changed rows only) and type widening (a column grows in place).
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
+    ByteType,
     DataType,
     DecimalType,
     DoubleType,
@@ -29,6 +30,7 @@ PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "8",
 }
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ByteType: (ShortType, IntegerType, LongType),
     ShortType: (IntegerType, LongType),
     IntegerType: (LongType,),
     FloatType: (DoubleType,),

@@ -35,7 +35,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         "_absent": F.when(F.col("__change") == UPSERT, _absent(columns, table)),
         "_source_time": row_time(ordered, table, _moments(types)),
     }
-    return changes(ordered, columns, _fault(types), parts)
+    return changes(ordered, columns, _fault(types), parts, found.ignored)
 
 
 def _orders(table: Table) -> list[str]:
