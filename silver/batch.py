@@ -60,6 +60,16 @@ def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
     return placed.withColumn("_stamp", stamp())
 
 
+def rejected(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that cannot be applied, with their place in the total order where it is known."""
+    dead = rows.where(F.col("_reason").isNotNull())
+    dead = dead.withColumn("_own_sequence", F.col("_sequence"))
+    placed = in_epochs(dead, epochs) if table.format == "debezium" else dead
+    known = F.when(F.col("_own_sequence").isNotNull(), stamp())
+    own = placed.withColumn("_stamp", known).drop("_sequence")
+    return own.withColumnRenamed("_own_sequence", "_sequence")
+
+
 def keyed(rows: DataFrame) -> DataFrame:
     """Upserts and deletes only."""
     return rows.where(F.col("_operation").isin(UPSERT, DELETE))

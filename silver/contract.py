@@ -19,7 +19,7 @@ class LayerColumn(NamedTuple):
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
 # Counts of a run that stand beside the classes which add up to its records.
-ACCOUNT_NOTES = ("incomplete", "heirs")
+ACCOUNT_NOTES = ("incomplete", "heirs", "ties", "replayed")
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
@@ -70,7 +70,12 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
-    LayerColumn("_arrival", "string", "the record's order of arrival, which identifies it"),
+    LayerColumn(
+        "_stamp", "string", "the change's place in order, where its sequence could be read"
+    ),
+    LayerColumn("_source_time", "timestamp", "commit time at the source, else time of arrival"),
+    LayerColumn("_feed", "string", "bronze table that brought the record"),
+    LayerColumn("_arrival", "string", "the record's order of arrival there, which identifies it"),
     LayerColumn("_batch", "bigint", "batch of the change log that holds it"),
 )
 
@@ -101,7 +106,10 @@ CURRENT_COLUMNS = (
     LayerColumn("_position", "string", "where the newest change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that wrote the row last"),
     LayerColumn(
-        "_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"
+        "_class",
+        "string",
+        "what that batch did: inserted, updated, deleted, delete_unknown; late: only some columns;"
+        " forgotten: a truncate emptied columns",
     ),
 )
 
@@ -113,7 +121,9 @@ KEYLESS_COLUMNS = (
     LayerColumn("_source_time", "timestamp", "commit time at the source"),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),
-    LayerColumn("_class", "string", "inserted or deleted"),
+    LayerColumn(
+        "_class", "string", "inserted, updated or deleted; replaced: the old row of an update"
+    ),
 )
 
 HISTORY_COLUMNS = (
@@ -135,6 +145,9 @@ HISTORY_COLUMNS = (
     ),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),
+    LayerColumn(
+        "_class", "string", "inserted, updated, deleted, delete_unknown, late or superseded"
+    ),
 )
 
 SNAPSHOT_COLUMNS = (

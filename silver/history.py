@@ -35,8 +35,7 @@ def apply_history(
         spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
     )
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
-    stamped = batch.changes.withColumn("_batch", F.lit(batch.number))
-    incoming = stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    incoming = batch.changes.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
     rows = spark.table(name)
     empty = refold or created
     known = rows.limit(0) if empty else rows
@@ -53,7 +52,7 @@ def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame
 
     And the row before each.
     """
-    first = incoming.agg(F.min("_stamp").alias("stamp")).first()
+    first = incoming.agg(F.min(_sequence()).alias("stamp")).first()
     oldest = first["stamp"] if first else None
     suffix = rows.where(F.col("_next_stamp").isNull() | (F.col("_next_stamp") >= F.lit(oldest)))
     return suffix.join(incoming.select(*[column(k) for k in keys]).distinct(), keys, "left_semi")
@@ -77,6 +76,7 @@ def fold(
     lives = _lives(ordered, by_key, floors)
     resolved = _resolved(lives, table.keys, values)
     cut = _versions(resolved, by_key, table.keys, tracked(table, values), floors)
+    cut = cut.withColumn("_class", _class(by_key, table.keys, floors))
     fresh = F.struct(*[column(v) for v in values], *_FOLDED)
     changed = ~F.col("_known") | ~fresh.eqNullSafe(F.col("_stored"))
     columns = [column(c) for c in (*table.keys, *values)] + [F.col(c.name) for c in HISTORY_COLUMNS]
@@ -159,6 +159,21 @@ def _versions(
     )
     grouped = numbered.withColumn("_number", number).withColumn("_end", _end(by_key, floors))
     return _bounded(grouped, keys)
+
+
+def _class(by_key: WindowSpec, keys: list[str], floors: list[Truncate]) -> Column:
+    """What became of a change when it was applied; what is known already keeps its class."""
+    sound = F.col("_counts") | (F.col("_operation") == DELETE)
+    below = F.col("_stamp") < F.lit(floors[-1].stamp) if floors else F.lit(False)
+    after = by_key.rowsBetween(1, Window.unboundedFollowing)
+    late = F.coalesce(F.min("_batch").over(after) < F.col("_batch"), F.lit(False))
+    life = Window.partitionBy(*[column(k) for k in keys], "_life").orderBy("_stamp")
+    alone = F.row_number().over(life) == 1
+    upserted = F.when(alone, "inserted").otherwise("updated")
+    deleted = F.when(alone, "delete_unknown").otherwise("deleted")
+    own = F.when(F.col("_operation") == DELETE, deleted).otherwise(upserted)
+    fresh = F.when(~sound | below, "superseded").when(late, "late").otherwise(own)
+    return F.when(F.col("_known"), F.col("_class")).otherwise(fresh)
 
 
 def _time(by_key: WindowSpec) -> Column:

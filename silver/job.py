@@ -193,7 +193,7 @@ def apply_new(
     log.append(spark, target, table, gate(changes, table), seen.batch + 1)
     rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch + 1)
     after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
-    return _apply(spark, target, table, run_id, rows, seen, after)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
 
 
 def apply_ahead(
@@ -206,10 +206,10 @@ def apply_ahead(
     rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
     done = dict(seen.positions) | log.positions(rows.where(F.col("_batch") > seen.batch))
     after = seen._replace(batch=newest, positions=done)
-    return _apply(spark, target, table, run_id, rows, seen, after)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
 
 
-def _apply(
+def apply_part(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -218,16 +218,22 @@ def _apply(
     seen: Seen,
     after: Seen,
 ) -> Pass:
+    """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
+
+    Raises:
+        AccountMismatch: the classes do not add up to the records.
+    """
     pending = rows.where(F.col("_batch") > seen.batch)
     summary = log.summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
     _write(spark, target, table, placed.batch, placed.refold)
-    if summary.rejected:
-        dead_letters.record(spark, target, table, pending, run_id)
+    if summary.rejected or placed.refold:
+        judged = rows if placed.refold else pending
+        dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
     if schema_drift.INCOMPATIBLE in summary.rejected:
         schema_drift.record_misfits(spark, target, table, pending, run_id)
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
-    counts = account.classes(spark, target, table, placed, summary)
+    counts = account.classes(spark, target, table, placed, summary, rows, seen)
     after = after._replace(partial=partial, heirs=heirs, whole=placed.new)
     return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
 
