@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
@@ -18,6 +19,7 @@ from silver.contract import DEAD_LETTER_COLUMNS
 from silver.epochs import Epoch
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
+_CLASS = "dead_letter:"
 EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -69,6 +71,26 @@ def record(
         " WHEN NOT MATCHED THEN INSERT *",
         letters=letters,
     )
+
+
+def alarms(
+    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
+) -> list[str]:
+    """A line for each table that got dead letters and has more than its `max_dead_letters` now."""
+    got = {e.table for e in entries if any(n.startswith(_CLASS) and e.counts[n] for n in e.counts)}
+    lines = []
+    for table in tables:
+        if table.table not in got:
+            continue
+        name = ensure(spark, target, table)
+        unresolved = spark.table(name).where("resolved_at IS NULL").count()
+        if unresolved > table.max_dead_letters:
+            lines.append(
+                f"{table.table} has {unresolved:,} unresolved dead letters, more than its "
+                f"max_dead_letters {table.max_dead_letters:,}: "
+                f"lakehouse dead-letters list --table {table.table}"
+            )
+    return lines
 
 
 def _key(table: Table) -> Column:
