@@ -65,7 +65,7 @@ def changes(
     if not ignored:
         return settled_changes
     shape = Shape(dict.fromkeys(ignored), complete=False)
-    return settled_changes.withColumn("_operation", noted(F.col("_operation"), [shape]))
+    return noted(settled_changes, [shape])
 
 
 def _of_origin() -> dict[str, Column]:

@@ -54,7 +54,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         .transform(lambda rows: _with_values(rows, columns, table))
         .select(*[F.col(c.value).alias(c.name) for c in columns], *_change_columns(columns, table))
     )
-    return changes.withColumn("_operation", noted(F.col("_operation"), seen.shapes))
+    return noted(changes, seen.shapes)
 
 
 def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:

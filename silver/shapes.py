@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 _METADATA = "shapes"
 
@@ -25,10 +25,10 @@ class Shape(NamedTuple):
     complete: bool = True
 
 
-def noted(operation: Column, shapes: Iterable[Shape]) -> Column:
-    """The column `_operation` with the shapes as its metadata."""
+def noted(changes: DataFrame, shapes: Iterable[Shape]) -> DataFrame:
+    """The changes with the shapes noted beside them."""
     text = json.dumps([shape._asdict() for shape in shapes])
-    return operation.alias("_operation", metadata={_METADATA: text})
+    return changes.withMetadata("_operation", {_METADATA: text})
 
 
 def announced(changes: DataFrame) -> list[Shape]:

@@ -67,7 +67,7 @@ def test_captured_accounts_flow_through_added_wider_renamed_and_retyped_columns(
         assert failures(apply(spark, target, accounts())) == []
     columns = ("id", "balance", "currency", "holder", "legacy", "owner")
     assert shown(spark, target, *columns) == ACCOUNTS
-    topic = "shop.shop.accounts/0"
+    topic = "shop.shop.accounts"
     expected = [(*kind, f"{topic}/{at}") for kind, at in zip(KINDS, FIRST_SHOWN, strict=True)]
     assert sorted(drift(spark, target), key=repr) == sorted(expected, key=repr)
     letters = spark.table(names.name(target, "silver", "t_dead_letters")).collect()
