@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gold import catalog, status, views
+from gold import catalog, stale, status, views
 from gold.catalog import open_catalog
 from gold.views import View
 from lakehouse import names
@@ -48,8 +48,20 @@ def publish(
 def table_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views of one table; none before silver holds it."""
     if table.stored_as_scd_type == 2:
-        return _of(spark, target, table, f"{table.table}_history", (views.current, views.history))
-    return _of(spark, target, table, table.table, (views.current if table.keys else views.keyless,))
+        kinds, kept = (views.current, views.history), f"{table.table}_history"
+        return _without_stale(spark, target, table, _of(spark, target, table, kept, kinds))
+    only = views.current if table.keys else views.keyless
+    return _without_stale(spark, target, table, _of(spark, target, table, table.table, (only,)))
+
+
+def _without_stale(
+    spark: SparkSession, target: Target, table: Table, shown: list[View]
+) -> list[View]:
+    """The same views; where stale keys are to be hidden, current rows without them."""
+    keys = stale.of(spark, target, table) if table.on_stale_key == "hide" else None
+    if keys is None:
+        return shown
+    return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]
 
 
 def _of(

@@ -27,6 +27,9 @@ STATUS = {
     "waiting_transactions": "transactions that wait for the other tables of their group",
     "dead_letters": "unresolved dead letters",
     "dead_letter_reasons": "the same by reason",
+    "dead_letters_alert": "whether there are more of them than the table's max_dead_letters",
+    "stale_keys": "keys whose newest change is a dead letter: gold shows an older one, or hides it",
+    "stale_keys_since": "since when the first of them is stale",
     "drift": "schema changes of the last 7 days",
     "gaps": "gaps in the source",
     "files": "data files at the last publication",
@@ -44,7 +47,7 @@ STATUS = {
 class Facts(NamedTuple):
     """What the status of a table is asked from: SQL names, None for what is not there yet.
 
-    `live` is the SQL condition of a row that gold shows.
+    `live` is the SQL condition of a row that gold shows, `stale` the query of its stale keys.
     """
 
     table: str
@@ -54,6 +57,8 @@ class Facts(NamedTuple):
     log: str | None = None
     letters: str | None = None
     files: Files = Files()
+    stale: str | None = None
+    max_dead_letters: int | None = None
 
 
 class Sources(NamedTuple):
@@ -83,6 +88,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "held": _held(tables),
         "pending": _pending(tables),
         "letters": _letters(tables),
+        "outdated": _stale(tables),
         "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
         "holes": _counted(sources.gaps),
         "waits": _waiting(sources.groups),
@@ -102,19 +108,24 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows, watermark,
  AS staleness_seconds,
  coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
  coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
- coalesce(letters.n, 0L) AS dead_letters, coalesce(drifts.n, 0L) AS drift,
+ coalesce(letters.n, 0L) AS dead_letters,
+ coalesce(letters.n > max_dead_letters, false) AS dead_letters_alert,
+ coalesce(outdated.n, 0L) AS stale_keys, outdated.since AS stale_keys_since,
+ coalesce(drifts.n, 0L) AS drift,
  coalesce(holes.n, 0L) AS gaps,
  bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
  LEFT JOIN failing USING (`table`) LEFT JOIN pending USING (`table`)
- LEFT JOIN letters USING (`table`) LEFT JOIN drifts USING (`table`)
+ LEFT JOIN letters USING (`table`) LEFT JOIN outdated USING (`table`)
+ LEFT JOIN drifts USING (`table`)
  LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
 
 
 def _known(tables: Sequence[Facts]) -> str:
-    columns = "`table`, max_staleness_seconds, files, bytes, deletion_vectors"
+    columns = "`table`, max_staleness_seconds, max_dead_letters, files, bytes, deletion_vectors"
     rows = ", ".join(
-        f"({literal(t.table)}, {_bigint(t.max_staleness)}, {_bigint(t.files.files)},"
+        f"({literal(t.table)}, {_bigint(t.max_staleness)},"
+        f" {_bigint(t.max_dead_letters)}, {_bigint(t.files.files)},"
         f" {_bigint(t.files.bytes)}, {_bigint(t.files.deletion_vectors)})"
         for t in tables
     )
@@ -189,6 +200,15 @@ def _letters(tables: Sequence[Facts]) -> str:
         f" FROM (SELECT `table`, reason, count(*) AS n FROM ({rows}) GROUP BY `table`, reason)"
         " GROUP BY `table`"
     )
+
+
+def _stale(tables: Sequence[Facts]) -> str:
+    each = [
+        f"SELECT {literal(t.table)} AS `table`, count(*) AS n, min(since) AS since FROM ({t.stale})"
+        for t in tables
+        if t.stale
+    ]
+    return _union(each, "'' AS `table`, 0L AS n, current_timestamp() AS since")
 
 
 def _counted(source: str | None, condition: str = "true") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import files, pipeline
+from gold import files, pipeline, stale
 from gold.pipeline import Facts, Sources
 from gold.views import View
 from lakehouse import ledger, names
@@ -65,6 +65,8 @@ def facts(spark: SparkSession, target: Target, table: Table) -> Facts:
         log=_place(spark, target, f"{table.table}_changes"),
         letters=_place(spark, target, f"{table.table}_dead_letters"),
         files=files.measure(spark, target, current) if place else files.Files(),
+        stale=stale.of(spark, target, table),
+        max_dead_letters=table.max_dead_letters,
     )
 
 

@@ -9,11 +9,14 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
+│   ├── SchemaChangeRefused    the source's columns changed and schema_changes says fail
+│   ├── ConfigurationDrift     the YAML contradicts what the table was built with: rebuild it
+│   ├── AccountMismatch        the classes of a run do not add up to its records: a defect
 │   └── TableLocked            another run is writing this table: try again later
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -108,6 +111,44 @@ class TruncateRefused(TableFailed):
             table,
             "the source truncated it, and on_truncate is fail; "
             "set on_truncate to apply or ignore and run again",
+        )
+
+
+class SchemaChangeRefused(TableFailed):
+    """The source changed a table's columns in a way that its configuration refuses."""
+
+    def __init__(self, table: str, changes: Sequence[str], kinds: Sequence[str]) -> None:
+        """Take the changes, a phrase each, and the kinds of `schema_changes` that refuse them."""
+        options = ", ".join(f"schema_changes.{kind}" for kind in kinds)
+        super().__init__(
+            table,
+            f"its source changed: {'; '.join(changes)}; {options} is fail: nothing was written; "
+            f"take it back at the source, or set {options} to another value and run again",
+        )
+
+
+class ConfigurationDrift(TableFailed):
+    """A table's configuration contradicts what the table was built with."""
+
+    def __init__(self, table: str, differences: Sequence[str]) -> None:
+        """Take the differences, each naming the key with its old and its new value."""
+        super().__init__(
+            table,
+            f"its YAML does not fit the tables it has: {'; '.join(differences)}; "
+            f"put it back, or build the table anew: lakehouse rebuild {table}",
+        )
+
+
+class AccountMismatch(TableFailed):
+    """The classes of a run's records do not add up to the records."""
+
+    def __init__(self, table: str, records: int, counts: Mapping[str, int]) -> None:
+        """Take the number of records and what was counted of each class."""
+        said = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
+        super().__init__(
+            table,
+            f"{records} records are accounted for as {said or 'nothing'}, which is "
+            f"{sum(counts.values())}; please report it, and compare with lakehouse verify {table}",
         )
 
 

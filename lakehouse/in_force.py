@@ -37,11 +37,6 @@ NOT_IN_FORCE = (
         lambda table: table.max_staleness is not None,
         "remove it: gold shows what has been applied",
     ),
-    NotYet(
-        "on_stale_key: hide",
-        lambda table: table.on_stale_key == "hide",
-        "remove it: stale keys are shown",
-    ),
 )
 
 

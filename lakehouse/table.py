@@ -140,6 +140,7 @@ class Table(Strict):
     sequence_groups: list[SequenceGroup] = Field(default_factory=list)
     on_delete: Literal["remove", "flag"] = "remove"
     on_truncate: Literal["apply", "ignore", "fail"] = "apply"
+    max_dead_letters: int = Field(default=0, ge=0)
     on_stale_key: Literal["show", "hide"] = "show"
     schema_changes: SchemaChanges = Field(default_factory=SchemaChanges)
     max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = None

@@ -32,6 +32,7 @@ def contradictions(table: Table) -> Iterator[Problem]:
     yield from source_contradictions(table)
     if table.feeds:
         yield from _ignored_by_format(table)
+        yield from _schema_changes(table)
         yield from _order(table)
         yield from _keys(table)
     yield from _pairs(table)
@@ -47,6 +48,15 @@ def _ignored_by_format(table: Table) -> Iterator[Problem]:
         if option in table.model_fields_set and table.format not in formats:
             found, expected = f"{option} with format {table.format}", " or ".join(formats)
             yield Problem(option, found, f"it with {expected} only", _REMOVE)
+
+
+def _schema_changes(table: Table) -> Iterator[Problem]:
+    """Only Debezium's records tell that a column got wider or went."""
+    for kind in ("widen", "drop_column"):
+        policy = getattr(table.schema_changes, kind)
+        if policy != "apply" and table.format != "debezium":
+            key, found = f"schema_changes.{kind}", f"{policy} with format {table.format}"
+            yield Problem(key, found, "it with debezium only", _REMOVE)
 
 
 def _order(table: Table) -> Iterator[Problem]:
@@ -89,6 +99,9 @@ def _without_keys(table: Table) -> Iterator[Problem]:
         if option in table.model_fields_set and getattr(table, option) not in (1, False, []):
             expected = f"no {option} on a table without a key"
             yield Problem(option, str(getattr(table, option)), expected, "name keys, or remove it")
+    if table.on_stale_key == "hide":
+        expected = "on_stale_key: show on a table without a key"
+        yield Problem("on_stale_key", "hide", expected, "name keys, or remove it")
     if table.on_delete == "flag":
         expected = "on_delete: remove on a table without a key"
         yield Problem("on_delete", "flag", expected, "name keys, or remove it")

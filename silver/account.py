@@ -1,15 +1,29 @@
-"""What became of every record of a batch: the classes add up to the records."""
+"""What became of every record of a pass: each is in exactly one class, and the classes add up.
 
-from pyspark.sql import DataFrame, SparkSession
+`inserted`, `updated`, `deleted` and `delete_unknown` (there was no row) changed what the table
+shows; `superseded` lost against a newer change; `duplicate` had been delivered before; `late` came
+after a newer change of its key had been applied, and was woven into the history or gave a row the
+columns that nothing newer carries. `truncate`, `without_change` and `dead_letter:<reason>` are what
+they say. A table with a history applies every change in its turn; of a table without one, only the
+newest change of a key in a pass is applied and the others are superseded. The classes are those of
+the order as it is known after the pass.
+"""
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
+from lakehouse.errors import AccountMismatch
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.batch import Seen, keyed
 from silver.compact import column
-from silver.contract import DELETE
+from silver.contract import ACCOUNT_NOTES, DELETE, UPSERT
+from silver.epochs import position
 from silver.log import Summary
 from silver.order import Placed
+
+_NO_CLASS = ("forgotten", "replaced")
 
 
 def classes(
@@ -18,52 +32,128 @@ def classes(
     table: Table,
     placed: Placed,
     summary: Summary,
+    rows: DataFrame,
+    seen: Seen,
 ) -> dict[str, int]:
-    """Counts the records of a batch by what was done with them.
+    """Counts the records of a pass by class.
 
-    `inserted`, `updated`, `deleted` and `delete_unknown` changed a row; `duplicate` is a repeat
-    within the batch; `superseded` had a newer change in the batch or in the table, and is woven
-    into the history where one is kept; `refolded` ones were applied with all others anew;
-    `truncate`, `without_change` and `dead_letter:<reason>` are what they say. A table without a key
-    has the one class `applied`: each change is kept once, a repeat not again. Beside the classes
-    stand `records`, their sum, and `incomplete` and `heirs`: changes without all columns.
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration.
+        placed: the pass as it was applied.
+        summary: what its records are.
+        rows: the change log up to the pass, which begins above the batch of `seen`.
+        seen: what was applied before.
+
+    Returns:
+        The classes that occur; beside them `records`, their sum, and the notes: changes without all
+        columns, those that moved from another key, and ties broken by arrival.
+
+    Raises:
+        AccountMismatch: the classes do not add up to the records.
     """
     counts = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
-    counts |= {"records": summary.records, "truncate": summary.truncates}
-    counts |= {"without_change": summary.without_change}
-    if summary.changes and not table.keys:
-        counts["applied"] = summary.changes
-    elif summary.changes and not placed.refold:
-        rows = _written(spark, target, table, placed.batch.number)
-        found = _counted(rows.unionByName(_distinct(placed.batch.changes, table.keys)))
-        distinct = found.pop("distinct", 0)
-        written = {kind: n for kind, n in found.items() if kind != "late"}
-        counts |= written | {"duplicate": summary.changes - distinct}
-        counts["superseded"] = distinct - sum(written.values())
-    elif summary.changes:
-        counts["refolded"] = summary.changes
+    counts |= {"truncate": summary.truncates, "without_change": summary.without_change}
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
-    return {name: n for name, n in (counts | notes).items() if n or name == "records"}
+    if summary.changes:
+        found = _changes(spark, target, table, placed, summary, rows, seen)
+        notes["ties"] = found.pop("ties", 0)
+        counts |= found
+    check(table.table, summary.records, counts)
+    kept = {name: n for name, n in (counts | notes).items() if n}
+    return {"records": summary.records} | kept
 
 
-def _counted(kinds: DataFrame) -> dict[str, int]:
-    return {row["kind"]: row["count"] for row in kinds.groupBy("kind").count().collect()}
+def check(table: str, records: int, counts: dict[str, int]) -> None:
+    """Raises AccountMismatch unless the classes add up to the records and none is negative."""
+    known = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
+    if sum(known.values()) != records or min(known.values(), default=0) < 0:
+        raise AccountMismatch(table, records, known)
 
 
-def _distinct(changes: DataFrame, keys: list[str]) -> DataFrame:
-    """The kind `distinct`, once per change that is no repeat."""
-    identity = [F.col(c) for c in ("_sequence", "_operation", "_digest")]
-    once = changes.groupBy(*[column(k) for k in keys], *identity).agg(F.lit(1).alias("one"))
-    return once.select(F.lit("distinct").alias("kind"))
+def _changes(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    placed: Placed,
+    summary: Summary,
+    rows: DataFrame,
+    seen: Seen,
+) -> dict[str, int]:
+    """The classes of a pass's upserts and deletes, and `ties`; in one job."""
+    arrived = _arrivals(rows, table.keys, seen.batch, summary.oldest)
+    if placed.refold and table.stored_as_scd_type == 1 and table.keys:
+        done = _refolded(placed, table.keys, seen)
+    else:
+        done = _written(spark, target, table, seen.batch)
+    kinds = done.unionByName(arrived).groupBy("kind").agg(F.sum("n").alias("n"))
+    found = {row["kind"]: int(row["n"] or 0) for row in kinds.collect()}
+    ties, first = found.pop("ties", 0), found.pop("first", 0)
+    late, lost = found.pop("late", 0), found.pop("superseded", 0)
+    applied = {kind: n for kind, n in found.items() if kind not in _NO_CLASS}
+    first = max(first, sum(applied.values()))
+    late = min(late, first - sum(applied.values()))
+    lost = max(lost, first - sum(applied.values()) - late)
+    others = {"late": late, "superseded": lost, "duplicate": summary.changes - first}
+    return applied | others | {"ties": ties}
 
 
-def _written(spark: SparkSession, target: Target, table: Table, batch: int) -> DataFrame:
-    """What became of each row that the batch wrote, as the column `kind`."""
-    versions = table.stored_as_scd_type == 2
-    name = f"{table.table}_history" if versions else table.table
-    rows = spark.table(names.name(target, "silver", name)).where(F.col("_batch") == batch)
-    if not versions:
-        return rows.select(F.col("_class").alias("kind"))
-    deleted = F.when(F.col("_operation") == DELETE, F.lit("deleted"))
-    kind = F.coalesce(deleted, F.when(F.col("_shown"), F.lit("version")), F.lit("woven"))
-    return rows.select(kind.alias("kind"))
+def _arrivals(rows: DataFrame, keys: list[str], done: int, oldest: str | None) -> DataFrame:
+    """The kinds `first` (changes delivered for the first time) and `ties`, with their numbers.
+
+    Only earlier records from the pass's oldest sequence on can be the same change. Rows of a full
+    snapshot of a table without keys share one sequence and may be equal: each is its own.
+    """
+    changes = keyed(rows.where(F.col("_reason").isNull()))
+    new = F.col("_batch") > done
+    near = changes.where(new | (F.col("_sequence") >= F.lit(oldest)))
+    own = F.when(F.col("_snapshot").isNotNull(), position())
+    place = [column(k) for k in keys] or [F.col("_digest"), own.alias("_own")]
+    identity = F.struct("_operation", "_digest")
+    known = near.groupBy(*place, "_sequence").agg(
+        F.collect_set(F.when(new, identity)).alias("new"),
+        F.collect_set(F.when(~new, identity)).alias("old"),
+    )
+    first = F.size(F.array_except("new", "old"))
+    broken = F.size(F.array_union("new", "old")) - F.greatest(F.size("old"), F.lit(1))
+    kinds = F.array(
+        F.struct(F.lit("first").alias("kind"), first.cast("bigint").alias("n")),
+        F.struct(F.lit("ties").alias("kind"), broken.cast("bigint").alias("n")),
+    )
+    return known.select(F.inline(kinds))
+
+
+def _written(spark: SparkSession, target: Target, table: Table, done: int) -> DataFrame:
+    """What became of each row that the pass wrote."""
+    history = table.stored_as_scd_type == 2
+    name = f"{table.table}_history" if history else table.table
+    rows = spark.table(names.name(target, "silver", name)).where(F.col("_batch") > done)
+    return rows.select(F.col("_class").alias("kind"), F.lit(1).cast("bigint").alias("n"))
+
+
+def _refolded(placed: Placed, keys: list[str], seen: Seen) -> DataFrame:
+    """What became of each key's newest change where the table was folded anew."""
+    new = F.col("_batch") > seen.batch
+    state = F.struct("_stamp", "_operation", "_batch")
+    upserted = F.when(new & (F.col("_operation") == UPSERT), F.col("_stamp"))
+    by_key = placed.batch.changes.groupBy(*[column(k) for k in keys]).agg(
+        F.max(state).alias("now"),
+        F.max(F.when(~new, state)).alias("before"),
+        F.max(upserted).alias("upserted"),
+    )
+    floors = seen.whole.floors(True)
+    was = F.coalesce(_live(F.col("before"), floors[-1].stamp if floors else None), F.lit(False))
+    came = F.coalesce(F.col("upserted") > F.coalesce("before._stamp", F.lit("")), F.lit(False))
+    deleted = F.col("now._operation") == DELETE
+    kind = F.when(deleted, F.when(was | came, "deleted").otherwise("delete_unknown"))
+    kind = F.coalesce(kind, F.when(was, "updated").otherwise("inserted"))
+    won = by_key.where(F.col("now._batch") > seen.batch)
+    if placed.batch.floor is not None:
+        won = won.where(F.col("now._stamp") > placed.batch.floor)
+    return won.select(kind.alias("kind"), F.lit(1).cast("bigint").alias("n"))
+
+
+def _live(state: Column, floor: str | None) -> Column:
+    live = state["_operation"] != DELETE
+    return live if floor is None else live & (state["_stamp"] > floor)

@@ -87,5 +87,7 @@ def forget_sql(name: str, columns: list[str], floor: str, batch: int) -> str:
         for c, old in older.items()
     ]
     raised = f"transform_values(_column_stamps, (c, at) -> greatest(at, {stamp}))"
-    sets = ", ".join([*values, f"_column_stamps = {raised}", f"_batch = {batch}"])
+    sets = ", ".join(
+        [*values, f"_column_stamps = {raised}", f"_batch = {batch}", "_class = 'forgotten'"]
+    )
     return f"UPDATE {name} SET {sets} WHERE _partial AND _stamp > {stamp}"

@@ -19,7 +19,8 @@ class Seen(NamedTuple):
     """What a table has applied so far.
 
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes or heirs, and its snapshots and truncates.
+    partial changes or heirs, its snapshots and truncates, and what it was built with (see
+    `silver.built`).
     """
 
     batch: int = 0
@@ -27,6 +28,7 @@ class Seen(NamedTuple):
     partial: bool = False
     heirs: bool = False
     whole: TableChanges = TableChanges([], [])
+    built: Mapping[str, str] = MappingProxyType({})
 
 
 class Batch(NamedTuple):
@@ -60,6 +62,16 @@ def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
     sound = rows.where(F.col("_reason").isNull())
     placed = in_epochs(sound, epochs) if table.format == "debezium" else sound
     return placed.withColumn("_stamp", stamp())
+
+
+def rejected(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that cannot be applied, with their place in the total order where it is known."""
+    dead = rows.where(F.col("_reason").isNotNull())
+    dead = dead.withColumn("_own_sequence", F.col("_sequence"))
+    placed = in_epochs(dead, epochs) if table.format == "debezium" else dead
+    known = F.when(F.col("_own_sequence").isNotNull(), stamp())
+    own = placed.withColumn("_stamp", known).drop("_sequence")
+    return own.withColumnRenamed("_own_sequence", "_sequence")
 
 
 def keyed(rows: DataFrame) -> DataFrame:

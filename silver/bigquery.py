@@ -39,7 +39,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         "_absent": F.when(_is(UPSERT), _absent(found, table)),
         "_source_time": row_time(ordered, table, row_order.moments(types)),
     }
-    return changes(ordered, found.columns, _fault(table, types), parts)
+    return changes(ordered, found.columns, _fault(table, types), parts, found.ignored)
 
 
 def _is(operation: str) -> Column:

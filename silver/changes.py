@@ -4,11 +4,14 @@ While a decoder works, all columns that are not the table's have names with two 
 front, so that nothing a source calls its columns can get in the way.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.names import quote
 from silver.contract import CHANGE_COLUMNS
+from silver.shapes import Shape, noted
 
 ORIGIN = "__origin"
 _ASKED_FOR = ("_operation", "_absent", "_source_time")
@@ -39,13 +42,17 @@ def fault(reason: str, message: Column | str) -> Column:
 
 
 def changes(
-    decoded: DataFrame, columns: list[str], found: Column, parts: dict[str, Column]
+    decoded: DataFrame,
+    columns: list[str],
+    found: Column,
+    parts: dict[str, Column],
+    ignored: Sequence[str] = (),
 ) -> DataFrame:
     """The business columns and then the contract's; what `parts` does not give is null.
 
     `found` is the row's fault, null for a good change. A dead letter has no operation. All keep
     their raw record: the gate takes it off those that it passes. Without a time of its own a change
-    has its record's, else that of its arrival.
+    has its record's, else that of its arrival. `ignored` are new columns that the table ignores.
     """
     parts = dict.fromkeys(_ASKED_FOR, F.lit(None)) | parts
     given = decoded.withColumns({"__fault": found, **{f"__{k}": v for k, v in parts.items()}})
@@ -54,7 +61,11 @@ def changes(
         settled.get(column.name, F.lit(None)).cast(column.type).alias(column.name)
         for column in CHANGE_COLUMNS
     ]
-    return given.select(*(F.col(quote(name)) for name in columns), *contract)
+    settled_changes = given.select(*(F.col(quote(name)) for name in columns), *contract)
+    if not ignored:
+        return settled_changes
+    shape = Shape(dict.fromkeys(ignored), complete=False)
+    return noted(settled_changes, [shape])
 
 
 def _of_origin() -> dict[str, Column]:

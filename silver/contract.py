@@ -19,7 +19,7 @@ class LayerColumn(NamedTuple):
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
 # Counts of a run that stand beside the classes which add up to its records.
-ACCOUNT_NOTES = ("incomplete", "heirs")
+ACCOUNT_NOTES = ("incomplete", "heirs", "ties", "replayed")
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
@@ -75,7 +75,12 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
-    LayerColumn("_arrival", "string", "the record's order of arrival, which identifies it"),
+    LayerColumn(
+        "_stamp", "string", "the change's place in order, where its sequence could be read"
+    ),
+    LayerColumn("_source_time", "timestamp", "commit time at the source, else time of arrival"),
+    LayerColumn("_feed", "string", "bronze table that brought the record"),
+    LayerColumn("_arrival", "string", "the record's order of arrival there, which identifies it"),
     LayerColumn("_batch", "bigint", "batch of the change log that holds it"),
 )
 
@@ -106,7 +111,10 @@ CURRENT_COLUMNS = (
     LayerColumn("_position", "string", "where the newest change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that wrote the row last"),
     LayerColumn(
-        "_class", "string", "what that batch did: inserted, updated, deleted, delete_unknown"
+        "_class",
+        "string",
+        "what that batch did: inserted, updated, deleted, delete_unknown; late: only some columns;"
+        " forgotten: a truncate emptied columns",
     ),
 )
 
@@ -118,7 +126,9 @@ KEYLESS_COLUMNS = (
     LayerColumn("_source_time", "timestamp", "commit time at the source"),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),
-    LayerColumn("_class", "string", "inserted or deleted"),
+    LayerColumn(
+        "_class", "string", "inserted, updated or deleted; replaced: the old row of an update"
+    ),
 )
 
 HISTORY_COLUMNS = (
@@ -148,6 +158,9 @@ HISTORY_COLUMNS = (
     ),
     LayerColumn("_position", "string", "where the change lies in bronze"),
     LayerColumn("_batch", "bigint", "batch that brought the change"),
+    LayerColumn(
+        "_class", "string", "inserted, updated, deleted, delete_unknown, late or superseded"
+    ),
 )
 
 SNAPSHOT_COLUMNS = (
@@ -164,4 +177,30 @@ SNAPSHOT_COLUMNS = (
     LayerColumn("batch", "bigint", "batch that showed it"),
     LayerColumn("stamp", "string", "a truncate's stamp; null for a snapshot"),
     LayerColumn("at", "timestamp", "a truncate's commit time"),
+)
+
+DRIFT_COLUMNS = (
+    LayerColumn("table", "string", "table whose source changed its columns"),
+    LayerColumn("at", "timestamp", "when the lakehouse noticed"),
+    LayerColumn("run_id", "string", "the run that noticed"),
+    LayerColumn("kind", "string", "add_column, widen, drop_column or incompatible"),
+    LayerColumn("column", "string", "the column"),
+    LayerColumn("from_type", "string", "the table's type before; null for a new column"),
+    LayerColumn(
+        "to_type", "string", "the source's type now; null where it is gone or nothing tells it"
+    ),
+    LayerColumn(
+        "action",
+        "string",
+        "applied, ignored, dead_letter, failed, or declared: the declared type stays",
+    ),
+    LayerColumn("position", "string", "where the first record that showed it lies"),
+)
+
+BUILT_COLUMNS = (
+    LayerColumn("table", "string", "the table"),
+    LayerColumn("aspect", "string", "what of its configuration or its source is remembered"),
+    LayerColumn("value", "string", "what it was; null when it is forgotten"),
+    LayerColumn("at", "timestamp", "since when; the newest counts"),
+    LayerColumn("run_id", "string", "the run that noted it"),
 )

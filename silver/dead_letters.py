@@ -1,31 +1,54 @@
 """`silver.T_dead_letters`: what could not be applied, with its raw record, place and reason.
 
-A dead letter is identified by its order of arrival: writing the same one again adds nothing.
+A dead letter is identified by its feed and its order of arrival there: writing the same one again
+adds nothing.
 """
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.compact import column
+from silver.batch import rejected
+from silver.compact import all_of, column
 from silver.contract import DEAD_LETTER_COLUMNS
+from silver.epochs import Epoch
 from silver.statements import execute
 
+SAME = "t._feed = s._feed AND t._arrival = s._arrival"
+_CLASS = "dead_letter:"
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
-def record(spark: SparkSession, target: Target, table: Table, rows: DataFrame, run_id: str) -> None:
+
+def record(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    run_id: str,
+    epochs: Sequence[Epoch] = (),
+) -> None:
     """Adds the rejected rows of a part of the log to the table's dead letters.
+
+    Known ones get their place in order as it is now.
 
     Args:
         spark: the session.
         target: where the lake lies.
         table: the table's configuration.
-        rows: rows of the change log with a `_reason`.
+        rows: rows of the change log.
         run_id: the run that rejected them.
+        epochs: the table's full snapshots, which decide on the place in order.
     """
     name = ensure(spark, target, table)
-    letters = rows.where("_reason IS NOT NULL").select(
+    letters = rejected(rows, table, list(epochs)).select(
         F.col("_reason").alias("reason"),
         F.col("_message").alias("message"),
         F.col("_rule").alias("rule"),
@@ -35,13 +58,48 @@ def record(spark: SparkSession, target: Target, table: Table, rows: DataFrame, r
         F.current_timestamp().alias("at"),
         F.lit(None).cast("timestamp").alias("resolved_at"),
         F.lit(None).cast("string").alias("resolved_by"),
-        F.to_json(F.struct(*[column(k) for k in table.keys])).alias("_key"),
+        _key(table).alias("_key"),
         "_sequence",
+        "_stamp",
+        "_source_time",
+        "_feed",
         "_arrival",
         "_batch",
     )
-    text = f"MERGE INTO {name} t USING {{rows}} s ON t._arrival = s._arrival"
-    execute(spark, f"{text} WHEN NOT MATCHED THEN INSERT *", letters)
+    text = (
+        f"MERGE INTO {name} t USING {{rows}} s ON {SAME}"
+        " WHEN MATCHED AND NOT (t._stamp <=> s._stamp) THEN UPDATE SET t._stamp = s._stamp"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    execute(spark, text, letters)
+
+
+def alarms(
+    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
+) -> list[str]:
+    """A line for each table that got dead letters and has more than its `max_dead_letters` now."""
+    got = {e.table for e in entries if any(n.startswith(_CLASS) and e.counts[n] for n in e.counts)}
+    lines = []
+    for table in tables:
+        if table.table not in got:
+            continue
+        name = ensure(spark, target, table)
+        unresolved = spark.table(name).where("resolved_at IS NULL").count()
+        if unresolved > table.max_dead_letters:
+            lines.append(
+                f"{table.table} has {unresolved:,} unresolved dead letters, more than its "
+                f"max_dead_letters {table.max_dead_letters:,}: "
+                f"lakehouse dead-letters list --table {table.table}"
+            )
+    return lines
+
+
+def _key(table: Table) -> Column:
+    """The key as JSON with all digits of its times; null unless all of it could be read."""
+    if not table.keys:
+        return F.lit(None).cast("string")
+    known = all_of([column(k).isNotNull() for k in table.keys])
+    return F.when(known, F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES))
 
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:

@@ -21,6 +21,7 @@ from silver.debezium_reading import Reading, absent_columns, missing, readings, 
 from silver.debezium_reason import message, reason
 from silver.debezium_schema import inferred, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
+from silver.shapes import noted
 
 _OLD_KEY = "`__debezium.oldkey`"
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
@@ -46,13 +47,14 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
     types = inferred(raw, asked, set(table.keys)) if asked else {}
     plans = planned(table, seen, types)
     columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
-    return (
+    changes = (
         opened(raw, whole_envelope(_before(table, plans), _struct(plans)))
         .transform(_placed)
         .transform(lambda rows: _with_tokens(rows, columns, table))
         .transform(lambda rows: _with_values(rows, columns, table))
         .select(*[F.col(c.value).alias(c.name) for c in columns], *_change_columns(columns, table))
     )
+    return noted(changes, seen.shapes)
 
 
 def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:

@@ -6,13 +6,14 @@ scale of a number can change in the middle of a stream. A record without one tel
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from silver.debezium_encoding import Encoding, Field, from_block
-from silver.debezium_envelope import opened
+from silver.debezium_envelope import opened, position
+from silver.shapes import Shape
 
 _TEXTS, _VARIANTS = "MAP<STRING,STRING>", "MAP<STRING,VARIANT>"
 _ARRIVAL = ("_batch", "_offset", "_line")  # numbers, which aggregate without a sort
@@ -29,12 +30,14 @@ class Version(NamedTuple):
 class Survey(NamedTuple):
     """What a batch holds: schema blocks in order of first arrival, and the fields seen without one.
 
-    `plain` tells whether any record with a row came without a schema block.
+    `plain` tells whether any record with a row came without a schema block; `shapes` are the sets
+    of fields of both kinds, in order of first arrival.
     """
 
     versions: list[Version]
     names: set[str]
     plain: bool
+    shapes: tuple[Shape, ...] = ()
 
 
 def version_of(schema: Column) -> Column:
@@ -55,11 +58,24 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     seen = kinds.agg(*[F.min(c).alias(c) for c in _ARRIVAL])
     digested = seen.withColumn("digest", version_of(F.col("schema")))
     found = [row.asDict() for row in digested.collect()]
-    blocks = sorted((r for r in found if r["schema"]), key=_first_arrival)
+    found.sort(key=_first_arrival)
+    blocks = [r for r in found if r["schema"]]
     versions = {int(r["digest"]): Version(int(r["digest"]), fields_of(r["schema"])) for r in blocks}
-    held = [v for v in versions.values() if v.fields]
+    held = {digest: version for digest, version in versions.items() if version.fields}
     named = [r["names"] for r in found if r["names"]]
-    return Survey(held, {name for names in named for name in names}, bool(named))
+    fields = {name for names in named for name in names}
+    return Survey(list(held.values()), fields, bool(named), _shapes(found, held))
+
+
+def first_position(raw: DataFrame, shape: Shape) -> str | None:
+    """Where the first record of a shape that `survey` saw lies."""
+    rows = opened(raw, {"before": _TEXTS, "after": _TEXTS})
+    names = F.to_json(F.array_sort(F.map_keys(F.coalesce("_after", "_before"))))
+    digest = version_of(F.col("_schema")).cast("string")
+    mark = F.when(F.col("_schema").isNotNull(), digest).otherwise(names)
+    own = rows.where(~F.col("_malformed") & (mark == F.lit(shape.mark)))
+    row = own.agg(F.min_by(position(), F.col("_arrival")).alias("position")).first()
+    return row["position"] if row else None
 
 
 def fields_of(schema: str) -> dict[str, Encoding]:
@@ -109,6 +125,23 @@ def from_variant(type: str) -> str | None:
         element = from_variant(type.removeprefix("ARRAY<").removesuffix(">"))
         return f"array<{element or 'string'}>"
     return "string"
+
+
+def _shapes(found: list[dict[str, Any]], versions: Mapping[int, Version]) -> tuple[Shape, ...]:
+    """The shapes of the groups; what is no column of the source is no shape either."""
+    shapes: dict[str, Shape] = {}
+    for one in found:
+        version = versions.get(int(one["digest"])) if one["schema"] else None
+        if version is not None:
+            types = {name: encoding.type for name, encoding in version.fields.items()}
+            shape = Shape(types, str(version.digest))
+        elif one["names"]:
+            mark = json.dumps(sorted(one["names"]), separators=(",", ":"), ensure_ascii=False)
+            shape = Shape(dict.fromkeys(one["names"]), mark)
+        else:
+            continue
+        shapes.setdefault(shape.mark, shape)
+    return tuple(shapes.values())
 
 
 def _first_arrival(found: Mapping[str, object]) -> tuple[int | str, ...]:

@@ -9,8 +9,9 @@ from pyspark.sql.types import StructField
 
 from lakehouse.formats import FORMATS
 from lakehouse.names import quote
-from lakehouse.table import Column, Table
+from lakehouse.table import LearnedColumn, Table
 from silver import layout
+from silver.column_lists import published
 from silver.contract import CHANGE_COLUMNS
 from silver.flat import names_array
 from silver.group_order import with_group_sequences
@@ -46,17 +47,10 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     )
 
 
-def published(table: Table, name: str) -> bool:
-    """Whether a column is one the table keeps, by its column lists."""
-    if table.column_list is not None:
-        return name in table.column_list
-    return name not in (table.except_column_list or [])
-
-
 def with_learned(table: Table, learned: list[StructField]) -> Table:
     """The table with the columns of earlier batches declared.
 
     So that their types stay what they were.
     """
-    known = {f.name: Column(type=f.dataType.simpleString()) for f in learned}
+    known = {f.name: LearnedColumn(type=f.dataType.simpleString()) for f in learned}
     return table.model_copy(update={"columns": known | dict(table.columns)})

@@ -22,7 +22,7 @@ _LONGEST_SHOWN = 80
 
 
 class Rows(NamedTuple):
-    """Typed rows, and which of their columns are the table's (keys first).
+    """Typed rows, which of their columns are the table's (keys first), and ignored new members.
 
     Beside those, the frame has the protocol's columns, `__names` (the members present), `__whole`
     (whether the document is one readable JSON object), and the faults `__key_fault` and
@@ -31,6 +31,7 @@ class Rows(NamedTuple):
 
     frame: DataFrame
     columns: list[str]
+    ignored: list[str]
 
 
 def rows(
@@ -50,7 +51,7 @@ def rows(
     texts = read.select("*", _whole(), F.struct(*_texts(found, apart)).alias("__texts"))
     values = (typed(_text(name), type).alias(name) for name, type in found.types.items())
     faults = (_key_fault(table, found), _value_fault(table, found))
-    return Rows(texts.select("*", *values).select("*", *faults), found.columns)
+    return Rows(texts.select("*", *values).select("*", *faults), found.columns, found.ignored)
 
 
 def absent(columns: Iterable[str], keys: Iterable[str], *parts: Column) -> Column:

@@ -16,11 +16,15 @@ _WITHOUT_ANY_VALUE = "string"
 
 
 class Layout(NamedTuple):
-    """Types of all members to read; the table's columns in order, keys first; unusable names."""
+    """Types of all members to read, and names.
+
+    The table's columns in order, keys first; unusable names; new ones that the table ignores.
+    """
 
     types: dict[str, T.DataType]
     columns: list[str]
     clashing: list[str]
+    ignored: list[str]
 
 
 def layout(
@@ -34,14 +38,14 @@ def layout(
     declared = declared_types(table) | {name: type for name, type in protocol.items() if type}
     by_place = table.keys if keys is not None else []
     names = unknown_names(frame, F.col(DOCUMENT), {*declared, *by_place})
-    usable, clashing = settle(
-        [name for name in names if _wanted(name, table, protocol)], [*declared, *by_place]
-    )
+    wanted = [name for name in names if _wanted(name, table, protocol)]
+    usable, clashing = settle(wanted, [*declared, *by_place])
+    ignored = [name for name in names if name not in wanted and not name.startswith("_")]
     variants = members(F.col(DOCUMENT), usable) | _undeclared_keys(table, keys)
     found = types(frame, variants)
     columns = _order(table, [name for name in found if name not in protocol])
     ddl = dict.fromkeys(table.keys, _WITHOUT_ANY_VALUE) | found | declared
-    return Layout(data_types(frame, ddl), columns, clashing)
+    return Layout(data_types(frame, ddl), columns, clashing, ignored)
 
 
 def declared_types(table: Table) -> dict[str, str]:

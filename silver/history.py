@@ -17,7 +17,7 @@ from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch
 from silver.compact import column
-from silver.contract import HISTORY_COLUMNS, UPSERT
+from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
 from silver.lives import without_repeats
 from silver.presence import absent_before
 from silver.resolve import resolve
@@ -65,8 +65,7 @@ def _incoming(batch: Batch, table: Table, values: list[str]) -> DataFrame:
     changes = batch.changes
     if batch.of_keys is not None:
         changes = without_repeats(batch.of_keys, table.keys)
-    stamped = changes.withColumn("_batch", F.lit(batch.number))
-    return stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    return changes.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:
@@ -74,7 +73,7 @@ def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame
 
     And the row before each.
     """
-    first = incoming.agg(F.min("_stamp").alias("stamp")).first()
+    first = incoming.agg(F.min(_sequence()).alias("stamp")).first()
     oldest = first["stamp"] if first else None
     suffix = rows.where(F.col("_next_stamp").isNull() | (F.col("_next_stamp") >= F.lit(oldest)))
     return suffix.join(incoming.select(*[column(k) for k in keys]).distinct(), keys, "left_semi")
@@ -116,6 +115,7 @@ def _folded(
     by_key = Window.partitionBy(*[column(k) for k in table.keys]).orderBy("_stamp")
     resolved = resolve(ordered, table, by_key, values, floors)
     cut = _versions(resolved, by_key, table.keys, tracked(table, values), floors)
+    cut = cut.withColumn("_class", _class(by_key, table.keys, floors))
     changed = F.col("_stored").isNull() | ~_stored(values).eqNullSafe(F.col("_stored"))
     columns = [column(c) for c in (*table.keys, *values)] + [F.col(c.name) for c in HISTORY_COLUMNS]
     return cut.withColumn("_changed", changed).select(*columns, "_changed")
@@ -166,6 +166,21 @@ def _versions(
     )
     grouped = numbered.withColumn("_number", number).withColumn("_end", _end(by_key, floors))
     return _bounded(grouped, keys)
+
+
+def _class(by_key: WindowSpec, keys: list[str], floors: list[Truncate]) -> Column:
+    """What became of a change when it was applied; what is known already keeps its class."""
+    sound = F.col("_counts") | (F.col("_operation") == DELETE)
+    below = F.col("_stamp") < F.lit(floors[-1].stamp) if floors else F.lit(False)
+    after = by_key.rowsBetween(1, Window.unboundedFollowing)
+    late = F.coalesce(F.min("_batch").over(after) < F.col("_batch"), F.lit(False))
+    life = Window.partitionBy(*[column(k) for k in keys], "_life").orderBy("_stamp")
+    alone = F.row_number().over(life) == 1
+    upserted = F.when(alone, "inserted").otherwise("updated")
+    deleted = F.when(alone, "delete_unknown").otherwise("deleted")
+    own = F.when(F.col("_operation") == DELETE, deleted).otherwise(upserted)
+    fresh = F.when(~sound | below, "superseded").when(late, "late").otherwise(own)
+    return F.when(F.col("_known"), F.col("_class")).otherwise(fresh)
 
 
 def _time(by_key: WindowSpec) -> Column:

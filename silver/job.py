@@ -15,7 +15,17 @@ from lakehouse.errors import LakehouseError, in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import account, dead_letters, layout, log, order, reading, snapshots
+from silver import (
+    account,
+    built,
+    dead_letters,
+    layout,
+    log,
+    order,
+    reading,
+    schema_drift,
+    snapshots,
+)
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.decode import decode
@@ -57,7 +67,11 @@ def apply(
     of one fills the time in which another one's tasks run.
     """
     seen = applied(spark, target)
-    known = {table.table: seen.get(table.table, Seen()) for table in tables}
+    remembered = built.read(spark, target)
+    known = {
+        table.table: seen.get(table.table, Seen())._replace(built=remembered.get(table.table, {}))
+        for table in tables
+    }
     done = {table: dict(of.positions) for table, of in known.items()}
     found = reading.arrived(spark, target, tables, done)
     logged = log.newest_batches(spark, target, tables)
@@ -127,6 +141,7 @@ def _outcome(
     started, clock = datetime.now(timezone.utc), time.monotonic()
     passes, message = list[Pass](), None
     try:
+        built.check(table, seen.built)
         if logged > seen.batch:
             passes.append(apply_ahead(spark, target, table, run_id, seen, logged))
             seen = passes[-1].seen
@@ -172,11 +187,13 @@ def apply_new(
     """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
-    changes = gate(decode(raw, table, learned), table)
-    log.append(spark, target, table, changes, seen.batch + 1)
+    built.confirm(spark, target, table, seen.built, learned, run_id)
+    changes = decode(raw, table, learned)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
+    log.append(spark, target, table, gate(changes, table), seen.batch + 1)
     rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch + 1)
     after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
-    return _apply(spark, target, table, run_id, rows, seen, after)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
 
 
 def apply_ahead(
@@ -189,10 +206,10 @@ def apply_ahead(
     rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
     done = dict(seen.positions) | log.positions(rows.where(F.col("_batch") > seen.batch))
     after = seen._replace(batch=newest, positions=done)
-    return _apply(spark, target, table, run_id, rows, seen, after)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
 
 
-def _apply(
+def apply_part(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -201,14 +218,22 @@ def _apply(
     seen: Seen,
     after: Seen,
 ) -> Pass:
+    """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
+
+    Raises:
+        AccountMismatch: the classes do not add up to the records.
+    """
     pending = rows.where(F.col("_batch") > seen.batch)
     summary = log.summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
     _write(spark, target, table, placed.batch, placed.refold)
-    if summary.rejected:
-        dead_letters.record(spark, target, table, pending, run_id)
+    if summary.rejected or placed.refold:
+        judged = rows if placed.refold else pending
+        dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
+    if schema_drift.INCOMPATIBLE in summary.rejected:
+        schema_drift.record_misfits(spark, target, table, pending, run_id)
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
-    counts = account.classes(spark, target, table, placed, summary)
+    counts = account.classes(spark, target, table, placed, summary, rows, seen)
     after = after._replace(partial=partial, heirs=heirs, whole=placed.new)
     return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
 

@@ -7,7 +7,7 @@ after. The times of the row before are read as its declared types write them; ot
 are not decoded.
 """
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from lakehouse import names
@@ -30,7 +30,7 @@ def apply_keyless(
     kept = (
         batch.changes if batch.floor is None else batch.changes.where(F.col("_stamp") > batch.floor)
     )
-    rows = _identified(_expanded(kept, values), values).withColumn("_batch", F.lit(batch.number))
+    rows = _identified(_expanded(kept, values), values)
     listed = rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
     if refold or created:
         listed.writeTo(name).overwrite(F.lit(True))
@@ -44,13 +44,17 @@ def apply_keyless(
 
 def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
     """Marks what removes a row, and splits an update in two."""
-    marked = changes.withColumn("_removes", F.col("_operation") == DELETE)
+    removes = F.col("_operation") == DELETE
+    kind = F.when(removes, "deleted").when(F.col("_old_key").isNotNull(), "updated")
+    kinds = {"_removes": removes, "_class": F.coalesce(kind, F.lit("inserted"))}
+    marked = changes.withColumns(kinds)
     fields = ", ".join(
         f"{names.quote(v)} {changes.schema[v].dataType.simpleString()}" for v in values
     )
     before = F.from_json("_old_key", fields)
     updates = marked.where("NOT _removes AND _old_key IS NOT NULL")
-    old = updates.withColumn("_removes", F.lit(True)).withColumns({v: before[v] for v in values})
+    replaced = {"_removes": F.lit(True), "_class": F.lit("replaced")}
+    old = updates.withColumns(replaced | {v: before[v] for v in values})
     return marked.unionByName(old)
 
 
@@ -58,8 +62,8 @@ def _identified(rows: DataFrame, values: list[str]) -> DataFrame:
     content = F.sha2(F.to_json(F.struct(*[column(v) for v in values])), 256)
     placed = rows.withColumn("_content", content)
     named = placed.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
-    kind = F.when(F.col("_removes"), F.lit("deleted")).otherwise(F.lit("inserted"))
-    return named.withColumn("_class", kind).dropDuplicates(["_row"])
+    first = F.row_number().over(Window.partitionBy("_row").orderBy("_stamp", "_removes"))
+    return named.withColumn("_rank", first).where("_rank = 1").drop("_rank")
 
 
 def _identity() -> list[Column]:

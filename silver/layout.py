@@ -6,6 +6,7 @@ writes the changed rows only) and type widening (a column grows in place).
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
+    ByteType,
     DataType,
     DecimalType,
     DoubleType,
@@ -30,6 +31,7 @@ PROPERTIES = {
 }
 _SINCE = "since batch "
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ByteType: (ShortType, IntegerType, LongType),
     ShortType: (IntegerType, LongType),
     IntegerType: (LongType,),
     FloatType: (DoubleType,),

@@ -28,7 +28,8 @@ class Summary(NamedTuple):
 
     `incomplete` counts changes that do not carry every column, of which `partial` names the
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
-    letters by reason; `sightings` are the full snapshots that show.
+    letters by reason; `sightings` are the full snapshots that show; `oldest` is the lowest sequence
+    of a change.
     """
 
     records: int
@@ -40,6 +41,7 @@ class Summary(NamedTuple):
     rejected: dict[str, int]
     sightings: list[Sighting]
     partial: list[str]
+    oldest: str | None
 
 
 def append(
@@ -102,6 +104,7 @@ def summarize(rows: DataFrame) -> Summary:
         rejected=rejected,
         sightings=_sightings(row for row in sound if row["_snapshot"] is not None),
         partial=_absent_columns(rows) if incomplete else [],
+        oldest=min((row["oldest"] for row in sound if row["oldest"] is not None), default=None),
     )
 
 
@@ -122,6 +125,7 @@ def _kinds(rows: DataFrame) -> DataFrame:
         F.min(F.when(shows, position())).alias("first_position"),
         F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("complete"),
         F.min(F.unix_micros("_source_time")).alias("started"),
+        F.min("_sequence").alias("oldest"),
     )
 
 
@@ -142,3 +146,9 @@ def _sightings(rows: Iterable[Row]) -> list[Sighting]:
 def _absent_columns(rows: DataFrame) -> list[str]:
     absent = rows.where("_reason IS NULL").select(F.explode("_absent").alias("column")).distinct()
     return sorted(row["column"] for row in absent.collect())
+
+
+def reasons(rows: DataFrame) -> dict[str, int]:
+    """Rejected rows counted by reason."""
+    found = rows.groupBy("_reason").count().collect()
+    return {row["_reason"]: row["count"] for row in found}

@@ -21,7 +21,8 @@ _EQUAL_PLACE = (
 )
 _NEWER = f"s._stamp > t._stamp AND NOT ({_EQUAL_PLACE})"
 _CLASS = (
-    "CASE WHEN s._deleted THEN CASE WHEN t._deleted THEN 'delete_unknown' ELSE 'deleted' END"
+    "CASE WHEN s._deleted THEN CASE WHEN t._deleted AND coalesce(s._upsert_stamp, '') < t._stamp"
+    " THEN 'delete_unknown' ELSE 'deleted' END"
     " WHEN t._deleted THEN 'inserted' ELSE 'updated' END"
 )
 
@@ -199,4 +200,5 @@ def replace_sql(target: str, keys: list[str], columns: list[str], batch: int) ->
 
 def first_class(side: str = "") -> str:
     """SQL for what a batch does to a key that the table does not hold."""
-    return f"CASE WHEN {side}_deleted THEN 'delete_unknown' ELSE 'inserted' END"
+    unknown = f"CASE WHEN {side}_upsert_stamp IS NULL THEN 'delete_unknown' ELSE 'deleted' END"
+    return f"CASE WHEN {side}_deleted THEN {unknown} ELSE 'inserted' END"

@@ -86,6 +86,13 @@ def unread(
     return reduce(DataFrame.unionByName, parts)
 
 
+def between(
+    spark: SparkSession, target: Target, table: Table, feed: str, first: int, last: int
+) -> DataFrame:
+    """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
+    return _rows(spark, target, feed, feeds_of(table)[feed], first - 1, last)
+
+
 def newest_in(
     spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
 ) -> dict[str, int]:

@@ -32,7 +32,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         "_absent": F.when(F.col("__change") == UPSERT, _absent(columns, table)),
         "_source_time": row_time(ordered, table, row_order.moments(types)),
     }
-    return changes(ordered, columns, _fault(types), parts)
+    return changes(ordered, columns, _fault(types), parts, found.ignored)
 
 
 def _expressions(table: Table) -> list[str]:

@@ -34,7 +34,7 @@ _UNKNOWN_VALUES = (
 def to_changes(raw: DataFrame, table: Table) -> DataFrame:
     """Decode records; see `silver.contract` for what comes out."""
     found = rows(_documents(raw), table, {}, F.col("__key"))
-    stamped = Rows(found.frame.select("*", *_stamps(table)), found.columns)
+    stamped = found._replace(frame=found.frame.select("*", *_stamps(table)))
     parts = {
         "_operation": _operation(),
         "_sequence": F.col("__sequence"),
@@ -42,7 +42,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         "_source_time": from_count(_number(F.col("__moment"), 0).cast("bigint")),
         "_transaction": F.array_join(F.col("__moment"), "/"),
     }
-    return changes(stamped.frame, stamped.columns, _fault(table), parts)
+    return changes(stamped.frame, stamped.columns, _fault(table), parts, found.ignored)
 
 
 def _documents(raw: DataFrame) -> DataFrame:

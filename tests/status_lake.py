@@ -49,9 +49,11 @@ KEPT = {
     "people_changes": "SELECT 1L AS _batch",
     "clicks": "SELECT * FROM VALUES ('x', false, '1'), ('x', false, '2'), ('x', true, '3'),"
     " ('y', true, '4') AS t(_content, _removes, _stamp)",
-    "orders_dead_letters": "SELECT reason, if(resolved, current_timestamp(), NULL) AS resolved_at"
-    " FROM VALUES ('no_key', false), ('no_key', false), ('too_late', false), ('no_key', true)"
-    " AS t(reason, resolved)",
+    "orders_dead_letters": "SELECT *, current_timestamp() AS at, 'p' AS position,"
+    " if(resolved, current_timestamp(), NULL) AS resolved_at"
+    " FROM VALUES ('no_key', false, NULL, NULL), ('no_key', false, '{\"id\":1}', 'A'),"
+    " ('too_late', false, '{\"id\":3}', 'd'), ('no_key', true, '{\"id\":4}', 'e')"
+    " AS t(reason, resolved, _key, _stamp)",
     "_schema_drift": "SELECT 'orders' AS `table`, current_timestamp() - n * INTERVAL 5 DAYS AS at,"
     " 'add_column' AS kind, concat('c', n) AS column FROM VALUES (2), (0), (1) AS t(n)",
     "_groups": "SELECT * FROM VALUES ('g', 1L, array(named_struct('records', map('orders', 1L)))),"

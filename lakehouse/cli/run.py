@@ -110,7 +110,19 @@ def one_round(
         for entry in done if told_when_idle else worth:
             show_entry(entry)
         entries += done
+    warn_of_dead_letters(spark, target, tables, entries)
     return entries
+
+
+def warn_of_dead_letters(
+    spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
+) -> None:
+    """A line on stderr for each table that a round left with too many; the exit code stays."""
+    own = [entry for entry in entries if entry.layer == "silver"]
+    if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
+        letters = importlib.import_module("silver.dead_letters")
+        for line in letters.alarms(spark, target, tables, own):
+            print(f"warning: {line}", file=sys.stderr)
 
 
 def fail_at_the_end(entries: "Sequence[Entry]") -> None:

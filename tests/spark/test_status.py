@@ -70,6 +70,7 @@ def test_unresolved_dead_letters_are_counted_by_reason(records: dict[str, dict[s
     orders = records["orders"]
     assert orders["dead_letters"] == {"no_key": 2, "too_late": 1}
     assert orders["dead_letters_total"] == 3
+    assert (orders["dead_letters_alert"], records["clicks"]["dead_letters_alert"]) == (True, False)
     assert (records["clicks"]["dead_letters"], records["clicks"]["dead_letters_total"]) == ({}, 0)
 
 
@@ -132,3 +133,14 @@ def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]
+
+
+def test_a_key_is_stale_when_a_dead_letter_is_newer_than_its_row(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert {name: record["stale_keys"] for name, record in records.items() if record["rows"]} == {
+        "clicks": 0,
+        "orders": 1,
+        "people": 0,
+    }
+    assert records["orders"]["stale_keys_since"] is not None

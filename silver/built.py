@@ -1,0 +1,163 @@
+"""What each table was built with, in `silver._tables`: a YAML that contradicts it is refused.
+
+Keys, type of history, tracked columns, order and format of the source decide what the rows of a
+table mean: rows written before and after a change of them would contradict each other. A column's
+type may only widen. The newest entry of an aspect counts; `forget` is for a table that is built
+anew.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from lakehouse import names
+from lakehouse.errors import ConfigurationDrift
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout
+from silver.contract import BUILT_COLUMNS
+from silver.debezium_columns import normal, wider
+from silver.drift import declares
+
+BUILT = "_tables"
+SOURCE_COLUMNS = "source columns"
+
+Remembered = Mapping[str, str]
+
+
+def read(spark: SparkSession, target: Target) -> Mapping[str, Remembered]:
+    """What is remembered of every table, by aspect."""
+    name, created = layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
+    found: dict[str, dict[str, str]] = {}
+    if created:
+        return found
+    newest = spark.table(name).groupBy("table", "aspect")
+    for row in newest.agg(F.max_by("value", "at").alias("value")).collect():
+        if row["value"] is not None:
+            found.setdefault(row["table"], {})[row["aspect"]] = row["value"]
+    return found
+
+
+def check(table: Table, remembered: Remembered) -> None:
+    """Refuses a configuration that does not fit what the table was built with.
+
+    Raises:
+        ConfigurationDrift: with every difference and the way out.
+    """
+    found = list(_differences(table, remembered))
+    if found:
+        raise ConfigurationDrift(table.table, found)
+
+
+def confirm(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    remembered: Remembered,
+    held: list[StructField],
+    run_id: str,
+) -> None:
+    """Notes what the table is built with, before a batch is written.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table as it is configured now.
+        remembered: what it was built with, by aspect, checked already.
+        held: the business columns of its change log.
+        run_id: the run.
+
+    Raises:
+        ConfigurationDrift: the type of a declared column is no wider one than that of the log.
+    """
+    found = list(_retyped(spark, table, held))
+    if found:
+        raise ConfigurationDrift(table.table, found)
+    now = aspects(table)
+    if any(remembered.get(aspect) != value for aspect, value in now.items()):
+        remember(spark, target, table, run_id, now)
+
+
+def aspects(table: Table) -> dict[str, str]:
+    """The parts of a table's configuration that its rows depend on, as text for a person."""
+    formats = sorted({feed.format for feed in table.feeds})
+    keys = table.keys if "ydb" in formats else sorted(table.keys)
+    order = [table.sequence_by] if isinstance(table.sequence_by, str) else table.sequence_by
+    groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
+    return {
+        "keys": ", ".join(keys) or "none",
+        "source.format": ", ".join(formats),
+        "stored_as_scd_type": str(table.stored_as_scd_type),
+        "sequence_by": ", ".join(order or []) or "the format's own",
+        "sequence_groups": "; ".join(sorted(groups)) or "none",
+        "tracked columns": _tracked(table),
+    }
+
+
+def remember(
+    spark: SparkSession, target: Target, table: Table, run_id: str, now: Mapping[str, str | None]
+) -> None:
+    """Notes aspects of a table; a value of None forgets one."""
+    at = datetime.now(timezone.utc)
+    rows = [
+        {"table": table.table, "aspect": aspect, "value": value, "at": at, "run_id": run_id}
+        for aspect, value in now.items()
+    ]
+    schema = ", ".join(f"`{c.name}` {c.type}" for c in BUILT_COLUMNS)
+    local_rows(spark, rows, schema).writeTo(names.name(target, "silver", BUILT)).append()
+
+
+def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
+    """Lets the next run take the table's configuration as it is: what it held is gone."""
+    layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS])
+    remember(spark, target, table, run_id, everything)
+
+
+def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
+    """The columns that the source announced last, with their types; None when never."""
+    text = remembered.get(SOURCE_COLUMNS)
+    columns: Mapping[str, str | None] | None = json.loads(text) if text else None
+    return columns
+
+
+def _tracked(table: Table) -> str:
+    if table.stored_as_scd_type == 1:
+        return "no history"
+    if table.track_history_column_list is not None:
+        return ", ".join(sorted(table.track_history_column_list))
+    operational = [name for name, column in table.columns.items() if column.operational]
+    left_out = sorted({*(table.track_history_except_column_list or []), *operational})
+    return f"all but {', '.join(left_out)}" if left_out else "all"
+
+
+def _differences(table: Table, remembered: Remembered) -> Iterator[str]:
+    for aspect, now in aspects(table).items():
+        before = remembered.get(aspect, now)
+        if aspect == "source.format":
+            same = bool(set(before.split(", ")) & set(now.split(", ")))
+        else:
+            same = before == now
+        if not same:
+            yield f"{aspect} was {before}, is {now}"
+
+
+def _retyped(spark: SparkSession, table: Table, held: list[StructField]) -> Iterator[str]:
+    """Declared columns whose type is neither the one that the log holds nor a wider one."""
+    for field in held:
+        before = field.dataType.simpleString()
+        if not declares(table, field.name) or normal(table.columns[field.name].type) == before:
+            continue
+        now = _resolved(spark, table.columns[field.name].type)
+        if before != now and wider(before, now) != now:
+            yield f"columns.{field.name} was {before}, is {now}"
+
+
+def _resolved(spark: SparkSession, type: str) -> str:
+    """A type as Spark holds it in a table: a varchar is a string."""
+    return spark.range(0).select(F.lit(None).cast(type)).schema[0].dataType.simpleString()

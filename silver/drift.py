@@ -1,0 +1,116 @@
+"""How a source's columns changed, found from the shapes of its records, and what the policy does.
+
+A shape is compared with the columns that the source had before it and with the types that the table
+holds. Types of one kind widen; others are incompatible. A declared column keeps its declared type.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from lakehouse.table import LearnedColumn, Table
+from silver.column_lists import published
+from silver.debezium_columns import normal, wider
+from silver.shapes import Shape
+
+Kind = Literal["add_column", "widen", "drop_column", "incompatible"]
+Fields = Mapping[str, str | None]
+
+_ACTIONS = {
+    "apply": "applied",
+    "ignore": "ignored",
+    "fail": "failed",
+    "dead_letter": "dead_letter",
+}
+
+
+class Drift(NamedTuple):
+    """One change of one column, what is done about it, and the shape that shows it."""
+
+    kind: Kind
+    column: str
+    from_type: str | None
+    to_type: str | None
+    action: str
+    shape: Shape
+
+    @property
+    def said(self) -> str:
+        """The change as a phrase for a person."""
+        types = " to ".join(type for type in (self.from_type, self.to_type) if type)
+        return f"{self.kind} {self.column} ({types})" if types else f"{self.kind} {self.column}"
+
+
+def drifts(
+    shapes: Iterable[Shape], before: Fields | None, held: Fields, table: Table
+) -> tuple[list[Drift], Fields]:
+    """The changes that shapes in order of arrival show, and the source's columns after them.
+
+    Args:
+        shapes: what the records announce.
+        before: the source's columns so far; None when nothing is known of them: then the first
+            shape changes nothing.
+        held: columns of the table and their types.
+        table: the table with its declared columns; a learned one is no declared one.
+    """
+    found: list[Drift] = []
+    types = dict(held)
+    source = None if before is None else dict(before)
+    for shape in shapes:
+        fields = {n: t and normal(t) for n, t in shape.fields.items() if _counts(table, n)}
+        if source is None:
+            types |= {name: type for name, type in fields.items() if name not in types}
+        else:
+            found += _changes(fields, shape, source, types, table)
+        kept = {} if shape.complete or source is None else source
+        source = kept | {n: t or (source or {}).get(n) for n, t in fields.items()}
+    return found, source or {}
+
+
+def declares(table: Table, column: str) -> bool:
+    """Whether the YAML gives the column's type."""
+    declared = table.columns.get(column)
+    return declared is not None and not isinstance(declared, LearnedColumn)
+
+
+def _counts(table: Table, column: str) -> bool:
+    return not column.startswith("_") and published(table, column)
+
+
+def _changes(
+    fields: Fields, shape: Shape, source: Fields, types: dict[str, str | None], table: Table
+) -> list[Drift]:
+    found = []
+    for name, type in fields.items():
+        kind, to = _kind(name, type, source, types)
+        if kind is None:
+            continue
+        action = _action(table, kind, name)
+        found.append(Drift(kind, name, types.get(name), to, action, shape))
+        if kind in ("add_column", "widen") and action == "applied":
+            types[name] = to
+    gone = [name for name in source if name not in fields] if shape.complete else []
+    action = _action(table, "drop_column", None)
+    found += [Drift("drop_column", name, types.get(name), None, action, shape) for name in gone]
+    return found
+
+
+def _kind(
+    name: str, type: str | None, source: Fields, types: Fields
+) -> tuple[Kind | None, str | None]:
+    """What a column of a shape is to the table, and its type from now on."""
+    new = name not in source
+    if name not in types:
+        return ("add_column" if new else None), type
+    held, known = types[name], source.get(name)
+    if type is None or held is None or (not new and known in (type, None)):
+        return ("add_column" if new else None), type
+    both = wider(held, type)
+    if both is None:
+        return "incompatible", type
+    return ("widen" if both != held else "add_column" if new else None), both
+
+
+def _action(table: Table, kind: Kind, column: str | None) -> str:
+    action = _ACTIONS[getattr(table.schema_changes, kind)]
+    stays = column is not None and kind != "add_column" and declares(table, column)
+    return "declared" if stays and action != "failed" else action

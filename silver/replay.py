@@ -1,0 +1,209 @@
+"""Dead letters tried again: their bronze records decoded anew under today's configuration.
+
+What is good now takes its place at its own sequence, as a pass of its own. Each step can be
+repeated, so that a replay that was killed is brought to its end by the next one: the pass's number
+is reserved, the changes are joined into the table (again changes nothing), the change log gets the
+new decode in place of the old one, and then the letters are resolved. What is still bad gets the
+reason of today.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import ledger, names
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import built, dead_letters, job, layout, log, reading, snapshots
+from silver.batch import Seen
+from silver.compact import digest
+from silver.contract import LOG_COLUMNS
+from silver.decode import decode
+from silver.expectations import gate
+from silver.log import Summary
+
+IDENTITY = ["_feed", "_arrival"]
+_JUDGED = ("_reason", "_message", "_rule")
+
+
+class Replayed(NamedTuple):
+    """How many of a table's dead letters were tried, and how many of them are resolved."""
+
+    table: str
+    tried: int
+    resolved: int
+
+
+def replay(
+    spark: SparkSession, target: Target, table: Table, wanted: Column, run_id: str
+) -> Replayed:
+    """Tries the unresolved dead letters of a table again.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration as it is now.
+        wanted: which of its dead letters, as a condition on their columns.
+        run_id: the run.
+
+    Raises:
+        ConfigurationDrift: the configuration contradicts what the table was built with.
+        AccountMismatch: the classes of the replayed records do not add up.
+    """
+    if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
+        return Replayed(table.table, 0, 0)
+    started = datetime.now(timezone.utc)
+    seen = job.applied(spark, target).get(table.table, Seen())
+    remembered = built.read(spark, target).get(table.table, {})
+    built.check(table, remembered)
+    letters = _unresolved(spark, target, table).where(wanted)
+    before = log.reasons(letters)
+    if not before:
+        return Replayed(table.table, 0, 0)
+    learned = layout.learned(spark, target, table)
+    built.confirm(spark, target, table, remembered, learned, run_id)
+    again = decoded(spark, target, table, letters, seen.batch + 1)
+    summary = log.summarize(again)
+    counts = _apply(spark, target, table, again, summary, seen, run_id, started)
+    moved = _moved(before, summary.rejected)
+    _correct(spark, target, table, again)
+    _resolve(spark, target, table, again, run_id)
+    if counts or moved:
+        counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
+        number = seen.batch + 1 if summary.records > sum(summary.rejected.values()) else seen.batch
+        _note(spark, target, table, run_id, started, seen._replace(batch=number), counts)
+    tried = sum(before.values())
+    return Replayed(table.table, tried, summary.records - sum(summary.rejected.values()))
+
+
+def decoded(
+    spark: SparkSession, target: Target, table: Table, letters: DataFrame, batch: int
+) -> DataFrame:
+    """The records of dead letters as the change log would have them today.
+
+    What is good gets the number `batch`, what is still bad keeps its own.
+    """
+    held = log.read(spark, target, table).where("_reason IS NOT NULL")
+    held = held.join(F.broadcast(letters.select(*IDENTITY)), IDENTITY, "left_semi")
+    places = held.select(*IDENTITY, F.col("_feed_batch"), F.col("_batch").alias("_held"))
+    spans = places.groupBy("_feed").agg(
+        F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
+    )
+    parts = [
+        reading.between(spark, target, table, row["_feed"], row["first"], row["last"]).join(
+            F.broadcast(places.select(*IDENTITY)), IDENTITY, "left_semi"
+        )
+        for row in spans.collect()
+    ]
+    learned = layout.learned(spark, target, table)
+    changes = gate(decode(reduce(DataFrame.unionByName, parts), table, learned), table)
+    fields = layout.business(changes.schema)
+    layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
+    columns = [f.name for f in fields if f.name not in table.keys]
+    known = F.broadcast(places.select(*IDENTITY, "_held"))
+    number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
+    whole = changes.withColumn("_digest", digest(columns)).join(known, IDENTITY)
+    return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
+
+
+def _unresolved(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+    name = dead_letters.ensure(spark, target, table)
+    letters = spark.table(name).where("resolved_at IS NULL")
+    return letters.withColumn("_reason", F.col("reason"))
+
+
+def _apply(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    again: DataFrame,
+    summary: Summary,
+    seen: Seen,
+    run_id: str,
+    started: datetime,
+) -> dict[str, int]:
+    """Joins what is good now into the table; returns what became of it, by class."""
+    if summary.records == sum(summary.rejected.values()):
+        return {}
+    number = seen.batch + 1
+    notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
+    reserved = {name: n for name, n in notes.items() if n}
+    after = seen._replace(batch=number)
+    _note(spark, target, table, run_id, started, after, reserved)
+    good = again.where("_reason IS NULL")
+    rows = log.read(spark, target, table)
+    others = rows.join(F.broadcast(good.select(*IDENTITY)), IDENTITY, "left_anti")
+    whole = others.unionByName(good, allowMissingColumns=True)
+    done = job.apply_part(spark, target, table, run_id, whole, seen, after)
+    if done.refolded:
+        snapshots.forget(spark, target, table.table)
+    snapshots.record(spark, target, {table.table: [(number, done.whole)]})
+    return {n: count for n, count in done.counts.items() if n not in reserved} | {"records": 0}
+
+
+def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """How the dead letters of each reason got more or fewer; nothing where none was resolved."""
+    found = {r: after.get(r, 0) - before.get(r, 0) for r in {*before, *after}}
+    moved = {f"dead_letter:{reason}": n for reason, n in found.items() if n}
+    resolved = sum(before.values()) - sum(after.values())
+    return moved | ({"replayed": resolved} if resolved else {})
+
+
+def _correct(spark: SparkSession, target: Target, table: Table, again: DataFrame) -> None:
+    """Puts the new decode in place of the old one in the change log: one row per record as ever."""
+    name = names.name(target, "silver", f"{table.table}_changes")
+    rows = spark.table(name)
+    missing = [f for f in rows.schema.fields if f.name not in again.columns]
+    given = again.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing})
+    same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
+    spark.sql(
+        f"MERGE INTO {name} t USING {{again}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"
+        f" WHEN MATCHED AND NOT ({same}) THEN UPDATE SET *",
+        again=given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields]),
+    )
+
+
+def _resolve(
+    spark: SparkSession, target: Target, table: Table, again: DataFrame, run_id: str
+) -> None:
+    """Marks the letters that are good now; the others get today's reason."""
+    name = names.name(target, "silver", f"{table.table}_dead_letters")
+    given = again.select(*IDENTITY, *_JUDGED)
+    now = f"resolved_at = current_timestamp(), resolved_by = {names.literal(run_id)}"
+    today = ", ".join(f"{c} = s._{c}" for c in ("reason", "message", "rule"))
+    spark.sql(
+        f"MERGE INTO {name} t USING {{given}} s ON {dead_letters.SAME} AND t.resolved_at IS NULL"
+        f" WHEN MATCHED AND s._reason IS NULL THEN UPDATE SET {now}"
+        " WHEN MATCHED AND NOT (t.reason <=> s._reason AND t.message <=> s._message)"
+        f" THEN UPDATE SET {today}",
+        given=given,
+    )
+
+
+def _note(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    started: datetime,
+    seen: Seen,
+    counts: dict[str, int],
+) -> None:
+    ended = datetime.now(timezone.utc)
+    entry = Entry(
+        run_id=run_id,
+        layer="silver",
+        table=table.table,
+        batch=seen.batch,
+        positions=dict(seen.positions),
+        started_at=started,
+        ended_at=ended,
+        counts=counts,
+        duration_ms=int((ended - started).total_seconds() * 1000),
+    )
+    ledger.append(spark, target, [entry])

@@ -1,0 +1,136 @@
+"""The classes of every pass are those of a plain count, however changes are cut and repeated."""
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from lakehouse.local_rows import local_rows
+from silver import job, log
+from silver.batch import Seen
+from tests.conftest import target_at
+from tests.core import SCHEMA, change, table
+from tests.oracle import Event
+
+
+class Arrived(NamedTuple):
+    """A change that was delivered for the first time: its place in order, and in which pass."""
+
+    place: tuple[int, int]
+    event: Event
+    batch: int
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> list[list[Event]]:
+    """Changes of a few keys, in any order, some again, cut into batches."""
+    places = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9)), min_size=4, max_size=9))
+    events = []
+    for at, (key, sequence) in enumerate(places):
+        if draw(st.integers(0, 3)) == 0:
+            events.append(Event("delete", sequence, key))
+        else:
+            events.append(Event("upsert", sequence, key, (("a", f"a{at}"), ("b", "b"))))
+    once = [e for e in events if places.count((e.key or 0, e.sequence)) == 1]
+    again = draw(st.lists(st.sampled_from(once), max_size=4)) if once else []
+    lines = draw(st.permutations([*dict.fromkeys(events), *again]))
+    cuts = sorted(draw(st.lists(st.integers(1, len(lines)), max_size=2)))
+    bounds = [0, *cuts, len(lines)]
+    return [lines[a:b] for a, b in pairwise(bounds) if a < b]
+
+
+def counted(batches: list[list[Event]], history: bool) -> list[Counter[str]]:
+    """What became of the records of each pass, one by one."""
+    known: dict[Event, Arrived] = {}
+    found, arrival = [], 0
+    for batch, events in enumerate(batches):
+        counts = Counter[str](records=len(events))
+        before = dict(known)
+        for event in events:
+            arrival += 1
+            if event in known:
+                counts["duplicate"] += 1
+            else:
+                known[event] = Arrived((event.sequence, arrival), event, batch)
+        for event, own in known.items():
+            if event not in before:
+                name = _woven(own, known) if history else _newest(own, known, batch)
+                counts[name] += 1
+        counts["ties"] = _ties(known) - _ties(before)
+        found.append(+counts)
+    return found
+
+
+def _of_key(own: Arrived, known: dict[Event, Arrived]) -> list[Arrived]:
+    return sorted(a for a in known.values() if a.event.key == own.event.key)
+
+
+def _kind(own: Arrived, live: bool) -> str:
+    if own.event.operation == "delete":
+        return "deleted" if live else "delete_unknown"
+    return "updated" if live else "inserted"
+
+
+def _newest(own: Arrived, known: dict[Event, Arrived], batch: int) -> str:
+    """Of a pass only a key's newest change is applied."""
+    changes = _of_key(own, known)
+    if changes[-1] is not own:
+        return "superseded"
+    earlier = [a for a in changes if a.batch < batch]
+    live = bool(earlier) and earlier[-1].event.operation == "upsert"
+    if own.event.operation == "delete":
+        at = earlier[-1].place if earlier else (0, 0)
+        came = [a for a in changes if a.batch == batch and a.event.operation == "upsert"]
+        live = live or any(a.place > at for a in came)
+    return _kind(own, live)
+
+
+def _woven(own: Arrived, known: dict[Event, Arrived]) -> str:
+    """With a history every change is applied in its turn."""
+    changes = _of_key(own, known)
+    at = changes.index(own)
+    after = changes[at + 1 :]
+    upsert = own.event.operation == "upsert"
+    if upsert and after and after[0].place[0] == own.place[0]:
+        return "superseded"
+    if any(a.batch < own.batch for a in after):
+        return "late"
+    return _kind(own, at > 0 and changes[at - 1].event.operation == "upsert")
+
+
+def _ties(known: dict[Event, Arrived]) -> int:
+    return len(known) - len({(e.key, e.sequence) for e in known})
+
+
+@pytest.mark.parametrize("history", [False, True])
+@settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(batches=deliveries())
+def test_every_record_is_in_the_class_of_a_plain_count(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    history: bool,
+    batches: list[list[Event]],
+) -> None:
+    target = target_at(Path(tmp_path_factory.mktemp("accounts")))
+    config = table(2 if history else 1)
+    seen, arrived, found = Seen(), 0, []
+    for number, events in enumerate(batches, start=1):
+        rows = [change(event, arrived + at, number) for at, event in enumerate(events)]
+        arrived += len(events)
+        log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
+        everything = log.read(spark, target, config)
+        after = seen._replace(batch=number)
+        done = job.apply_part(spark, target, config, "run", everything, seen, after)
+        seen = done.seen
+        found.append(Counter(done.counts))
+    assert found == counted(batches, history)
