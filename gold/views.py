@@ -22,7 +22,7 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
     chosen = ", ".join(quote(c) for c in columns)
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     query = f"SELECT {chosen} FROM {source} WHERE {live}"
-    shown = _comments(table, columns)
+    shown = comments(table, columns)
     if table.on_delete == "flag" and table.stored_as_scd_type == 1:
         query = f"SELECT {chosen}, _deleted AS is_deleted FROM {source}"
         shown["is_deleted"] = "whether the source has deleted the row"
@@ -40,7 +40,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     )
     query = f"SELECT {chosen} FROM ({ranked}) WHERE NOT _removes AND _rank > _removed"
     comment = table.comment or f"rows of {table.table}, which has no key"
-    return View(table.table, _comments(table, columns), comment, (), query)
+    return View(table.table, comments(table, columns), comment, (), query)
 
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -59,7 +59,7 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
         "is_current": "whether the version is the current one",
     }
     comment = f"every version of every row of {table.table}"
-    shown = _comments(table, columns) | bounds
+    shown = comments(table, columns) | bounds
     return View(f"{table.table}_history", shown, comment, (*table.keys, "valid_from"), query)
 
 
@@ -76,6 +76,7 @@ def create_sql(name: str, view: View) -> str:
     )
 
 
-def _comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
+def comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
+    """The columns with the comments that the table declares; a key without one is called so."""
     declared = {c: table.columns[c].comment if c in table.columns else None for c in columns}
     return {c: text or ("key" if c in table.keys else None) for c, text in declared.items()}

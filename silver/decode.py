@@ -7,8 +7,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.table import Column, Table
-from silver import bigquery, debezium, layout, rows, ydb
+from silver import bigquery, debezium, extract_rows, layout, rows, ydb
 from silver.contract import CHANGE_COLUMNS
+from silver.null_rules import without_nulls
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
 
@@ -17,6 +18,7 @@ DECODERS: Mapping[str, Decoder] = {
     "ydb": ydb.to_changes,
     "bigquery": bigquery.to_changes,
     "rows": rows.to_changes,
+    "snapshot": extract_rows.to_changes,
 }
 
 
@@ -34,7 +36,10 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     changes = DECODERS[table.format](raw, with_learned(table, learned))
     given = [f.name for f in layout.business(changes.schema)]
     kept = [name for name in given if name in table.keys or published(table, name)]
-    return changes.select(*[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS])
+    chosen = changes.select(
+        *[F.col(f"`{name}`") for name in kept], *[c.name for c in CHANGE_COLUMNS]
+    )
+    return without_nulls(chosen, table)
 
 
 def published(table: Table, name: str) -> bool:
