@@ -62,6 +62,11 @@ def feed_name(table: Table, source: Source) -> str:
     return f"feed_{safe}" if safe == origin else f"feed_{safe}_{digest}"
 
 
+def unreadable_name(feed: str) -> str:
+    """Name of the bronze table that lists files (`file`) of the feed that cannot be read yet."""
+    return f"{feed}_unreadable"
+
+
 def topics(source: Source) -> tuple[str, ...]:
     """The topics of a shared bronze table that are this source's; none means every record."""
     return (source.topic,) if source.topic is not None else ()

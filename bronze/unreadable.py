@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bronze.contract import unreadable_name
 from bronze.failures import SPARK_FAILURES, cause
 from bronze.feeds import Feed
 from bronze.lines import DroppedFile, lines, literal_path
@@ -77,7 +78,7 @@ def _listed(spark: SparkSession, path: str) -> list[DroppedFile]:
 
 
 def _table(feed: Feed) -> str:
-    return f"{feed.name}_unreadable"
+    return unreadable_name(feed.name)
 
 
 def _name(target: Target, feed: Feed) -> str:

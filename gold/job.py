@@ -6,8 +6,9 @@ from datetime import datetime, timezone
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gold import catalog, stale, status, views
+from gold import catalog, extract_views, stale, status, views
 from gold.catalog import open_catalog
+from gold.sensitive import masked
 from gold.views import View
 from lakehouse import names
 from lakehouse.errors import LakehouseError, in_short
@@ -47,11 +48,15 @@ def publish(
 
 def table_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views of one table; none before silver holds it."""
+    extracts = extract_views.of(spark, target, table)
     if table.stored_as_scd_type == 2:
         kinds, kept = (views.current, views.history), f"{table.table}_history"
-        return _without_stale(spark, target, table, _of(spark, target, table, kept, kinds))
+        return _without_stale(
+            spark, target, table, [*_of(spark, target, table, kept, kinds), *extracts]
+        )
     only = views.current if table.keys else views.keyless
-    return _without_stale(spark, target, table, _of(spark, target, table, table.table, (only,)))
+    shown = _of(spark, target, table, table.table, (only,))
+    return _without_stale(spark, target, table, [*shown, *extracts])
 
 
 def _without_stale(
@@ -75,6 +80,7 @@ def _of(
         return []
     source = names.name(target, "silver", kept)
     columns = [c for c in spark.table(source).columns if not c.startswith("_")]
+    source, columns = masked(table, source, columns, target.sensitive)
     return [kind(table, source, columns) for kind in kinds]
 
 

@@ -34,7 +34,7 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
     chosen = ", ".join(quote(c) for c in columns)
     history = table.stored_as_scd_type == 2
     query = f"SELECT {chosen} FROM {source} WHERE {'_is_current' if history else 'NOT _deleted'}"
-    shown = _comments(table, columns)
+    shown = comments(table, columns)
     if table.on_delete == "flag":
         kept = _KEPT_VERSIONS if history else _KEPT_ROWS
         query = f"SELECT {chosen}, {kept.format(source=source)}"
@@ -63,7 +63,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     )
     query = f"SELECT {chosen} FROM ({ranked}) WHERE NOT _removes AND _rank > _removed"
     comment = table.comment or f"rows of {table.table}, which has no key"
-    return View(table.table, _comments(table, columns), comment, (), query)
+    return View(table.table, comments(table, columns), comment, (), query)
 
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -82,7 +82,7 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
         "is_current": "whether the version is the current one",
     }
     comment = f"every version of every row of {table.table}"
-    shown = _comments(table, columns) | bounds
+    shown = comments(table, columns) | bounds
     return View(f"{table.table}_history", shown, comment, (*table.keys, "valid_from"), query)
 
 
@@ -113,6 +113,7 @@ def function_sql(name: str, view: View) -> str:
     )
 
 
-def _comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
+def comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
+    """The columns with the comments that the table declares; a key without one is called so."""
     declared = {c: table.columns[c].comment if c in table.columns else None for c in columns}
     return {c: text or ("key" if c in table.keys else None) for c, text in declared.items()}

@@ -22,11 +22,6 @@ NOT_IN_FORCE = (
         "drop the topic's records as files and name the folder in source.path",
     ),
     NotYet(
-        "source.format: snapshot",
-        lambda table: any(feed.format == "snapshot" for feed in table.feeds),
-        "deliver the extract's rows as changes with format rows",
-    ),
-    NotYet(
         "sources of several formats",
         lambda table: len({feed.format for feed in table.feeds}) > 1,
         "let all sources of the table have one format",

@@ -14,7 +14,15 @@ from lakehouse.unpacking import Check, nearest, unpack_table, unpack_target
 from lakehouse.yaml_files import read_yaml
 
 RESERVED = ("pipeline_runs", "pipeline_status")
-SUFFIXES = ("_history", "_changes", "_dead_letters")
+SUFFIXES = (
+    "_history",
+    "_changes",
+    "_dead_letters",
+    "_digests",
+    "_extracts",
+    "_staged",
+    "_sensitive",
+)
 COMMAND_LINE = "command line"
 
 Document: TypeAlias = dict[str, Any]

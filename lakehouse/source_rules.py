@@ -26,6 +26,10 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
     if bool(table.source) == bool(table.sources):
         found = "source and sources" if table.source else "neither source nor sources"
         yield Problem("source", found, "exactly one of source and sources", "keep one of them")
+    if len(table.feeds) > 1 and any(feed.format == "snapshot" for feed in table.feeds):
+        found = f"{len(table.feeds)} sources, one of them with format snapshot"
+        expected = "an extract as the only source: a full one says what is not there"
+        yield Problem("sources", found, expected, "make it a table of its own")
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
         yield from _place(key, feed)

@@ -11,6 +11,7 @@ from lakehouse.source_rules import source_contradictions
 from lakehouse.table import Table
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+EXTRACT_COLUMNS = ("operation", "effective_date")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "apply_as_deletes": ("rows",),
@@ -168,7 +169,9 @@ def _column(table: Table, column: str) -> Iterator[Problem]:
 
 def _reserved(table: Table) -> tuple[str, ...]:
     history = HISTORY_COLUMNS if table.stored_as_scd_type == 2 else ()
-    return (*history, "is_deleted") if table.on_delete == "flag" else history
+    extracts = EXTRACT_COLUMNS if table.feeds and table.format == "snapshot" else ()
+    flag = ("is_deleted",) if table.on_delete == "flag" else ()
+    return (*history, *extracts, *flag)
 
 
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"

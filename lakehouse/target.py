@@ -11,6 +11,7 @@ from lakehouse.table import Strict
 
 Layer = Literal["bronze", "silver", "gold"]
 Kind = Literal["local", "connect", "databricks"]
+Sensitive = Literal["hash", "omit", "separate"]
 
 
 def _absolute(path: str) -> str:
@@ -40,6 +41,8 @@ class Target(Strict):
     Kind `local` starts Spark here, `connect` talks to the Spark Connect server `remote`, and
     `databricks` takes the session of the job, or databricks-connect's. `landing` is the folder that
     every table's `source.path` starts from; it and `checkpoints` lie below `root` unless named.
+    `sensitive` says what gold does with columns so declared: shows their SHA-256, leaves them out,
+    or leaves them out and shows those of snapshot tables apart, in `gold.T_sensitive`.
     """
 
     name: str = "local"
@@ -52,7 +55,7 @@ class Target(Strict):
     remote: str | None = None
     master: str = "local[*]"
     driver_memory: str = "2g"
-    sensitive: Literal["hash", "omit"] = "hash"
+    sensitive: Sensitive = "hash"
     secret_scope: str | None = None
 
     @property

@@ -204,3 +204,24 @@ BUILT_COLUMNS = (
     LayerColumn("at", "timestamp", "since when; the newest counts"),
     LayerColumn("run_id", "string", "the run that noted it"),
 )
+
+SNAPSHOT_TABLES = ("_digests", "_extracts", "_staged")
+"""What the names of a snapshot table's further tables in silver end in."""
+
+LETTER_COLUMN = LayerColumn(
+    "_letter", "string", "snapshot tables: I U D N; null on dead letters and on repeats of a row"
+)
+
+DIGEST_COLUMNS = (
+    LayerColumn("_key_digest", "binary", "SHA-256 of the key columns"),
+    LayerColumn("_value_digest", "binary", "SHA-256 of the columns that are compared"),
+    LayerColumn("_rest_digest", "binary", "SHA-256 of the operational columns; null without any"),
+)
+
+EXTRACT_COLUMNS = (
+    LayerColumn("effective_date", "date", "the extract's folder; null for files in no such folder"),
+    LayerColumn("mode", "string", "full or delta"),
+    LayerColumn("batch", "bigint", "pass that compared it last; null when it is to be done again"),
+    LayerColumn("feed_batch", "bigint", "newest ingest batch of its files that was read"),
+    LayerColumn("not_supplied", "bigint", "delta: live keys that it did not carry"),
+)

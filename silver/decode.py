@@ -15,6 +15,7 @@ from silver.column_lists import published
 from silver.contract import CHANGE_COLUMNS
 from silver.flat import names_array
 from silver.group_order import with_group_sequences
+from silver.null_rules import without_nulls
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
 
@@ -42,9 +43,10 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     kept = [name for name in given if name in table.keys or published(table, name)]
     published_ones = F.array_intersect("_absent", names_array(kept))
     absent = F.when(F.size(published_ones) > 0, published_ones)
-    return changes.withColumn("_absent", absent).select(
+    chosen = changes.withColumn("_absent", absent).select(
         *[F.col(quote(name)) for name in kept], *[c.name for c in CHANGE_COLUMNS]
     )
+    return without_nulls(chosen, table)
 
 
 def with_learned(table: Table, learned: list[StructField]) -> Table:

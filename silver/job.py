@@ -30,6 +30,7 @@ from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.decode import decode
 from silver.expectations import gate
+from silver.extract_job import apply_extracts
 from silver.history import apply_history
 from silver.keyless import apply_keyless
 from silver.reading import Arrived
@@ -142,6 +143,11 @@ def _outcome(
     passes, message = list[Pass](), None
     try:
         built.check(table, seen.built)
+        if table.format == "snapshot":
+            if logged > seen.batch or reading.has_new(table, seen.positions, found):
+                newest = reading.reaches(table, found)
+                passes.append(_extracts(spark, target, table, run_id, seen, newest))
+            logged, found = 0, {}
         if logged > seen.batch:
             passes.append(apply_ahead(spark, target, table, run_id, seen, logged))
             seen = passes[-1].seen
@@ -194,6 +200,19 @@ def apply_new(
     rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch + 1)
     after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
     return apply_part(spark, target, table, run_id, rows, seen, after)
+
+
+def _extracts(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    newest: Mapping[str, int],
+) -> Pass:
+    """Compares and applies extracts, which have passes of their own."""
+    after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
+    return Pass(after, counts, TableChanges([], []), False)
 
 
 def apply_ahead(

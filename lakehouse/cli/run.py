@@ -6,6 +6,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.landing import land_extract
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -31,6 +33,12 @@ RECORDED_HERE = ("bronze", "gold")
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
+Extract = Annotated[
+    Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
+]
+EffectiveDate = Annotated[
+    str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
+]
 
 
 @command("run")
@@ -40,8 +48,12 @@ def run(
     continuous: Continuous = False,
     interval: Interval = "5s",
     run_id: RunId = None,
+    extract: Extract = None,
+    effective_date: EffectiveDate = None,
 ) -> None:
     """Ingest what is new, apply it, publish it."""
+    if extract is not None or effective_date is not None:
+        _land(chosen, extract, effective_date)
     run_layers(chosen, [layer] if layer else list(JOBS), continuous, interval, run_id)
 
 
@@ -134,6 +146,17 @@ def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     ]
     if failures:
         raise ManyTablesFailed(failures)
+
+
+def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
+    """Drops the extract into the landing folder of its table; a second time nothing is new."""
+    if extract is None or day is None:
+        missing = "--extract" if extract is None else "--effective-date"
+        expected = "--extract and --effective-date together"
+        raise ConfigurationError("command line", missing, "nothing", expected, "add it")
+    target, tables = configured(chosen)
+    landed = land_extract(target, tables, extract, day)
+    print(f"{len(landed)} new files of the extract of {day}", file=sys.stderr)
 
 
 def _report(entries: "Sequence[Entry]") -> None:

@@ -9,6 +9,7 @@ DEBEZIUM = {"format": "debezium", "path": "shop"}
 ROWS = {"format": "rows", "path": "shop"}
 BIGQUERY = {"format": "bigquery", "path": "shop"}
 YDB = {"format": "ydb", "path": "shop"}
+SNAPSHOT = {"format": "snapshot", "path": "p", "mode": "full"}
 KAFKA = {"topic": "t", "bootstrap_servers": "localhost:9092"}
 
 
@@ -31,7 +32,7 @@ def problem_keys(**keys: object) -> list[str]:
         {"source": BIGQUERY, "sequence_by": ["a", "b"]},
         {"source": BIGQUERY, "sequence_groups": [{"sequence_by": "v", "columns": ["a"]}]},
         {"source": YDB | {"start_sequence": [1, 2]}},
-        {"source": {"format": "snapshot", "path": "p", "mode": "full"}},
+        {"source": SNAPSHOT},
         {"source": {"format": "debezium", "kafka": KAFKA, "max_offsets_per_trigger": 9}},
         {"stored_as_scd_type": 2, "track_history_column_list": ["a"]},
         {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
@@ -119,6 +120,11 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
         ({"columns": {"id": "array<int>"}}, "columns.id.type"),
         ({"columns": {"id": {"type": "int", "operational": True}}}, "columns.id.operational"),
         ({"columns": {"valid_to": "date"}, "stored_as_scd_type": 2}, "columns.valid_to"),
+        (
+            {"columns": {"operation": "int"}, "source": SNAPSHOT},
+            "columns.operation",
+        ),
+        ({"source": None, "sources": [SNAPSHOT, DEBEZIUM]}, "sources"),
         ({"columns": {"is_deleted": "int"}, "on_delete": "flag"}, "columns.is_deleted"),
     ],
 )

@@ -1,0 +1,154 @@
+"""An extract into the change log: decode, gate, compare with the last state, write.
+
+An extract is what a folder `PATH/YYYY-MM-DD/` holds when a run finds it. Each is one batch of the
+change log and takes the place of everything there from its date on: nothing as a rule, but for a
+day that arrives late or gets more files it is the days after it, which are then compared anew.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import extract_days, extract_state, layout
+from silver.compact import column, digest
+from silver.contract import DIGEST_COLUMNS, GATED_COLUMNS, LETTER_COLUMN, LOG_COLUMNS, NONE
+from silver.decode import decode
+from silver.expectations import gate
+from silver.extract_changes import DUPLICATE, Extract, compared, deletes, digested, supplied
+from silver.extract_days import Days, Pending
+from silver.extract_rows import effective_date, sequence_of
+from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
+
+FEW = 100_000
+
+
+def extend(
+    spark: SparkSession, target: Target, table: Table, days: Days, pending: Pending, number: int
+) -> None:
+    """Adds one extract to the log as batch `number`, in place of what is there from its date on."""
+    raw = _rows(spark, target, table, pending)
+    staged = _staged(spark, target, table, raw)
+    known = days.get(pending.day)
+    read = known.feed_batch if known is not None and known.batch is not None else 0
+    came = supplied(staged)
+    found = came.agg(
+        F.count(F.lit(1)).alias("keys"),
+        F.count("_winner").alias("believed"),
+        F.sum("_sound").alias("sound"),
+        F.max("_winner").alias("arrival"),
+    ).collect()[0]
+    if pending.day is None or not found["believed"] or _repeats_only(staged, read):
+        new = staged.where(F.col("_feed_batch") > read)
+        _write_log(spark, target, table, _noted(new, table), number, None)
+        return
+    sequence = sequence_of(pending.day)
+    feed = extract_days.feed_of(table)
+    extract = Extract(pending.day, sequence, found["arrival"], feed, pending.newest)
+    state = extract_state.before(spark, target, table, days, pending.day)
+    rows = _compared(staged, came, state, table, extract, found["keys"])
+    if found["sound"] > found["believed"]:
+        rows = _with_raw(rows, raw)
+    _write_log(spark, target, table, rows, number, sequence)
+
+
+def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -> DataFrame:
+    day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
+    rows = extract_days.feed(spark, target, table).where(F.col("_batch") <= pending.newest)
+    if pending.batches is not None:
+        rows = rows.where(F.col("_batch").isin(pending.batches))
+    mine = rows.where(effective_date(F.col("_file"), table).eqNullSafe(day))
+    return mine.withColumn("_feed", F.lit(extract_days.feed_of(table)))
+
+
+def _staged(spark: SparkSession, target: Target, table: Table, raw: DataFrame) -> DataFrame:
+    """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
+    changes = gate(decode(raw, table, layout.learned(spark, target, table)), table)
+    rows = digested(changes, table)
+    layer = (*GATED_COLUMNS, *DIGEST_COLUMNS)
+    fields = layout.business(rows.schema)
+    name, _ = layout.ensure(spark, target, f"{table.table}_staged", fields, layer)
+    rows.writeTo(name).overwrite(F.lit(True))
+    return spark.table(name).select(*[column(c) for c in rows.columns])
+
+
+def _repeats_only(staged: DataFrame, read: int) -> bool:
+    """Whether the rows above ingest batch `read` are equal to those of the extract that count."""
+    if not read:
+        return False
+    old = supplied(staged.where(F.col("_feed_batch") <= read)).select(
+        KEY_DIGEST, F.col(VALUE_DIGEST).alias("__values"), F.col(REST_DIGEST).alias("__rest")
+    )
+    new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
+    equal = (F.col(VALUE_DIGEST) == F.col("__values")) & F.col(REST_DIGEST).eqNullSafe(
+        F.col("__rest")
+    )
+    sound = F.col("_reason").isNull()
+    return new.where(~F.coalesce(sound & equal, F.lit(False))).isEmpty()
+
+
+def _compared(
+    staged: DataFrame,
+    came: DataFrame,
+    state: DataFrame | None,
+    table: Table,
+    extract: Extract,
+    keys: int,
+) -> DataFrame:
+    """The extract's rows with their letters, and the deletes that follow from it."""
+    full = table.feeds[0].mode == "full"
+    if state is None:
+        state = staged.limit(0).select(*[column(c) for c in _state_columns(table)])
+    if full or keys > FEW:
+        said = letters(came, state, "full" if full else "delta")
+    else:
+        said = letters_of_few(came, state)
+    rows = compared(staged, came, said, table)
+    return rows.unionByName(deletes(said, state, rows, extract)) if full else rows
+
+
+def _state_columns(table: Table) -> list[str]:
+    return [*[c.name for c in DIGEST_COLUMNS], *table.keys]
+
+
+def _with_raw(rows: DataFrame, raw: DataFrame) -> DataFrame:
+    """Dead letters that only the comparison found get their raw record back."""
+    twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
+    records = raw.select("_arrival", F.col("_raw").alias("__raw"))
+    found = records.join(twins, "_arrival", "left_semi")
+    joined = rows.join(F.broadcast(found), "_arrival", "left")
+    filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
+    return filled.select(*[column(c) for c in rows.columns])
+
+
+def _noted(staged: DataFrame, table: Table) -> DataFrame:
+    """Rows that change nothing as rows of the log: repeats, and dead letters of no extract."""
+    emptied = [
+        column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
+        for c in staged.columns
+        if not c.startswith("_")
+    ]
+    sound = F.when(F.col("_reason").isNull(), NONE).alias("_operation")
+    layer = [sound if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
+    letter = F.lit(None).cast("string").alias(LETTER_COLUMN.name)
+    return staged.select(*emptied, *layer, letter)
+
+
+def _write_log(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    number: int,
+    since: str | None,
+) -> None:
+    """One commit: batch `number`, in place of what has a sequence from `since` on."""
+    fields = layout.business(rows.schema)
+    layer = (*LOG_COLUMNS, LETTER_COLUMN)
+    name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, layer)
+    values = [field.name for field in fields if field.name not in table.keys]
+    logged = rows.withColumns({"_digest": digest(values), "_batch": F.lit(number)})
+    if since is None:
+        logged.writeTo(name).append()
+    else:
+        logged.writeTo(name).overwrite(F.col("_sequence") >= F.lit(since))

@@ -1,0 +1,163 @@
+"""Extracts: equal digests mean equal rows; days in any order and cut give the oracle's tables."""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import date, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from lakehouse.local_rows import local_rows
+from silver.extracts import KEY_DIGEST, VALUE_DIGEST, letters, letters_of_few, with_digests
+from tests import extract_lake, oracle
+from tests.conftest import target_at
+from tests.oracle import Event
+
+EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "1"))
+BUDGET = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="LAKEHOUSE_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+COLUMNS = {"id": "int", "a": "string", "b": {"type": "string", "operational": True}}
+FIRST = date(2024, 1, 1)
+Row = dict[str, Any]
+Days = dict[int, dict[int, Row]]
+
+texts = st.one_of(
+    st.none(),
+    st.text(alphabet="ab1:,{}[]\"'\\ \u00e9\n", max_size=4),
+    st.sampled_from(["", "a", "1:b"]),
+)
+rows_of_texts = st.lists(st.tuples(texts, texts, texts), min_size=30, max_size=60)
+
+
+@BUDGET
+@given(rows=rows_of_texts)
+def test_digests_are_equal_exactly_where_rows_are(
+    spark: SparkSession, rows: list[tuple[str | None, ...]]
+) -> None:
+    named = [dict(zip("abc", row, strict=True)) for row in rows]
+    found = with_digests(local_rows(spark, named, "a string, b string, c string"), ["a"]).collect()
+    values = {(row["b"], row["c"]): bytes(row[VALUE_DIGEST]) for row in found}
+    keys = {row["a"]: bytes(row[KEY_DIGEST]) for row in found}
+    assert len(set(values.values())) == len({row[1:] for row in rows}) == len(values)
+    assert len(set(keys.values())) == len({row[0] for row in rows}) == len(keys)
+
+
+@BUDGET
+@given(seed=st.integers(0, 2**32))
+def test_a_broadcast_delta_says_what_the_full_outer_join_says(
+    spark: SparkSession, seed: int
+) -> None:
+    random = Random(seed)
+    current, incoming = (
+        with_digests(local_rows(spark, list(state(random).values()), "id int, a string"), ["id"])
+        for _ in range(2)
+    )
+    everything = letters(incoming, current, "delta").where("operation <> 'X'").collect()
+    few = letters_of_few(incoming, current).collect()
+    assert sorted(map(tuple, few)) == sorted(map(tuple, everything))
+
+
+@pytest.mark.parametrize(("mode", "scd"), [("full", 2), ("delta", 1)])
+@BUDGET
+@given(seed=st.integers(0, 2**32))
+def test_any_order_and_cut_of_days_gives_the_oracles_tables(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    mode: str,
+    scd: int,
+    seed: int,
+) -> None:
+    random, target = Random(seed), target_at(tmp_path_factory.mktemp("lake"))
+    config = extract_lake.table(mode, columns=COLUMNS, stored_as_scd_type=scd)
+    days: Days = {day: state(random) for day in range(4)}
+    parts = [(day, part) for day, rows in days.items() for part in cut(random, rows)]
+    random.shuffle(parts)
+    runs = random.randint(2, 3)
+    for number in range(runs):
+        mine = parts[number::runs]
+        files = [land(target, day, f"{number}-{at}", rows) for at, (day, rows) in enumerate(mine)]
+        extract_lake.ingest(spark, target, config, number + 1, *files)
+        extract_lake.apply(spark, target, config)
+    want = oracle.outcome(set(events(days, mode)), ["a", "b"], ["a"])
+    shown = extract_lake.rows(spark, target, config, "t")
+    assert {row["id"]: {c: row[c] for c in "ab"} for row in shown} == want.current
+    assert operations(spark, target, config) == set(said(days, mode))
+    if scd == 2:
+        assert history(spark, target, config) == want.history
+
+
+def state(random: Random) -> dict[int, Row]:
+    keys = random.sample(range(1, 6), random.randint(1, 5))
+    return {
+        key: {"id": key, "a": random.choice(["x", "y", "", None]), "b": random.choice("pq")}
+        for key in keys
+    }
+
+
+def cut(random: Random, rows: dict[int, Row]) -> list[list[Row]]:
+    """A day in one file or two; some rows are in both."""
+    first = [row for row in rows.values() if random.random() < 0.6]
+    rest = [row for row in rows.values() if row not in first or random.random() < 0.2]
+    return [part for part in (first, rest) if part]
+
+
+def land(target: Any, day: int, name: str, rows: list[Row]) -> Any:
+    place = (FIRST + timedelta(days=day)).isoformat()
+    return extract_lake.land(target, place, name, [json.dumps(row) for row in rows])
+
+
+def said(days: Days, mode: str) -> Iterator[tuple[int, str, int, str | None, str]]:
+    """The letters of every day, one key at a time: day, letter, id and values."""
+    known: dict[int, Row] = {}
+    for day, rows in sorted(days.items()):
+        for key in sorted({*known, *rows}):
+            old, new = known.get(key), rows.get(key)
+            row = new or old
+            assert row is not None
+            if new is None:
+                letter = "D" if mode == "full" else "X"
+            else:
+                letter = "I" if old is None else "N" if old["a"] == new["a"] else "U"
+            yield day, letter, key, row["a"], row["b"]
+        known = dict(rows) if mode == "full" else known | rows
+
+
+def events(days: Days, mode: str) -> Iterator[Event]:
+    for day, letter, key, a, b in said(days, mode):
+        if letter in "IUN":
+            yield Event("upsert", day, key, (("a", a), ("b", b)), time=day)
+        elif letter == "D":
+            yield Event("delete", day, key, time=day)
+
+
+def operations(spark: SparkSession, target: Any, config: Any) -> set[tuple[Any, ...]]:
+    rows = extract_lake.rows(spark, target, config, "t_changes")
+    found = [
+        ((r["effective_date"] - FIRST).days, r["operation"], r["id"], r["a"], r["b"]) for r in rows
+    ]
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def history(spark: SparkSession, target: Any, config: Any) -> list[tuple[Any, ...]]:
+    rows = extract_lake.rows(spark, target, config, "t_history")
+    lines = [
+        (
+            r["id"],
+            (r["valid_from"].date() - FIRST).days,
+            None if r["valid_to"] is None else (r["valid_to"].date() - FIRST).days,
+            r["a"],
+            r["b"],
+        )
+        for r in rows
+    ]
+    return sorted(lines, key=repr)
