@@ -9,7 +9,8 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
-│   └── TableLocked            another run is writing this table: try again later
+│   ├── TableLocked            another run is writing this table: try again later
+│   └── LawsBroken             what is stored is not what the changes give: rebuild the table
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
 
@@ -117,6 +118,19 @@ class TableLocked(TableFailed):
     def __init__(self, table: str, holder: str) -> None:
         """Take who holds the table, as far as it is known."""
         super().__init__(table, f"another run is writing this table ({holder}); try again later")
+
+
+class LawsBroken(TableFailed):
+    """A table breaks laws that hold for every table."""
+
+    def __init__(self, table: str, laws: Sequence[str]) -> None:
+        """Take the table's name and the laws that it breaks."""
+        self.laws = tuple(laws)
+        super().__init__(
+            table,
+            f"{len(laws)} broken: {'; '.join(laws)}; `lakehouse explain {table} --key …` "
+            "shows what was done with a key's records",
+        )
 
 
 class ManyTablesFailed(LakehouseError):

@@ -11,6 +11,8 @@ from silver.contract import DELETE
 from silver.log import Summary
 from silver.order import Placed
 
+NOTES = ("incomplete", "heirs")
+
 
 def classes(
     spark: SparkSession,

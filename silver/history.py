@@ -35,8 +35,7 @@ def apply_history(
         spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
     )
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
-    stamped = batch.changes.withColumn("_batch", F.lit(batch.number))
-    incoming = stamped.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    incoming = incoming_rows(batch.changes, table.keys, values, batch.number)
     rows = spark.table(name)
     empty = refold or created
     known = rows.limit(0) if empty else rows
@@ -46,6 +45,12 @@ def apply_history(
         folded.drop("_changed").writeTo(name).overwrite(F.lit(True))
         return
     spark.sql(history_merge_sql(name, table.keys, values), rows=folded.where("_changed"))
+
+
+def incoming_rows(changes: DataFrame, keys: list[str], values: list[str], batch: int) -> DataFrame:
+    """Stamped changes with the columns that the history keeps of them, before they are folded."""
+    stamped = changes.withColumn("_batch", F.lit(batch))
+    return stamped.select(*[column(c) for c in (*keys, *values)], *_CARRIED)
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:

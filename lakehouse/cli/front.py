@@ -31,13 +31,23 @@ def application(help_text: str) -> typer.Typer:
 app = application("Change data capture on Delta: bronze, silver, gold.")
 
 
+def group(name: str, help_text: str) -> typer.Typer:
+    """A command of `lakehouse` that has commands of its own."""
+    commands = application(help_text)
+    app.add_typer(commands, name=name)
+    return commands
+
+
 def command(
-    name: str,
+    name: str, of: typer.Typer = app
 ) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
-    """Register a function as a command of `lakehouse`; it gets the common options first."""
+    """Register a function as a command of `lakehouse`, or of a group of its commands.
+
+    It gets the common options first.
+    """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return app.command(name)(with_common_options(function))
+        return of.command(name)(with_common_options(function))
 
     return register
 
