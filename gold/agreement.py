@@ -19,7 +19,6 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
     if not wanted:
         return {}
     published = catalog.stored(target, "gold")
-    current = published.get(table.table)
     found: dict[str, DataFrame] = {}
     if not target.catalog:
         units = [
@@ -27,14 +26,10 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
             for view in wanted
         ]
         found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
-    if table.keys and (current or target.catalog):
-        shown = spark.sql(current.query) if current else spark.table(_name(target, table))
+    shown = catalog.read(spark, target, table.table)
+    if table.keys and shown is not None:
         found[ONE_ROW] = _single(shown, table.keys)
     return found
-
-
-def _name(target: Target, table: Table) -> str:
-    return names.name(target, "gold", table.table)
 
 
 def _single(rows: DataFrame, keys: list[str]) -> DataFrame:

@@ -11,6 +11,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
 │   ├── TableLocked            another run is writing this table: try again later
 │   └── LawsBroken             what is stored is not what the changes give: rebuild the table
+├── ExpectationsFailed         critical expectations do not hold in gold (exit 1)
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
 
@@ -131,6 +132,16 @@ class LawsBroken(TableFailed):
             f"{len(laws)} broken: {'; '.join(laws)}; `lakehouse explain {table} --key …` "
             "shows what was done with a key's records",
         )
+
+
+class ExpectationsFailed(LakehouseError):
+    """Critical expectations that do not hold for what gold shows."""
+
+    def __init__(self, expectations: Sequence[str]) -> None:
+        """Take them as they are to be named."""
+        self.expectations = tuple(expectations)
+        named = "\n".join(f"  {expectation}" for expectation in expectations)
+        super().__init__(f"{len(expectations)} critical expectations failed:\n{named}")
 
 
 class ManyTablesFailed(LakehouseError):

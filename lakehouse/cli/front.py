@@ -70,7 +70,7 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
 
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
-    return load(chosen, checks=[_expectation_problems])
+    return load(chosen, checks=[expectation_problems])
 
 
 def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
@@ -82,7 +82,7 @@ def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
         return get_spark(target)
 
 
-def _expectation_problems(table: Table) -> Sequence[str]:
+def expectation_problems(table: Table) -> Sequence[str]:
     """Silver's word on the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
