@@ -1,8 +1,8 @@
 """The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. What the change log says of a record stands: a record that it rejects, or that no pass has
-applied yet, is left out, so that a rule that came later is no difference.
+run uses. What the change log says of a record stands: a record that it rejects is left out, so that a rule
+that came later is no difference.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,10 +36,10 @@ def laws(
     kept = f"{table.table}_history" if history else table.table
     if not any(seen.positions.values()) or not names.exists(spark, target, "silver", kept):
         return {}
-    rows = log.read(spark, target, table)
+    rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch)
     raw = reading.unread(spark, target, table, {}, seen.positions)
     stored = spark.table(names.name(target, "silver", kept))
-    accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), rows, seen)
+    accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), rows)
     values = [f.name for f in layout.business(stored.schema) if f.name not in table.keys]
     placed = keyed(stamped(accepted, table, seen.whole.epochs))
     changes = _complete(placed, stored, values)
@@ -84,9 +84,9 @@ def _above(changes: DataFrame, floors: list[Truncate]) -> DataFrame:
     return changes.where(F.col("_stamp") > floors[-1].stamp) if floors else changes
 
 
-def _accepted(decoded: DataFrame, rows: DataFrame, seen: Seen) -> DataFrame:
-    """Decoded records but those that the log rejects, or holds back."""
-    left_out = rows.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
+def _accepted(decoded: DataFrame, rows: DataFrame) -> DataFrame:
+    """Decoded records but those that the log rejects."""
+    left_out = rows.where("_reason IS NOT NULL")
     return decoded.join(left_out.select("_feed", "_arrival"), ["_feed", "_arrival"], "left_anti")
 
 

@@ -77,7 +77,9 @@ def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -
         "one row per key": ['{"id":3}'],
         "gold shows one row per key": ['{"id":3}'],
         "gold is published as the table is configured": ["gold.orders1"],
-        "the change log holds every bronze record once": ["bronze.orders1 batch 1: 11 in bronze, 10 in the log"],
+        "the change log holds every bronze record once": [
+            "bronze.orders1 batch 1: 11 in bronze, 10 in the log"
+        ],
         "a rebuild from bronze gives the same rows": ['{"id":1}', '{"id":3}', '{"id":5}'],
     }
 
@@ -116,4 +118,8 @@ def test_a_record_twice_in_place_of_another_is_found(spark: SparkSession) -> Non
     raw = raw.withColumn("_feed", F.lit("t"))
     kept = raw.withColumns({"_arrival": F.lit("a"), "_feed_batch": F.col("_batch")})
     (law,) = judge({"law": in_the_log(raw, kept)})
-    assert (law.checked, law.broken, law.first) == (1, 1, ["bronze.t batch 1: 2 in bronze, 2 in the log"])
+    assert (law.checked, law.broken, law.first) == (
+        1,
+        1,
+        ["bronze.t batch 1: 2 in bronze, 2 in the log"],
+    )
