@@ -1,8 +1,8 @@
 """The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. What the change log says of a record stands: a record that it rejects is left out, so that a rule
-that came later is no difference.
+run uses. What the change log says of a record stands: a record that it rejects is left out, so that
+a rule that came later is no difference.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
