@@ -25,6 +25,7 @@ COLUMNS = (
     ("run_id", "string", "one run of `lakehouse quality`"),
     ("at", "timestamp", "when it ended"),
     ("table", "string", "the table"),
+    ("checked", "string", "gold: what gold shows; batch: the rows of the newest batch"),
     ("expectation", "string", "Great Expectations' name of it"),
     ("columns", "array<string>", "columns it is about; empty when it is about the table"),
     ("severity", "string", "critical or warning"),
@@ -59,14 +60,20 @@ def digest(table: Table) -> str:
 
 
 def append(
-    spark: SparkSession, target: Target, table: Table, results: Sequence[Result], run_id: str
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    results: Sequence[Result],
+    run_id: str,
+    checked: str = "gold",
 ) -> None:
     """Keeps the results of one table, which are in the order of its expectations."""
     if not results:
         return
     if not exists(spark, target, "gold", TABLE):
         spark.sql(create_statement(target))
-    about = {"run_id": run_id, "at": datetime.now(timezone.utc), "rules": digest(table)}
+    at = datetime.now(timezone.utc)
+    about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
     rows = [
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)

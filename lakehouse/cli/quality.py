@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Docs = Annotated[
     Path | None, typer.Option(help="Folder for Data Docs and results; default lake/_docs.")
 ]
+Checked = Annotated[
+    Literal["gold", "batch"], typer.Option("--of", help="What gold shows, or the newest batch.")
+]
 Attempt = Annotated[
     Path | None,
     typer.Option("--try", help="Only count what the rules of this file would reject in gold."),
@@ -34,7 +37,11 @@ Attempt = Annotated[
 
 @command("quality")
 def quality(
-    chosen: Chosen, docs: Docs = None, attempt: Attempt = None, shown: ShownStatus = "table"
+    chosen: Chosen,
+    docs: Docs = None,
+    checked: Checked = "gold",
+    attempt: Attempt = None,
+    shown: ShownStatus = "table",
 ) -> None:
     """Check gold with Great Expectations; exit code 1 when a critical expectation fails.
 
@@ -47,14 +54,20 @@ def quality(
         return
     folder = _folder(target, docs)
     _look_for_great_expectations()
-    results = check_all(start(target, tables), target, tables, folder, shown == "json")
+    spark = start(target, tables)
+    results = check_all(spark, target, tables, folder, checked, shown == "json")
     failed = importlib.import_module("gold.quality").critical_failures(results)
     if failed:
         raise ExpectationsFailed([_named(result) for result in failed])
 
 
 def check_all(
-    spark: "SparkSession", target: Target, tables: Sequence[Table], folder: str, as_json: bool
+    spark: "SparkSession",
+    target: Target,
+    tables: Sequence[Table],
+    folder: str,
+    checked: str,
+    as_json: bool,
 ) -> "list[Result]":
     """Checks every table with expectations, keeps and prints the results; returns them all."""
     from lakehouse.console import progress, show_records
@@ -66,7 +79,7 @@ def check_all(
     with progress("quality") as tell:
         for table in asked:
             tell(table.table)
-            found[table.table] = _check(spark, target, table, folder, run_id)
+            found[table.table] = _check(spark, target, table, folder, run_id, checked)
     results = [result for of_table in found.values() for result in of_table or []]
     show_records([_shown(result, as_json) for result in results], as_json)
     if not as_json:
@@ -76,15 +89,21 @@ def check_all(
 
 
 def _check(
-    spark: "SparkSession", target: Target, table: Table, folder: str, run_id: str
+    spark: "SparkSession", target: Target, table: Table, folder: str, run_id: str, checked: str
 ) -> "list[Result] | None":
-    """The results of one table, kept; None before gold shows it."""
-    rows = importlib.import_module("gold.catalog").read(spark, target, table.table)
+    """The results of one table, kept; None before there is anything to check."""
+    gates = importlib.import_module("gold.quality")
+    shown = importlib.import_module("gold.catalog").read
+    rows = (
+        shown(spark, target, table.table)
+        if checked == "gold"
+        else gates.newest_batch(spark, target, table)
+    )
     if rows is None:
         return None
-    results: list[Result] = importlib.import_module("gold.quality").check(table, rows, folder)
+    results: list[Result] = gates.check(table, rows, folder)
     kept = importlib.import_module("gold.quality_results")
-    kept.append(spark, target, table, results, run_id)
+    kept.append(spark, target, table, results, run_id, checked)
     return results
 
 
@@ -108,7 +127,7 @@ def _notes(tables: Sequence[Table], found: "dict[str, list[Result] | None]") -> 
         if not table.expectations:
             yield f"{table.table}: no expectations"
         elif found[table.table] is None:
-            yield f"{table.table}: nothing in gold yet, not checked"
+            yield f"{table.table}: nothing there yet, not checked"
 
 
 def _changes(drifts: "Sequence[Drift]") -> Iterator[str]:

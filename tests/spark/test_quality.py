@@ -70,17 +70,17 @@ def test_the_command_keeps_results_and_tells_which_rules_changed(
     published(target, spark)
     folder = f"{target.lake}/_docs"
     tables = [table(QTY), table(QTY, name="items"), table(name="silent")]
-    (result,) = check_all(spark, target, tables, folder, as_json=False)
+    (result,) = check_all(spark, target, tables, folder, "gold", as_json=False)
     assert (result.table, result.success, result.unexpected_count) == ("orders", False, 1)
     first = capsys.readouterr().out
     assert "1 of 3" in first
     assert "silent: no expectations" in first
-    assert "items: nothing in gold yet, not checked" in first
+    assert "items: nothing there yet, not checked" in first
     assert "its rules are others" not in first
     assert f"Data Docs: {folder}/docs/index.html" in first
     assert Path(folder, "docs", "index.html").is_file()
     lenient = table({**QTY, "min_value": -5, "severity": "warning"})
-    check_all(spark, target, [lenient], folder, as_json=False)
+    check_all(spark, target, [lenient], folder, "gold", as_json=False)
     changed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert [line.partition('"min_value": ')[2] for line in changed if "{" in line] == [
         '-5, "severity": "warning", "type": "expect_column_values_to_be_between"}',
@@ -98,6 +98,15 @@ def catalog_rows(spark: "SparkSession", target: Target) -> list[Any]:
     query = "SELECT * FROM gold.pipeline_quality ORDER BY at"
     catalog.open_catalog(spark, target, query)
     return list(spark.sql(query).collect())
+
+
+def test_the_newest_batch_can_be_checked(spark: "SparkSession", target: Target) -> None:
+    changes = "SELECT * FROM VALUES (1, 5, 'upsert', 1), (2, -1, 'upsert', 2), (3, 0, 'delete', 2)"
+    log = spark.sql(f"{changes} AS t(id, qty, _operation, _batch)")
+    log.writeTo(f"delta.`{target.lake}/silver/orders_changes`").using("delta").create()
+    (result,) = check_all(spark, target, [table(QTY)], f"{target.lake}/_docs", "batch", True)
+    assert (result.unexpected_count, result.element_count) == (1, 1)
+    assert [row["checked"] for row in catalog_rows(spark, target)] == ["batch"]
 
 
 def test_rules_of_a_file_are_tried_on_what_gold_shows(
