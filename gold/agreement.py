@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gold import catalog, job
+from gold.views import View
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
@@ -22,7 +23,7 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
     found: dict[str, DataFrame] = {}
     if not target.catalog:
         units = [
-            {"unit": f"gold.{view.name}", "bad": published.get(view.name) != view}
+            {"unit": f"gold.{view.name}", "bad": not _same(published.get(view.name), view)}
             for view in wanted
         ]
         found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
@@ -30,6 +31,11 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
     if table.keys and shown is not None:
         found[ONE_ROW] = _single(shown, table.keys)
     return found
+
+
+def _same(published: View | None, wanted: View) -> bool:
+    """Whether they are the same view; a stored one has its keys as a list."""
+    return published is not None and published._replace(keys=tuple(published.keys)) == wanted
 
 
 def _single(rows: DataFrame, keys: list[str]) -> DataFrame:
