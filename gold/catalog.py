@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from gold.views import View, at_time, create_sql, function_sql
 from lakehouse import names
@@ -47,6 +47,15 @@ def stored(target: Target, layer: Layer) -> dict[str, View]:
         return {}
     views = [View(**entry) for entry in json.loads(file.read_text())]
     return {view.name: view for view in views}
+
+
+def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
+    """What a view of gold shows; None before it is published."""
+    if target.catalog:
+        there = names.exists(spark, target, "gold", name)
+        return spark.table(names.name(target, "gold", name)) if there else None
+    view = stored(target, "gold").get(name)
+    return spark.sql(view.query) if view else None
 
 
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:

@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from lakehouse import names
 from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.contract import UPSERT
 
 _FORMAT = {"result_format": "SUMMARY"}
 
@@ -49,6 +53,17 @@ def check(table: Table, rows: DataFrame, folder: str) -> list[Result]:
     if not table.expectations:
         return []
     return [_result(table, found) for found in evaluate(table, rows, folder, _FORMAT)]
+
+
+def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
+    """The rows that the newest batch brought, as they were accepted; None before the first one."""
+    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+        return None
+    log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    newest = log.agg(F.max("_batch").alias("_newest"))
+    rows = log.join(F.broadcast(newest), F.col("_batch") == F.col("_newest"), "left_semi")
+    columns = [F.col(names.quote(c)) for c in log.columns if not c.startswith("_")]
+    return rows.where(F.col("_operation") == UPSERT).select(*columns)
 
 
 def evaluate(

@@ -12,7 +12,9 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── SchemaChangeRefused    the source's columns changed and schema_changes says fail
 │   ├── ConfigurationDrift     the YAML contradicts what the table was built with: rebuild it
 │   ├── AccountMismatch        the classes of a run do not add up to its records: a defect
-│   └── TableLocked            another run is writing this table: try again later
+│   ├── TableLocked            another run is writing this table: try again later
+│   └── LawsBroken             what is stored is not what the changes give: rebuild the table
+├── ExpectationsFailed         critical expectations do not hold in gold (exit 1)
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
 
@@ -158,6 +160,29 @@ class TableLocked(TableFailed):
     def __init__(self, table: str, holder: str) -> None:
         """Take who holds the table, as far as it is known."""
         super().__init__(table, f"another run is writing this table ({holder}); try again later")
+
+
+class LawsBroken(TableFailed):
+    """A table breaks laws that hold for every table."""
+
+    def __init__(self, table: str, laws: Sequence[str]) -> None:
+        """Take the table's name and the laws that it breaks."""
+        self.laws = tuple(laws)
+        super().__init__(
+            table,
+            f"{len(laws)} broken: {'; '.join(laws)}; `lakehouse explain {table} --key …` "
+            "shows what was done with a key's records",
+        )
+
+
+class ExpectationsFailed(LakehouseError):
+    """Critical expectations that do not hold for what gold shows."""
+
+    def __init__(self, expectations: Sequence[str]) -> None:
+        """Take them as they are to be named."""
+        self.expectations = tuple(expectations)
+        named = "\n".join(f"  {expectation}" for expectation in expectations)
+        super().__init__(f"{len(expectations)} critical expectations failed:\n{named}")
 
 
 class ManyTablesFailed(LakehouseError):

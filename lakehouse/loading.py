@@ -13,7 +13,7 @@ from lakehouse.target import Target
 from lakehouse.unpacking import Check, nearest, unpack_table, unpack_target
 from lakehouse.yaml_files import read_yaml
 
-RESERVED = ("pipeline_runs", "pipeline_status")
+RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality")
 SUFFIXES = (
     "_history",
     "_changes",

@@ -30,7 +30,7 @@ def unpack_table(document: object, file: str, checks: Sequence[Check] = ()) -> T
     Raises:
         ManyConfigurationErrors: everything that is wrong with it.
     """
-    table = _unpack(Table, document, file)
+    table = unpack(Table, document, file)
     found = [_from_line(line) for check in checks for line in check(table)]
     unused = not_in_force(table) if table.feeds else ()
     _refuse(file, [*contradictions(table), *unused, *found])
@@ -44,9 +44,32 @@ def unpack_target(document: object, file: str, name: str) -> Target:
         ManyConfigurationErrors: everything that is wrong with it.
     """
     named = {"name": name, **document} if isinstance(document, dict) else document
-    target = _unpack(Target, named, file)
+    target = unpack(Target, named, file)
     _refuse(file, targets.contradictions(target))
     return target
+
+
+def unpack(model: type[Model], document: object, file: str) -> Model:
+    """The document as a model of this kind.
+
+    Raises:
+        ManyConfigurationErrors: everything that is wrong with it.
+    """
+    if not isinstance(document, dict):
+        found = "an empty file" if document is None else shown(document)
+        raise ManyConfigurationErrors(
+            [ConfigurationError(file, "(file)", found, "a mapping of keys", "write `key: value`")]
+        )
+    try:
+        return model.model_validate(document)
+    except ValidationError as failure:
+        problems = _problems(model, document, failure.errors(include_url=False))
+    raise _together(file, problems)
+
+
+def refuse_lines(file: str, lines: Iterable[str]) -> None:
+    """Raise what checks have found, if anything."""
+    _refuse(file, map(_from_line, lines))
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -58,19 +81,6 @@ def _from_line(line: str) -> Problem:
     key, _, rest = line.partition(": ")
     found, _, expected = rest.removeprefix("found ").partition(", ")
     return Problem(key, found, expected.removeprefix("expected "), "correct it")
-
-
-def _unpack(model: type[Model], document: object, file: str) -> Model:
-    if not isinstance(document, dict):
-        found = "an empty file" if document is None else shown(document)
-        raise ManyConfigurationErrors(
-            [ConfigurationError(file, "(file)", found, "a mapping of keys", "write `key: value`")]
-        )
-    try:
-        return model.model_validate(document)
-    except ValidationError as failure:
-        problems = _problems(model, document, failure.errors(include_url=False))
-    raise _together(file, problems)
 
 
 def _refuse(file: str, problems: Iterable[Problem]) -> None:

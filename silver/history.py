@@ -65,7 +65,12 @@ def _incoming(batch: Batch, table: Table, values: list[str]) -> DataFrame:
     changes = batch.changes
     if batch.of_keys is not None:
         changes = without_repeats(batch.of_keys, table.keys)
-    return changes.select(*[column(c) for c in (*table.keys, *values)], *_CARRIED)
+    return incoming_rows(changes, table.keys, values)
+
+
+def incoming_rows(changes: DataFrame, keys: list[str], values: list[str]) -> DataFrame:
+    """Stamped changes with the columns that the history keeps of them, before they are folded."""
+    return changes.select(*[column(c) for c in (*keys, *values)], *_CARRIED)
 
 
 def _touched(rows: DataFrame, incoming: DataFrame, keys: list[str]) -> DataFrame:

@@ -30,7 +30,7 @@ def apply_keyless(
     kept = (
         batch.changes if batch.floor is None else batch.changes.where(F.col("_stamp") > batch.floor)
     )
-    rows = _identified(_expanded(kept, values), values)
+    rows = identified(kept, values)
     listed = rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
     if refold or created:
         listed.writeTo(name).overwrite(F.lit(True))
@@ -40,6 +40,11 @@ def apply_keyless(
         older = f"t._stamp < {names.literal(batch.floor)}"
         text += f" WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
     execute(spark, text, listed)
+
+
+def identified(changes: DataFrame, values: list[str]) -> DataFrame:
+    """Stamped changes as the rows that the table keeps of them, each once."""
+    return _identified(_expanded(changes, values), values)
 
 
 def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:

@@ -1,17 +1,20 @@
 """Runs a whole lake in this process, and reads what gold shows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
+from bronze.contract import feed_name
 from gold import job as gold
-from lakehouse import ledger
+from lakehouse import ledger, names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import job as silver
+from tests.builders import Line, bronze_rows
 
 
 def quiet(_: str) -> None:
@@ -22,7 +25,24 @@ def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]
     """What is new through all three layers; fails where a table failed."""
     taken = bronze.ingest(spark, target, tables, "run", quiet)
     ledger.append(spark, target, [entry for entry in taken if entry.counts])
-    done = [*taken, *silver.apply(spark, target, tables, "run", quiet)]
+    failed = [entry.message for entry in taken if entry.status == "failed"]
+    assert failed == [], failed
+    return [*taken, *settle(spark, target, tables)]
+
+
+def arrive(
+    spark: SparkSession, target: Target, table: Table, lines: Sequence[Line], batch: int = 1
+) -> None:
+    """Puts one batch into the table's bronze, without a stream."""
+    name = names.name(target, "bronze", feed_name(table, table.feeds[0]))
+    raw = bronze_rows(spark, lines, batch).drop("_feed")
+    writer = raw.writeTo(name).using("delta")
+    writer.append() if batch > 1 else writer.create()
+
+
+def settle(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:
+    """What bronze holds through silver and gold; fails where a table failed."""
+    done = silver.apply(spark, target, tables, "run", quiet)
     done += gold.publish(spark, target, tables, "run", quiet)
     failures = [e.message for e in done if e.status == "failed"]
     assert not failures, failures

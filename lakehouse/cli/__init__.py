@@ -1,10 +1,33 @@
 """The front door: what people type. The only part of the lakehouse that calls the layers."""
 
-from lakehouse.cli import ask, check, demo, report, run
+from lakehouse.cli import (
+    ask,
+    check,
+    dead_letters,
+    demo,
+    explain,
+    quality,
+    report,
+    run,
+    verify,
+)
 from lakehouse.cli.front import app, enter
 from lakehouse.cli.run import layer_main
 
-__all__ = ["app", "ask", "check", "demo", "layer_main", "main", "report", "run"]
+__all__ = [
+    "app",
+    "ask",
+    "check",
+    "dead_letters",
+    "demo",
+    "explain",
+    "layer_main",
+    "main",
+    "quality",
+    "report",
+    "run",
+    "verify",
+]
 
 
 def main() -> None:

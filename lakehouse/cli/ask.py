@@ -103,7 +103,7 @@ def in_short(record: "dict[str, Any]") -> dict[str, object]:
     }
 
 
-def utc(text: str) -> str:
+def utc(text: str, option: str = "--as-of") -> str:
     """A time as people write it, as Spark reads it in UTC; one without a zone is in UTC.
 
     Raises:
@@ -113,7 +113,7 @@ def utc(text: str) -> str:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError as wrong:
         expected = "a time such as 2026-01-31T12:00:00Z"
-        raise ConfigurationError("command line", "--as-of", text, expected, "correct it") from wrong
+        raise ConfigurationError("command line", option, text, expected, "correct it") from wrong
     known = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 

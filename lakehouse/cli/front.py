@@ -31,13 +31,23 @@ def application(help_text: str) -> typer.Typer:
 app = application("Change data capture on Delta: bronze, silver, gold.")
 
 
+def group(name: str, help_text: str) -> typer.Typer:
+    """A command of `lakehouse` that has commands of its own."""
+    commands = application(help_text)
+    app.add_typer(commands, name=name)
+    return commands
+
+
 def command(
-    name: str,
+    name: str, of: typer.Typer = app
 ) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
-    """Register a function as a command of `lakehouse`; it gets the common options first."""
+    """Register a function as a command of `lakehouse`, or of a group of its commands.
+
+    It gets the common options first.
+    """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return app.command(name)(with_common_options(function))
+        return of.command(name)(with_common_options(function))
 
     return register
 
@@ -60,7 +70,7 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
 
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
-    return load(chosen, checks=[_expectation_problems])
+    return load(chosen, checks=[expectation_problems])
 
 
 def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
@@ -72,7 +82,7 @@ def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
         return get_spark(target)
 
 
-def _expectation_problems(table: Table) -> Sequence[str]:
+def expectation_problems(table: Table) -> Sequence[str]:
     """Silver's word on the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()

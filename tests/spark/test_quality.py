@@ -1,8 +1,15 @@
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from gold import catalog
 from gold.quality import check, critical_failures, run
+from gold.views import View
+from lakehouse.cli.quality import check_all, try_rules
 from lakehouse.table import Table
+from lakehouse.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,3 +57,71 @@ def test_the_site_shows_every_table_of_every_run(spark: "SparkSession", tmp_path
     index = (tmp_path / "docs" / "index.html").read_text()
     assert all(name in index for name in ("orders", "items"))
     assert len(list((tmp_path / "results").rglob("*.json"))) == 2
+
+
+def published(target: Target, spark: "SparkSession") -> None:
+    query = "SELECT * FROM VALUES (1, 5), (2, -1), (3, null) AS t(id, qty)"
+    catalog.publish(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
+
+
+def test_the_command_keeps_results_and_tells_which_rules_changed(
+    spark: "SparkSession", target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published(target, spark)
+    folder = f"{target.lake}/_docs"
+    tables = [table(QTY), table(QTY, name="items"), table(name="silent")]
+    (result,) = check_all(spark, target, tables, folder, "gold", as_json=False)
+    assert (result.table, result.success, result.unexpected_count) == ("orders", False, 1)
+    first = capsys.readouterr().out
+    assert "1 of 3" in first
+    assert "silent: no expectations" in first
+    assert "items: nothing there yet, not checked" in first
+    assert "its rules are others" not in first
+    assert f"Data Docs: {folder}/docs/index.html" in first
+    assert Path(folder, "docs", "index.html").is_file()
+    lenient = table({**QTY, "min_value": -5, "severity": "warning"})
+    check_all(spark, target, [lenient], folder, "gold", as_json=False)
+    changed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert [line.partition('"min_value": ')[2] for line in changed if "{" in line] == [
+        '-5, "severity": "warning", "type": "expect_column_values_to_be_between"}',
+        '0, "severity": "critical", "type": "expect_column_values_to_be_between"}',
+    ]
+    kept = catalog_rows(spark, target)
+    assert [(r["success"], r["unexpected_count"], r["severity"]) for r in kept] == [
+        (False, 1, "critical"),
+        (True, 0, "warning"),
+    ]
+    assert len({r["rules"] for r in kept}) == len({r["run_id"] for r in kept}) == 2
+
+
+def catalog_rows(spark: "SparkSession", target: Target) -> list[Any]:
+    query = "SELECT * FROM gold.pipeline_quality ORDER BY at"
+    catalog.open_catalog(spark, target, query)
+    return list(spark.sql(query).collect())
+
+
+def test_the_newest_batch_can_be_checked(spark: "SparkSession", target: Target) -> None:
+    changes = "SELECT * FROM VALUES (1, 5, 'upsert', 1), (2, -1, 'upsert', 2), (3, 0, 'delete', 2)"
+    log = spark.sql(f"{changes} AS t(id, qty, _operation, _batch)")
+    log.writeTo(f"delta.`{target.lake}/silver/orders_changes`").using("delta").create()
+    (result,) = check_all(spark, target, [table(QTY)], f"{target.lake}/_docs", "batch", True)
+    assert (result.unexpected_count, result.element_count) == (1, 1)
+    assert [row["checked"] for row in catalog_rows(spark, target)] == ["batch"]
+
+
+def test_rules_of_a_file_are_tried_on_what_gold_shows(
+    spark: "SparkSession",
+    target: Target,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lakehouse.cli.quality.start", lambda *_: spark)
+    published(target, spark)
+    file = Path(target.lake, "rules.yml")
+    file.write_text(
+        json.dumps([QTY, {"type": "expect_column_values_to_be_unique", "column": "id"}])
+    )
+    try_rules(target, [table()], file, as_json=True)
+    (tried, refused) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (tried["rows"], tried["failing"], tried["problem"]) == (3, 1, None)
+    assert "no row rule" in refused["problem"]

@@ -87,6 +87,16 @@ def test_what_is_wrong_in_a_file_is_one_block_and_code_2(
         ["sql"],
         ["sql", "SELECT 1", "--as-of", "yesterday"],
         ["sql", "SELECT 1", "--format", "xml"],
+        ["explain", "orders"],
+        ["explain", "orders", "--key", "{id: 7}"],
+        ["explain", "orders", "--key", '{"ident": 7}'],
+        ["explain", "order", "--key", '{"id": 7}'],
+        ["verify"],
+        ["verify", "order"],
+        ["dead-letters", "list", "--since", "yesterday"],
+        ["dead-letters", "list", "--table", "orders", "--key", "7"],
+        ["dead-letters", "list", "--limit", "0"],
+        ["dead-letters", "burn"],
         ["paint"],
     ],
     ids=" ".join,
@@ -111,6 +121,40 @@ def test_a_configuration_error_is_told_in_under_two_seconds_without_spark(conf: 
     )
     assert (ran.returncode, ran.stdout, time.monotonic() - begun < 2) == (2, "False\n", True)
     assert "Traceback" not in ran.stderr
+
+
+def test_quality_without_great_expectations_says_what_to_install(
+    conf: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakehouse.cli.quality.find_spec", lambda _: None)
+    assert exit_code(conf, "quality") == 2
+    assert "pip install 'cdc-lakehouse[quality]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[]", "expectations"),
+        ("{}", "expectations"),
+        ("[{type: expect_colum_values_to_be_null, column: a}]", "expectations[0].type"),
+        ("[{column: a}]", "expectations[0].type"),
+        ("{table: order, expectations: [{type: expect_column_to_exist, column: a}]}", "--table"),
+        ("[{type: expect_column_to_exist, column: a}]\n: ", "line 2"),
+    ],
+)
+def test_wrong_rules_to_try_are_code_2_before_spark(
+    conf: Path, capsys: pytest.CaptureFixture[str], text: str, found: str
+) -> None:
+    (conf / "rules.yml").write_text(text)
+    assert exit_code(conf, "quality", "--try", str(conf / "rules.yml")) == 2
+    assert f": {found}\n" in capsys.readouterr().err
+
+
+def test_rules_to_try_need_one_table(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (conf / "tables" / "more.yml").write_text(GOOD.replace("orders", "more"))
+    (conf / "rules.yml").write_text("[{type: expect_column_to_exist, column: a}]")
+    assert exit_code(conf, "quality", "--try", str(conf / "rules.yml")) == 2
+    assert "name it with --table" in capsys.readouterr().err
 
 
 def test_debug_shows_where_an_error_came_from(conf: Path) -> None:

@@ -1,0 +1,46 @@
+"""Laws about what gold shows of a table: frames of `unit` and `bad`, one row per unit."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gold import catalog, job
+from gold.views import View
+from lakehouse import names
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+ONE_ROW = "gold shows one row per key"
+AS_CONFIGURED = "gold is published as the table is configured"
+
+
+def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFrame]:
+    """The laws of a published table; none before gold holds it."""
+    wanted = job.table_views(spark, target, table)
+    if not wanted:
+        return {}
+    published = catalog.stored(target, "gold")
+    found: dict[str, DataFrame] = {}
+    if not target.catalog:
+        units = [
+            {"unit": f"gold.{view.name}", "bad": not _same(published.get(view.name), view)}
+            for view in wanted
+        ]
+        found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
+    shown = catalog.read(spark, target, table.table)
+    if table.keys and shown is not None:
+        found[ONE_ROW] = _single(shown, table.keys)
+    return found
+
+
+def _same(published: View | None, wanted: View) -> bool:
+    """Whether they are the same view; a stored one has its keys as a list."""
+    return published is not None and published._replace(keys=tuple(published.keys)) == wanted
+
+
+def _single(rows: DataFrame, keys: list[str]) -> DataFrame:
+    quoted = [F.col(names.quote(k)) for k in keys]
+    counted = rows.groupBy(*quoted).agg(F.count(F.lit(1)).alias("_n"))
+    return counted.select(
+        F.to_json(F.struct(*quoted)).alias("unit"), (F.col("_n") > 1).alias("bad")
+    )

@@ -1,0 +1,98 @@
+"""`dead-letters`: what could not be applied, and why."""
+
+import importlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.ask import ShownStatus, utc
+from lakehouse.cli.front import command, configured, group, start
+from lakehouse.errors import ConfigurationError
+from lakehouse.key_text import key_of
+from lakehouse.options import Chosen
+from lakehouse.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LONGEST_RAW = 120
+
+letters = group("dead-letters", "See and retry what could not be applied.")
+
+Reasons = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="Only this reason, e.g. not_json or rule; repeatable."),
+]
+KeyText = Annotated[
+    str | None,
+    typer.Option("--key", help="Only this key, as JSON: '{\"id\": 7}'; needs one --table."),
+]
+Since = Annotated[str | None, typer.Option(help="Only those written since this time, ISO 8601.")]
+
+
+@command("list", of=letters)
+def list_letters(
+    chosen: Chosen,
+    reason: Reasons = None,
+    key: KeyText = None,
+    since: Since = None,
+    resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 100,
+    shown: ShownStatus = "table",
+) -> None:
+    """List what could not be applied, newest first, with the reason and the raw record."""
+    moment = since and utc(since, "--since")
+    target, tables = configured(chosen)
+    sought = wanted_key(key, tables)
+    spark = start(target, tables)
+    silver = importlib.import_module("silver.dead_letter_list")
+    wanted = silver.Wanted(reason or (), sought, moment, resolved)
+    found = silver.dead_letters(spark, target, tables, wanted)
+    if shown == "json":
+        _print_json(found, limit)
+    else:
+        _print_table(found, limit)
+
+
+def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str] | None:
+    """The key that was asked for, which must be one table's.
+
+    Raises:
+        ConfigurationError: there are several tables, or the key is not the table's.
+    """
+    if key is None:
+        return None
+    if len(tables) != 1:
+        expected = "one --table beside it"
+        raise ConfigurationError("command line", "--key", key, expected, "name the key's table")
+    return key_of(key, tables[0])
+
+
+def _print_json(found: "DataFrame | None", limit: int) -> None:
+    from lakehouse import answers
+
+    if found is not None:
+        newest = importlib.import_module("silver.dead_letter_list").newest
+        for line in answers.json_lines(newest(found, limit)):
+            print(line)
+
+
+def _print_table(found: "DataFrame | None", limit: int) -> None:
+    from lakehouse import answers
+    from lakehouse.console import show_grid
+
+    silver = importlib.import_module("silver.dead_letter_list")
+    counts = [] if found is None else silver.by_reason(found)
+    if found is not None and counts:
+        newest = silver.newest(found, limit).drop("sequence", "rule", "run_id")
+        rows = [[*row[:-1], _cut(row[-1])] for row in answers.texts(newest)]
+        show_grid(newest.columns, rows)
+    for table, reason, count in counts:
+        print(f"{table:<24} {reason:<40} {count:>8,}")
+    total = sum(count for _, _, count in counts)
+    newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
+    print(f"{total:,} dead letters{newest_only}")
+
+
+def _cut(raw: str | None) -> str | None:
+    return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"

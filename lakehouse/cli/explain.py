@@ -1,0 +1,53 @@
+"""`explain`: why the row of a key is what it is."""
+
+import importlib
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.ask import ShownStatus
+from lakehouse.cli.front import command, configured, start
+from lakehouse.key_text import key_of
+from lakehouse.options import Chosen
+
+if TYPE_CHECKING:
+    from silver.explain import Explained
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The key's table.")]
+KeyText = Annotated[str, typer.Option("--key", help="The key as JSON: '{\"id\": 7}'.")]
+
+
+@command("explain")
+def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "table") -> None:
+    """Show every record of one key, in order, what was done with it, and the row.
+
+    applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
+    (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
+    """
+    target, (one,) = configured(chosen._replace(only=[table]))
+    sought = key_of(key, one)
+    spark = start(target, [one])
+    lines = importlib.import_module("silver.explain").explain(spark, target, one, sought)
+    if shown == "json":
+        for line in lines:
+            print(_json(line))
+    else:
+        _print_grid(lines)
+
+
+def _json(line: "Explained") -> str:
+    """The values are JSON already and stay as they are written."""
+    given = json.dumps(
+        {k: v for k, v in line._asdict().items() if k != "values"}, ensure_ascii=False
+    )
+    return f'{given[:-1]}, "values": {line.values or "null"}}}'
+
+
+def _print_grid(lines: "list[Explained]") -> None:
+    from lakehouse.console import show_grid
+
+    *records, row = lines
+    columns = ["source_time", "operation", "outcome", "because", "values", "position"]
+    show_grid(columns, [[getattr(line, column) for column in columns] for line in records])
+    print(f"{row.outcome}: {row.values or row.because}")

@@ -1,0 +1,60 @@
+"""`verify`: the laws of a table, proved on what is stored."""
+
+import importlib
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.ask import ShownStatus
+from lakehouse.cli.front import command, configured, start
+from lakehouse.errors import LawsBroken
+from lakehouse.options import Chosen
+
+if TYPE_CHECKING:
+    from silver.verify import Law
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to look at.")]
+Sample = Annotated[
+    int, typer.Option(min=1, help="About how many keys are rebuilt from bronze and compared.")
+]
+EveryKey = Annotated[bool, typer.Option("--all", help="Rebuild every key.")]
+
+
+@command("verify")
+def verify(
+    chosen: Chosen,
+    table: Name,
+    sample: Sample = 1000,
+    every_key: EveryKey = False,
+    shown: ShownStatus = "table",
+) -> None:
+    """Prove a table's laws on what is stored; exit code 1 when one is broken.
+
+    One row per key, no overlapping versions, gaps only after deletes, the current rows are the open
+    versions, every bronze record is in the change log once, the classes of every run add up, and a
+    sample of the keys comes out the same when it is rebuilt from bronze. Nothing is written.
+    """
+    target, (one,) = configured(chosen._replace(only=[table]))
+    spark = start(target, [one])
+    shows = importlib.import_module("gold.agreement").laws(spark, target, one)
+    laws = importlib.import_module("silver.verify").verify(
+        spark, target, one, shows, None if every_key else sample
+    )
+    for law in laws:
+        print(_json(law) if shown == "json" else _line(law))
+    broken = [law.law for law in laws if not law.holds]
+    if broken:
+        raise LawsBroken(table, broken)
+
+
+def _line(law: "Law") -> str:
+    """The verdict, the law, how many units were looked at, and the first that break it."""
+    line = f"{'ok' if law.holds else 'FAILED':<7} {law.law:<52} {law.checked:>12,} checked"
+    if law.holds:
+        return line
+    return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])
+
+
+def _json(law: "Law") -> str:
+    return json.dumps({**law._asdict(), "holds": law.holds}, ensure_ascii=False)

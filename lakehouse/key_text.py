@@ -1,0 +1,56 @@
+"""A key as people type it: `--key '{"id": 7}'`, checked against the table's keys without Spark."""
+
+import json
+from collections.abc import Mapping
+
+from lakehouse.errors import ConfigurationError
+from lakehouse.table import Table
+
+KEY = "--key"
+
+
+def key_of(text: str, table: Table) -> dict[str, str]:
+    """The key's values as texts by column, in the order of `keys`; numbers keep their digits.
+
+    Raises:
+        ConfigurationError: it is not a JSON object, its columns are not the table's keys, a value
+            is null or nested, or the table has no key.
+    """
+    if not table.keys:
+        expected = "a table with keys"
+        raise _wrong(text, expected, "ask `lakehouse sql` for the rows of a table without a key")
+    given = _object(text, table)
+    if sorted(given) != sorted(table.keys):
+        raise _wrong(text, f"exactly the columns {', '.join(table.keys)}", _example(table))
+    for name, value in given.items():
+        if value is None or isinstance(value, (dict, list)):
+            raise _wrong(text, f"a text, number or boolean for {name}", _example(table))
+    return {name: _text(given[name]) for name in table.keys}
+
+
+def shown(key: Mapping[str, str]) -> str:
+    """A key for a person."""
+    return ", ".join(f"{name} {value}" for name, value in key.items())
+
+
+def _object(text: str, table: Table) -> dict[str, object]:
+    try:
+        given = json.loads(text, parse_float=str, parse_int=str)
+    except ValueError as wrong:
+        raise _wrong(text, f"a JSON object ({wrong})", _example(table)) from wrong
+    if not isinstance(given, dict):
+        raise _wrong(text, "a JSON object", _example(table))
+    return given
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _example(table: Table) -> str:
+    example = ", ".join(f'"{name}": …' for name in table.keys)
+    return f"write {KEY} '{{{example}}}'"
+
+
+def _wrong(found: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", KEY, found, expected, action)

@@ -1,0 +1,44 @@
+import pytest
+
+from lakehouse.errors import ConfigurationError
+from lakehouse.key_text import key_of
+from lakehouse.table import Table
+
+
+def table(*keys: str) -> Table:
+    source = {"format": "debezium", "path": "shop"}
+    return Table.model_validate({"table": "t", "source": source, "keys": list(keys)})
+
+
+def test_a_keys_values_come_as_texts_in_the_order_of_the_keys() -> None:
+    given = '{"b": 1.10, "a": 12345678901234567890, "c": true, "d": "x"}'
+    assert list(key_of(given, table("a", "b", "c", "d")).items()) == [
+        ("a", "12345678901234567890"),
+        ("b", "1.10"),
+        ("c", "true"),
+        ("d", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{id: 7}", "a JSON object"),
+        ("7", "a JSON object"),
+        ('{"ident": 7}', "exactly the columns id"),
+        ('{"id": 7, "more": 1}', "exactly the columns id"),
+        ("{}", "exactly the columns id"),
+        ('{"id": null}', "for id"),
+        ('{"id": [7]}', "for id"),
+    ],
+)
+def test_a_wrong_key_is_refused_with_an_example(text: str, expected: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        key_of(text, table("id"))
+    assert expected in refused.value.expected
+    assert refused.value.action == """write --key '{"id": …}'"""
+
+
+def test_a_table_without_a_key_has_none_to_name() -> None:
+    with pytest.raises(ConfigurationError, match="a table with keys"):
+        key_of("{}", table())
