@@ -28,7 +28,7 @@ STATUS = {
     "dead_letters": "unresolved dead letters",
     "dead_letter_reasons": "the same by reason",
     "drift": "schema changes of the last 7 days",
-    "gaps": "gaps in the source",
+    "gaps": "open gaps in the source",
     "files": "data files at the last publication",
     "bytes": "their size",
     "deletion_vectors": "deletion vectors at the last publication; null where it is not known",
@@ -84,7 +84,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "pending": _pending(tables),
         "letters": _letters(tables),
         "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
-        "holes": _counted(sources.gaps),
+        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
         "waits": _waiting(sources.groups),
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())

@@ -29,15 +29,16 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     """One record per table: the columns of `gold.pipeline_status` (see `gold.pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
-    `drift` and `gaps` list what was noted, oldest first. Besides, `counts` has every class of
-    record over all runs, and `accounted` says whether the classes add up to the records. Times are
-    ISO 8601 in UTC.
+    `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
+    class of record over all runs, and `accounted` says whether the classes add up to the records.
+    Times are ISO 8601 in UTC.
     """
     kept = sources(spark, target)
     view = pipeline.status([facts(spark, target, table) for table in tables], kept)
     rows = {row["table"]: row.asDict() for row in spark.sql(view.query).collect()}
     counts = _counts(spark, target)
-    drift, gaps = _noted(spark, kept.drift), _noted(spark, kept.gaps)
+    drift = _noted(spark, kept.drift, "at")
+    gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
     return [
         _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
         for name in (table.table for table in tables)
@@ -93,11 +94,13 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
     return found
 
 
-def _noted(spark: SparkSession, source: str | None) -> dict[str, list[Record]]:
+def _noted(
+    spark: SparkSession, source: str | None, time: str, condition: str = "true"
+) -> dict[str, list[Record]]:
     """The rows of a table of notes by the table that they are about, oldest first."""
     found: dict[str, list[Record]] = defaultdict(list)
     if source is not None:
-        for row in spark.table(source).orderBy("at").collect():
+        for row in spark.table(source).where(condition).orderBy(time).collect():
             note = row.asDict(recursive=True)
             table = note.pop("table")
             found[table].append({key: _plain(value) for key, value in note.items()})

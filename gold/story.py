@@ -35,6 +35,7 @@ KINDS = (
     Kind("deleted", "deleted", "gold"),
     Kind("truncate", "truncates", "gold"),
     Kind("woven", "woven into history", "gold"),
+    Kind("late", "late, put in their place", "gold"),
     Kind("refolded", "folded anew", "gold"),
     Kind("superseded", "superseded by newer", "covered"),
     Kind("duplicate", "delivered again", "covered"),
