@@ -8,14 +8,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import files, pipeline
+from gold import files, pipeline, story
 from gold.pipeline import Facts, Sources
 from gold.views import View
 from lakehouse import ledger, names
 from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.contract import ACCOUNT_NOTES
 
 Record = dict[str, Any]
 
@@ -110,14 +109,13 @@ def _noted(
 def _record(row: Record, counts: dict[str, int], drift: list[Record], gaps: list[Record]) -> Record:
     record = {key: _plain(value) for key, value in row.items() if key != "dead_letter_reasons"}
     reasons = row["dead_letter_reasons"] or {}
-    classes = {name: n for name, n in counts.items() if name not in ("records", *ACCOUNT_NOTES)}
     return record | {
         "dead_letters": dict(sorted(reasons.items())),
         "dead_letters_total": row["dead_letters"],
         "drift": drift,
         "gaps": gaps,
         "counts": dict(sorted(counts.items())),
-        "accounted": sum(classes.values()) == counts.get("records", 0),
+        "accounted": sum(story.classes(counts).values()) == counts.get("records", 0),
     }
 
 
