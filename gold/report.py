@@ -118,7 +118,7 @@ def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -
 
 def _keys(notes: list[Record]) -> list[str]:
     """The columns of a list of notes, but for the table and what only machines read."""
-    left_out = ("table", "run_id", "resolved_at")
+    left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
 
 
