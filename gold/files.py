@@ -30,15 +30,18 @@ def measure(spark: SparkSession, target: Target, table: str) -> Files:
 
 
 def checksum(log: Path) -> Files | None:
-    """What Delta noted beside the newest commit of this transaction log; None if it did not."""
+    """What Delta noted beside the newest commit of a transaction log; None if it has not yet."""
     newest = max((file.stem for file in log.glob("*.json") if file.stem.isdigit()), default=None)
     file = log / f"{newest}.crc"
     if not file.is_file():
         return None
-    noted = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        noted = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
     return Files(
-        noted["numFiles"],
-        noted["tableSizeBytes"],
+        noted.get("numFiles"),
+        noted.get("tableSizeBytes"),
         noted.get("numDeletionVectorsOpt"),
         noted.get("numDeletedRecordsOpt"),
     )

@@ -31,7 +31,7 @@ STATUS = {
     "stale_keys": "keys whose newest change is a dead letter: gold shows an older one, or hides it",
     "stale_keys_since": "since when the first of them is stale",
     "drift": "schema changes of the last 7 days",
-    "gaps": "gaps in the source",
+    "gaps": "open gaps in the source",
     "files": "data files at the last publication",
     "bytes": "their size",
     "deletion_vectors": "deletion vectors at the last publication; null where it is not known",
@@ -90,7 +90,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "letters": _letters(tables),
         "outdated": _stale(tables),
         "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
-        "holes": _counted(sources.gaps),
+        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
         "waits": _waiting(sources.groups),
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())

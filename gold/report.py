@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 from gold import page, story
 from gold.page import Record
 from gold.status import status
-from lakehouse import ledger
+from lakehouse import ledger, names
 from lakehouse.durations import spoken
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
 
 DAYS, MOST_ENTRIES = 30, 20_000
+QUALITY = "pipeline_quality"
 COLOURED = ("records", *story.KNOWN, *story.OUTCOMES)
 
 
@@ -36,7 +37,8 @@ def write(
     """
     known = status(spark, target, tables) if records is None else records
     entries = recent(spark, target, [table.table for table in tables])
-    text = render(known, entries, [], target.name, datetime.now(timezone.utc))
+    results = checked(spark, target, [table.table for table in tables])
+    text = render(known, entries, results, target.name, datetime.now(timezone.utc))
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.part")
     fresh.write_text(text, encoding="utf-8")
@@ -49,6 +51,17 @@ def recent(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry
     rows = rows.where(f"started_at > current_timestamp() - INTERVAL {DAYS} DAYS")
     newest = rows.orderBy(F.desc("ended_at")).limit(MOST_ENTRIES).collect()
     return [_entry(row.asDict()) for row in newest]
+
+
+def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
+    """What the last run of `lakehouse quality` found in gold, of each of these tables."""
+    if not names.exists(spark, target, "gold", QUALITY):
+        return []
+    rows = spark.table(names.name(target, "gold", QUALITY))
+    mine = rows.where((F.col("checked") == "gold") & F.col("table").isin(tables))
+    last = mine.groupBy("table").agg(F.max_by("run_id", "at").alias("run_id"))
+    newest = mine.join(last, ["table", "run_id"], "left_semi").orderBy("table", "rule")
+    return [row.asDict(recursive=True) for row in newest.collect()]
 
 
 def render(
@@ -78,7 +91,7 @@ def render(
 
 def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -> dict[str, Any]:
     over = story.span(entries)
-    drift, gaps = page.notes(records, "drift"), page.notes(records, "gaps")
+    drift, gaps = page.notes(records, "drift", "at"), page.notes(records, "gaps", "found_at")
     return {
         "records": records,
         "troubles": page.troubles(records),
@@ -105,7 +118,7 @@ def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -
 
 def _keys(notes: list[Record]) -> list[str]:
     """The columns of a list of notes, but for the table and what only machines read."""
-    left_out = ("table", "run_id")
+    left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
 
 

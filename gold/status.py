@@ -8,14 +8,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import files, pipeline, stale
+from gold import files, pipeline, stale, story
 from gold.pipeline import Facts, Sources
 from gold.views import View
 from lakehouse import ledger, names
 from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.contract import ACCOUNT_NOTES
 
 Record = dict[str, Any]
 
@@ -29,15 +28,16 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     """One record per table: the columns of `gold.pipeline_status` (see `gold.pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
-    `drift` and `gaps` list what was noted, oldest first. Besides, `counts` has every class of
-    record over all runs, and `accounted` says whether the classes add up to the records. Times are
-    ISO 8601 in UTC.
+    `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
+    class of record over all runs, and `accounted` says whether the classes add up to the records.
+    Times are ISO 8601 in UTC.
     """
     kept = sources(spark, target)
     view = pipeline.status([facts(spark, target, table) for table in tables], kept)
     rows = {row["table"]: row.asDict() for row in spark.sql(view.query).collect()}
     counts = _counts(spark, target)
-    drift, gaps = _noted(spark, kept.drift), _noted(spark, kept.gaps)
+    drift = _noted(spark, kept.drift, "at")
+    gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
     return [
         _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
         for name in (table.table for table in tables)
@@ -95,11 +95,13 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
     return found
 
 
-def _noted(spark: SparkSession, source: str | None) -> dict[str, list[Record]]:
+def _noted(
+    spark: SparkSession, source: str | None, time: str, condition: str = "true"
+) -> dict[str, list[Record]]:
     """The rows of a table of notes by the table that they are about, oldest first."""
     found: dict[str, list[Record]] = defaultdict(list)
     if source is not None:
-        for row in spark.table(source).orderBy("at").collect():
+        for row in spark.table(source).where(condition).orderBy(time).collect():
             note = row.asDict(recursive=True)
             table = note.pop("table")
             found[table].append({key: _plain(value) for key, value in note.items()})
@@ -109,14 +111,13 @@ def _noted(spark: SparkSession, source: str | None) -> dict[str, list[Record]]:
 def _record(row: Record, counts: dict[str, int], drift: list[Record], gaps: list[Record]) -> Record:
     record = {key: _plain(value) for key, value in row.items() if key != "dead_letter_reasons"}
     reasons = row["dead_letter_reasons"] or {}
-    classes = {name: n for name, n in counts.items() if name not in ("records", *ACCOUNT_NOTES)}
     return record | {
         "dead_letters": dict(sorted(reasons.items())),
         "dead_letters_total": row["dead_letters"],
         "drift": drift,
         "gaps": gaps,
         "counts": dict(sorted(counts.items())),
-        "accounted": sum(classes.values()) == counts.get("records", 0),
+        "accounted": sum(story.classes(counts).values()) == counts.get("records", 0),
     }
 
 

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehouse.ledger import Entry
-from silver.contract import ACCOUNT_NOTES
+from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
 
 BUCKETS = 48
+NOT_CLASSES = ("records", *ACCOUNT_NOTES, *EXTRACT_NOTES)
 DEAD_LETTER = "dead_letter"
 
 
@@ -35,9 +36,13 @@ KINDS = (
     Kind("deleted", "deleted", "gold"),
     Kind("truncate", "truncates", "gold"),
     Kind("woven", "woven into history", "gold"),
+    Kind("I", "new in an extract", "gold"),
+    Kind("U", "changed in an extract", "gold"),
+    Kind("late", "late, put in their place", "gold"),
     Kind("refolded", "folded anew", "gold"),
     Kind("superseded", "superseded by newer", "covered"),
     Kind("duplicate", "delivered again", "covered"),
+    Kind("N", "unchanged in an extract", "covered"),
     Kind("delete_unknown", "deletes of unknown keys", "covered"),
     Kind("without_change", "without a change", "covered"),
     Kind("waiting", "waiting for their transaction", "waiting"),
@@ -82,7 +87,7 @@ def classes(counts: Mapping[str, int]) -> dict[str, int]:
     """The classes of a ledger entry without its notes, all dead letters as one."""
     found: Counter[str] = Counter()
     for name, count in counts.items():
-        if name not in ("records", *ACCOUNT_NOTES) and count:
+        if name not in NOT_CLASSES and count:
             found[name.partition(":")[0]] += count
     return dict(found)
 

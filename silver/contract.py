@@ -21,6 +21,9 @@ UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 # Counts of a run that stand beside the classes which add up to its records.
 ACCOUNT_NOTES = ("incomplete", "heirs", "ties", "replayed")
 
+# Letters of keys that an extract did not bring: changes of the table, but no records.
+EXTRACT_NOTES = ("D", "X")
+
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
     LayerColumn(

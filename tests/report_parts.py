@@ -51,7 +51,7 @@ def entry(
 
 
 DRIFT = {"at": "2026-03-04T10:00:00Z", "run_id": "r", "kind": "add_column", "column": "<risk>"}
-GAP = {"at": "2026-03-04T11:00:00Z", "after": "shop/0/7", "before": "shop/0/12"}
+GAP = {"found_at": "2026-03-04T11:00:00Z", "kind": "offsets", "from": 7, "to": 12}
 
 IN_TROUBLE = [
     record(

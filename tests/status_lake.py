@@ -56,6 +56,9 @@ KEPT = {
     " AS t(reason, resolved, _key, _stamp)",
     "_schema_drift": "SELECT 'orders' AS `table`, current_timestamp() - n * INTERVAL 5 DAYS AS at,"
     " 'add_column' AS kind, concat('c', n) AS column FROM VALUES (2), (0), (1) AS t(n)",
+    "_gaps": "SELECT 'people' AS `table`, current_timestamp() - n * INTERVAL 1 HOUR AS found_at,"
+    " n AS `from`, if(n = 2, current_timestamp(), NULL) AS resolved_at"
+    " FROM VALUES (1), (2), (3) AS t(n)",
     "_groups": "SELECT * FROM VALUES ('g', 1L, array(named_struct('records', map('orders', 1L)))),"
     " ('g', 2L, array(named_struct('records', map('orders', 2L, 'people', 1L)),"
     " named_struct('records', map('people', 1L)))) AS t(`group`, pass, waiting)",

@@ -1,9 +1,12 @@
 import json
+import re
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from gold import pipeline
 from tests.bundle.conftest import PROJECT
 from tests.bundle.reading import read, resolved
 
@@ -22,7 +25,10 @@ WIDGETS = [item["widget"] for page in DASHBOARD["pages"] for item in page["layou
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession) -> SparkSession:
     """The two gold tables that the dashboard and the alert read: one table is in trouble."""
-    spark.createDataFrame([], RUNS).createOrReplaceTempView("pipeline_runs")
+    now = datetime.now(timezone.utc)
+    counts = {"records": 5, "inserted": 3, "superseded": 2, "incomplete": 4}
+    run = ("r", "silver", "orders", 1, now, now, "ok", counts, None, 100)
+    spark.createDataFrame([run], RUNS).createOrReplaceTempView("pipeline_runs")
     calm = ("orders", 3, None, 5, 600, False, 0, 0, 0, 0, 0, 1, 0, 0.5, None)
     late = ("clicks", 3, None, 900, 600, True, 0, 0, 2, 0, 0, 1, 0, 0.5, None)
     spark.createDataFrame([calm, late], STATUS).createOrReplaceTempView("pipeline_status")
@@ -42,6 +48,16 @@ def test_a_dataset_of_the_dashboard_has_the_fields_its_widgets_show(
     }
     assert shown
     assert shown <= set(lake.sql(DATASETS[name]).columns)
+
+
+def test_what_is_asked_of_the_status_is_what_gold_publishes() -> None:
+    asked = re.findall(r"(\w+)`? (?:string|bigint|timestamp|boolean|double)", STATUS)
+    assert len(asked) == STATUS.count(",") + 1
+    assert set(asked) <= pipeline.STATUS.keys()
+
+
+def test_a_record_counts_once_in_the_volume(lake: SparkSession) -> None:
+    assert [row["changes"] for row in lake.sql(DATASETS["volume"]).collect()] == [5]
 
 
 def test_every_widget_shows_fields_that_it_asks_for() -> None:

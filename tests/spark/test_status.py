@@ -77,7 +77,12 @@ def test_unresolved_dead_letters_are_counted_by_reason(records: dict[str, dict[s
 def test_drift_is_listed_oldest_first(records: dict[str, dict[str, Any]]) -> None:
     assert [note["column"] for note in records["orders"]["drift"]] == ["c2", "c1", "c0"]
     assert "table" not in records["orders"]["drift"][0]
-    assert (records["people"]["drift"], records["people"]["gaps"]) == ([], [])
+    assert records["people"]["drift"] == []
+
+
+def test_open_gaps_are_listed_oldest_first(records: dict[str, dict[str, Any]]) -> None:
+    assert [gap["from"] for gap in records["people"]["gaps"]] == [3, 1]
+    assert records["orders"]["gaps"] == []
 
 
 def test_waiting_transactions_are_those_of_the_groups_newest_pass(

@@ -30,6 +30,10 @@ def test_all_dead_letters_are_one_class_and_notes_are_none() -> None:
     assert classes(counts) == {"dead_letter": 5}
 
 
+def test_what_an_extract_did_not_bring_is_no_record() -> None:
+    assert classes({"records": 5, "I": 3, "N": 2, "D": 7, "X": 1}) == {"I": 3, "N": 2}
+
+
 def test_a_class_that_nobody_foresaw_is_shown_last() -> None:
     found = [(kind.name, kind.label) for kind in kinds(["sent_back", "deleted", "inserted"])]
     assert found == [
