@@ -1,12 +1,12 @@
 """Gold's job: publish the views of every table that silver holds, and of the pipeline itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gold import catalog, status, views
+from gold import catalog, groups, status, views
 from gold.catalog import open_catalog
 from gold.views import View
 from lakehouse import names
@@ -18,6 +18,8 @@ from lakehouse.target import Target
 __all__ = ["open_catalog", "publish"]
 
 Progress = Callable[[str], None]
+Kind = Callable[[Table, str, list[str]], View]
+Versions = Mapping[str, int]
 
 
 def publish(
@@ -33,36 +35,54 @@ def publish(
     `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
     """
     entries, shown = [], [*status.views(spark, target, configured or tables)]
+    sets, broken = groups.published(spark, target, tables), set[str]()
     for table in tables:
         progress(f"gold {table.table}")
-        started, message = datetime.now(timezone.utc), None
+        started, message, own = datetime.now(timezone.utc), None, list[View]()
         try:
-            shown += table_views(spark, target, table)
+            own = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
         except (PySparkException, LakehouseError, OSError) as failure:
             message = in_short(failure)
+            broken.add(table.consistency_group or "")
+        shown += own
         entries.append(_entry(run_id, table, started, message))
-    catalog.publish(spark, target, "gold", shown)
+    catalog.publish(spark, target, "gold", _without(shown, tables, broken))
     return entries
 
 
-def table_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
-    """The views of one table; none before silver holds it."""
-    if table.stored_as_scd_type == 2:
-        return _of(spark, target, table, f"{table.table}_history", (views.current, views.history))
-    return _of(spark, target, table, table.table, (views.current if table.keys else views.keyless,))
+def _without(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
+    """The views but those of groups with a failed member: these stay as they are, all together."""
+    kept = {t.table for t in tables if t.consistency_group in broken}
+    return [v for v in shown if v.name.removesuffix("_history") not in kept]
 
 
-def _of(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    kept: str,
-    kinds: tuple[Callable[[Table, str, list[str]], View], ...],
+def table_views(
+    spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
 ) -> list[View]:
+    """The views of one table; none before silver holds it.
+
+    Those of a consistency group are pinned to the `versions` of its last complete transaction.
+    """
+    kept, kinds = table.table, list[Kind]([views.current if table.keys else views.keyless])
+    if table.stored_as_scd_type == 2:
+        kept, kinds = f"{table.table}_history", [views.current, views.history]
     if not names.exists(spark, target, "silver", kept):
         return []
     source = names.name(target, "silver", kept)
-    columns = [c for c in spark.table(source).columns if not c.startswith("_")]
+    if table.consistency_group is None:
+        return _of(spark, table, source, kinds)
+    if versions is None:
+        versions = groups.published(spark, target, [table]).get(table.consistency_group, {})
+    if kept not in versions:
+        return []
+    pinned = f"{source} VERSION AS OF {versions[kept]}"
+    found = _of(spark, table, pinned, kinds)
+    return [view._replace(pinned=(kept, versions[kept])) for view in found]
+
+
+def _of(spark: SparkSession, table: Table, source: str, kinds: Sequence[Kind]) -> list[View]:
+    there = spark.sql(f"SELECT * FROM {source}").columns
+    columns = [c for c in there if not c.startswith("_")]
     return [kind(table, source, columns) for kind in kinds]
 
 

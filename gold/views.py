@@ -8,13 +8,18 @@ from lakehouse.table import Table
 
 
 class View(NamedTuple):
-    """A view of gold: its name, its columns with their comments, and the SELECT behind it."""
+    """A view of gold: its name, its columns with their comments, and the SELECT behind it.
+
+    A view of a consistency group is pinned: to this silver table at this Delta version, which
+    VACUUM must keep.
+    """
 
     name: str
     columns: dict[str, str | None]
     comment: str
     keys: tuple[str, ...]
     query: str
+    pinned: tuple[str, int] | None = None
 
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:

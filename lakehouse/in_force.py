@@ -37,7 +37,6 @@ NOT_IN_FORCE = (
         "remove it: the format's own order is used",
     ),
     NotYet("sequence_groups", lambda table: bool(table.sequence_groups), "remove it"),
-    NotYet("consistency_group", lambda table: table.consistency_group is not None, "remove it"),
     NotYet(
         "max_staleness",
         lambda table: table.max_staleness is not None,
