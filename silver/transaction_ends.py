@@ -70,7 +70,9 @@ def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> Dat
         F.timestamp_millis("_ts_ms").alias("ended_at"),
         F.lit(feed).alias("feed"),
         F.col("_batch").alias("feed_batch"),
-        F.row_number().over(Window.partitionBy("_batch").orderBy(F.desc("_arrival"))).alias("_back"),
+        F.row_number()
+        .over(Window.partitionBy("_batch").orderBy(F.desc("_arrival")))
+        .alias("_back"),
     )
     touching = F.coalesce(F.size("expected") > 0, F.lit(True)) | (F.col("_back") == 1)
     return rows.where(touching).drop("_back").dropDuplicates(["transaction", "feed_batch"])
