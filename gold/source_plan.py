@@ -74,7 +74,7 @@ def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Col
         )
     if kind in ("float", "real") and not exact:
         number = value.try_cast("float") if kind == "real" else value
-        return F.format_string("%.14e", number.try_cast("double"))
+        return F.when(value.isNotNull(), F.format_string("%.14e", number.try_cast("double")))
     if kind == "padded":
         return F.rtrim(text)
     return _time(value, type, column)

@@ -168,7 +168,11 @@ TRANSACTION_COLUMNS = (
 GROUP_COLUMNS = (
     LayerColumn("group", "string", "the consistency group"),
     LayerColumn("pass", "bigint", "number of the group's pass: 1, 2, 3 and so on"),
-    LayerColumn("applied", "map<string,bigint>", "newest batch of each member that is in there"),
+    LayerColumn(
+        "applied",
+        "map<string,bigint>",
+        "newest batch of each member that is in there; of _transactions how far its feeds go",
+    ),
     LayerColumn(
         "versions",
         "map<string,bigint>",

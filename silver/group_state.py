@@ -17,7 +17,7 @@ from silver import layout
 from silver.contract import GROUP_COLUMNS, GROUPS
 from silver.transactions import Waiting, unit
 
-KEPT = 5
+KEPT = 20
 _SCHEMA = ", ".join(f"`{c.name}` {c.type}" for c in GROUP_COLUMNS)
 
 

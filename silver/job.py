@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,35 +14,20 @@ from lakehouse.errors import LakehouseError, in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import account, dead_letters, layout, log, order, reading, snapshots
+from silver import account, dead_letters, group_passes, layout, log, order, reading, snapshots
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.decode import decode
 from silver.expectations import gate
 from silver.history import apply_history
 from silver.keyless import apply_keyless
+from silver.passes import Outcome, Pass, Started, told
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
 
 Progress = Callable[[str], None]
 
 AT_ONCE = 3
-
-
-class Pass(NamedTuple):
-    """One pass over a table: its batch, what became of the records, and what it showed at large."""
-
-    seen: Seen
-    counts: dict[str, int]
-    whole: TableChanges
-    refolded: bool
-
-
-class Outcome(NamedTuple):
-    """What came of one table: its ledger entry and its passes."""
-
-    entry: Entry
-    passes: list[Pass]
 
 
 def apply(
@@ -67,8 +51,15 @@ def apply(
         ahead = logged.get(table.table, 0)
         return _outcome(spark, target, table, run_id, known[table.table], ahead, found)
 
+    alone = [table for table in tables if table.consistency_group is None]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        outcomes = list(pool.map(work, tables))
+        outcomes = list(pool.map(work, alone))
+
+    def extend(table: Table) -> Seen:
+        ahead = logged.get(table.table, 0)
+        return _extended(spark, target, table, known[table.table], ahead, found)
+
+    outcomes += group_passes.advance(spark, target, tables, run_id, known, extend, _apply, progress)
     _record(spark, target, outcomes, known)
     return [outcome.entry for outcome in outcomes]
 
@@ -87,9 +78,13 @@ def _record(
     snapshots.record(spark, target, shown)
     entries = [outcome.entry for outcome in outcomes]
     if any(entry.counts or entry.status == "failed" for entry in entries):
-        moved = [e for e in entries if e.positions != dict(known[e.table].positions)]
+        moved = [e for e in entries if _moved(e, known[e.table])]
         failed = [e for e in entries if e.status == "failed" and e not in moved]
         ledger.append(spark, target, [*moved, *failed])
+
+
+def _moved(entry: Entry, seen: Seen) -> bool:
+    return entry.positions != dict(seen.positions) or entry.batch != seen.batch
 
 
 def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
@@ -137,28 +132,8 @@ def _outcome(
         message = in_short(failure)
     seen = passes[-1].seen if passes else seen
     positions = dict(seen.positions) | (reading.reaches(table, found) if message is None else {})
-    entry = Entry(
-        run_id=run_id,
-        layer="silver",
-        table=table.table,
-        batch=seen.batch,
-        positions=positions,
-        started_at=started,
-        ended_at=datetime.now(timezone.utc),
-        status="ok" if message is None else "failed",
-        counts=_sum([each.counts for each in passes]),
-        message=message,
-        duration_ms=int((time.monotonic() - clock) * 1000),
-    )
-    return Outcome(entry, passes)
-
-
-def _sum(parts: list[dict[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for part in parts:
-        for name, count in part.items():
-            found[name] = found.get(name, 0) + count
-    return found
+    now = seen._replace(positions=positions)
+    return told(table, run_id, now, passes, message, Started(started, clock))
 
 
 def apply_new(
@@ -170,13 +145,37 @@ def apply_new(
     newest: Mapping[str, int],
 ) -> Pass:
     """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
+    after = extend_log(spark, target, table, seen, newest)
+    rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
+    return _apply(spark, target, table, run_id, rows, seen, after)
+
+
+def _extended(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    seen: Seen,
+    logged: int,
+    found: Mapping[str, Arrived],
+) -> Seen:
+    """Brings a table's log up to bronze; returns what it holds then."""
+    if logged > seen.batch:
+        rows = log.read(spark, target, table).where(F.col("_batch") > seen.batch)
+        seen = seen._replace(batch=logged, positions=dict(seen.positions) | log.positions(rows))
+    if reading.has_new(table, seen.positions, found):
+        return extend_log(spark, target, table, seen, reading.reaches(table, found))
+    return seen._replace(positions=dict(seen.positions) | reading.reaches(table, found))
+
+
+def extend_log(
+    spark: SparkSession, target: Target, table: Table, seen: Seen, newest: Mapping[str, int]
+) -> Seen:
+    """Decodes what bronze has gained up to the batches `newest` into the log, as one batch."""
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
     changes = gate(decode(raw, table, learned), table)
     log.append(spark, target, table, changes, seen.batch + 1)
-    rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch + 1)
-    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
-    return _apply(spark, target, table, run_id, rows, seen, after)
+    return seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
 
 
 def apply_ahead(
@@ -200,8 +199,11 @@ def _apply(
     rows: DataFrame,
     seen: Seen,
     after: Seen,
+    pending: DataFrame | None = None,
 ) -> Pass:
-    pending = rows.where(F.col("_batch") > seen.batch)
+    """Applies `pending` of the log, which is what came after `seen` unless it is given."""
+    if pending is None:
+        pending = rows.where(F.col("_batch") > seen.batch)
     summary = log.summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
     _write(spark, target, table, placed.batch, placed.refold)

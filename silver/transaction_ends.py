@@ -38,24 +38,22 @@ def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
     return list(dict.fromkeys(feed for feed in found if feed is not None))
 
 
-def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[Table]) -> bool:
-    """Adds what bronze has gained to `silver._transactions`; whether there was an END in it."""
+def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[Table]) -> int:
+    """Adds what bronze has gained to `silver._transactions`; returns how far that goes now."""
     name, _ = layout.ensure(spark, target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
     kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
     known = kept.agg(F.max("feed_batch").alias("batch")).collect()
-    done = {row["feed"]: row["batch"] for row in known}
-    added = False
+    done = {row["feed"]: int(row["batch"]) for row in known}
     for feed in feeds(members):
-        if not names.exists(spark, target, "bronze", feed.feed):
-            continue
-        rows = spark.table(names.name(target, "bronze", feed.feed))
-        new = rows.where(F.col("_batch") > done.get(feed.feed, 0))
-        own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
-        if own.isEmpty():
-            continue
-        ends(own, group, feed.feed, members).writeTo(name).append()
-        added = True
-    return added
+        if names.exists(spark, target, "bronze", feed.feed):
+            rows = spark.table(names.name(target, "bronze", feed.feed))
+            new = rows.where(F.col("_batch") > done.get(feed.feed, 0))
+            own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
+            newest = own.agg(F.max("_batch").alias("batch")).first()
+            if newest is not None and newest["batch"] is not None:
+                ends(own, group, feed.feed, members).writeTo(name).append()
+                done[feed.feed] = int(newest["batch"])
+    return sum(done.values())
 
 
 def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:

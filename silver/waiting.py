@@ -19,7 +19,12 @@ Logs = Mapping[str, DataFrame]
 
 
 def waiting(
-    spark: SparkSession, pending: Logs, logs: Logs, ends: DataFrame, marked: bool
+    spark: SparkSession,
+    pending: Logs,
+    logs: Logs,
+    ends: DataFrame,
+    marked: bool,
+    members: Sequence[str],
 ) -> tuple[Waiting, ...]:
     """The transactions that wait, those that are not complete first.
 
@@ -29,6 +34,7 @@ def waiting(
         logs: of each member the whole log.
         ends: rows of `silver._transactions` of the group.
         marked: whether a transaction topic is read for the group.
+        members: the group's tables, those without any record included.
     """
     found = transactions.units(pending, ends)
     open_ = transactions.collected(found.where("NOT complete"))
@@ -36,7 +42,7 @@ def waiting(
         return ()
     open_ = _counted_again(spark, open_, logs)
     known = _known(open_, logs, ends, marked)
-    still = transactions.incomplete(open_, list(logs), known, marked)
+    still = transactions.incomplete(open_, members, known, marked)
     waits = tuple(explained(unit, known.latest) for unit in still)
     return waits + _behind(found, still, known)
 
@@ -70,7 +76,7 @@ def _counted_again(spark: SparkSession, open_: list[Unit], logs: Logs) -> list[U
     for row in reduce(DataFrame.unionByName, parts).collect():
         counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
     counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
-    lost = {t: _lost(logs[t]) for t in {t for unit in counted for t in unit.short}}
+    lost = {t: _lost(logs[t]) for t in {t for unit in counted for t in unit.short} & {*logs}}
     kept = [unit for unit in counted if not unit.ended or unit.short]
     return [unit for unit in kept if not (unit.ended and _is_lost(unit, lost))]
 
@@ -91,7 +97,8 @@ def _lost(log: DataFrame) -> tuple[int, str]:
 def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
     """Whether what is missing can be records that could not be read."""
     place = unit.place or ""
-    return all(lost[t][0] >= n and lost[t][1] > place for t, n in unit.short.items())
+    found = {t: lost.get(t, (0, "")) for t in unit.short}
+    return all(found[t][0] >= n and found[t][1] > place for t, n in unit.short.items())
 
 
 def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> Known:

@@ -57,7 +57,7 @@ def found_waiting(
     """What waits when each topic arrived up to an offset and nothing has been applied."""
     logs = {name: log.where(F.col("_offset") < cuts[name]) for name, log in shop.logs.items()}
     told = shop.ends.where(F.col("feed_batch") < cuts["END"])
-    return waiting(spark, logs, logs, told, marked)
+    return waiting(spark, logs, logs, told, marked, GROUP)
 
 
 def transaction(record: dict[str, Any]) -> str | None:
