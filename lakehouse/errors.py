@@ -9,6 +9,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
+│   ├── SourceDiffers          gold is not what the source holds: look into the rows it names
 │   └── TableLocked            another run is writing this table: try again later
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
 """
@@ -117,6 +118,19 @@ class TableLocked(TableFailed):
     def __init__(self, table: str, holder: str) -> None:
         """Take who holds the table, as far as it is known."""
         super().__init__(table, f"another run is writing this table ({holder}); try again later")
+
+
+class SourceDiffers(TableFailed):
+    """A table of gold does not hold what its source holds."""
+
+    def __init__(self, table: str, rows: int) -> None:
+        """Take the table's name and how many rows really differ."""
+        self.rows = rows
+        super().__init__(
+            table,
+            f"{rows} rows differ from the source; `lakehouse explain {table} --key …` shows what "
+            "was done with a key's records",
+        )
 
 
 class ManyTablesFailed(LakehouseError):
