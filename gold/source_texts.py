@@ -125,18 +125,32 @@ def _time(value: object) -> str:
     )
 
 
+def _zoned(value: object) -> str:
+    moment = value if isinstance(value, time) else time.fromisoformat(str(value))
+    here = datetime.combine(MIDNIGHT, moment.replace(tzinfo=None), timezone.utc) - MIDNIGHT
+    there = here - (moment.utcoffset() or timedelta())
+    return str(there % timedelta(days=1) // timedelta(microseconds=1))
+
+
 def _interval(value: object) -> str:
     return str(value // timedelta(microseconds=1)) if isinstance(value, timedelta) else str(value)
 
 
 def _json(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _array(value: object) -> str:
+    compact = (",", ":")
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=compact, default=str)
 
 
 _WRITERS: dict[Kind, Callable[[object], str]] = {
     "number": _number, "float": _float, "real": _real, "bool": _bool, "bytes": _bytes,
     "date": _date, "timestamp": _timestamp, "timestamptz": _timestamp, "time": _time,
-    "interval": _interval, "json": _json, "array": _json,
+    "timetz": _zoned, "interval": _interval, "json": _json, "array": _array,
     "padded": lambda value: str(value).rstrip(" "),
 }  # fmt: skip
 
