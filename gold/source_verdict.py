@@ -123,9 +123,14 @@ def judged(
         return list(found), []
     if place is None:
         return [], list(found)
-    log = before.log.where(F.col("_batch") <= before.batch)
     writers = sorted({each.written_by for each in found if each.written_by is not None})
-    known = _known(log, writers)
+    return parted(found, _known(before.log.where(F.col("_batch") <= before.batch), writers), place)
+
+
+def parted(
+    found: Sequence[Difference], known: "Known", place: int
+) -> tuple[list[Difference], list[Difference]]:
+    """The same, by what the change log knows; `place` is where the source's own log was."""
     if known.reached >= place:
         return list(found), []
     real = [each for each in found if each.written_by is not None and known.has(each.written_by)]
