@@ -72,6 +72,49 @@ def topics(source: Source) -> tuple[str, ...]:
     return (source.topic,) if source.topic is not None else ()
 
 
+class TransactionFeed(NamedTuple):
+    """Where the ENDs of the transactions of a table's connector arrive.
+
+    The bronze table; the topic of these records in it, None when it has no others; and what to
+    ingest for it, None when it is one of the table's own feeds.
+    """
+
+    feed: str
+    topic: str | None
+    source: Source | None
+
+
+def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
+    """Where the transactions of a source of a consistency group end; None outside of groups.
+
+    The topic is `transaction_topic`, or Debezium's default: the topic prefix and `transaction`. It
+    lies beside the source's own: in the same folder when that carries several topics, in the folder
+    of its name when each topic has a folder, at the same brokers with Kafka.
+    """
+    topic = source.transaction_topic or _default_transaction_topic(source)
+    if table.consistency_group is None or topic is None:
+        return None
+    own = source.kafka.topic.split(",") if source.kafka else []
+    if (source.path and source.topic) or topic in [name.strip() for name in own]:
+        return TransactionFeed(feed_name(table, source), topic, None)
+    if source.kafka:
+        every = {"topic": topic, "starting_offsets": "earliest"}
+        kafka = source.kafka.model_copy(update=every)
+        beside = source.model_copy(update={"kafka": kafka, "topic": topic})
+        return TransactionFeed(feed_name(table, beside), topic, beside)
+    parent = str(source.path).rstrip("/").rpartition("/")[0]
+    path = f"{parent}/{topic}" if parent else topic
+    beside = source.model_copy(update={"path": path, "topic": topic})
+    return TransactionFeed(feed_name(table, beside), None, beside)
+
+
+def _default_transaction_topic(source: Source) -> str | None:
+    """Of `prefix.schema.table`, `prefix.transaction`; None when the name has no such form."""
+    named = source.topic or (source.kafka.topic if source.kafka else str(source.path))
+    parts = named.rstrip("/").rpartition("/")[2].split(".")
+    return ".".join([*parts[:-2], "transaction"]) if len(parts) > 2 else None
+
+
 def _origin(source: Source) -> str:
     if source.kafka is not None:
         return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 
-from bronze.contract import COLUMNS, feed_name, topics
+from bronze.contract import COLUMNS, feed_name, topics, transaction_feed
 from lakehouse.formats import Format
 from lakehouse.names import literal, name, quote
 from lakehouse.table import FileFormat, Kafka, Source, Strict, Table
 from lakehouse.target import Target
+
+TRANSACTIONS = "(transactions)"
 
 
 class Feed(Strict):
     """A folder or Kafka topics, and the bronze table (of the feed's name) that takes its records.
 
     `tables` maps each table to the topics that are its own; no topics means every record. Limits
-    are the smallest that a table asks for.
+    are the smallest that a table asks for. The one user of a feed that brings the transactions of a
+    consistency group is `TRANSACTIONS`.
     """
 
     name: str
@@ -34,6 +37,10 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
     for table in tables:
         for source in table.feeds:
             users.setdefault(feed_name(table, source), []).append((table.table, source))
+            ends = transaction_feed(table, source)
+            if ends is not None and ends.source is not None:
+                user = (TRANSACTIONS, ends.source.model_copy(update={"topic": None}))
+                users.setdefault(ends.feed, []).append(user)
     return [_feed(feed, uses) for feed, uses in users.items()]
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from bronze.contract import feed_name
+from bronze.contract import feed_name, transaction_feed
 from bronze.feeds import Feed
 from lakehouse.ledger import Entry
 from lakehouse.table import Strict, Table
@@ -40,7 +40,10 @@ def entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -
 
 
 def _feed_names(table: Table) -> list[str]:
-    return list(dict.fromkeys(feed_name(table, source) for source in table.feeds))
+    """The table's own feeds, then those that bring the transactions of its consistency group."""
+    own = [feed_name(table, source) for source in table.feeds]
+    ends = [transaction_feed(table, source) for source in table.feeds]
+    return list(dict.fromkeys([*own, *(found.feed for found in ends if found is not None)]))
 
 
 def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
@@ -69,7 +72,9 @@ def _counts(table: str, outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def _own(outcome: Outcome, table: str) -> int:
-    topics = outcome.feed.tables[table]
+    topics = outcome.feed.tables.get(table)
+    if topics is None:
+        return 0
     return sum(count for topic, count in outcome.records.items() if not topics or topic in topics)
 
 

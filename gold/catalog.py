@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from gold.groups import version_at
 from gold.views import View, at_time, create_sql, function_sql
 from lakehouse import names
 from lakehouse.target import Layer, Target
@@ -73,7 +74,8 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
         views = stored(target, layer)
         for name, view in views.items():
             if everything or _names(query, name):
-                spark.sql(create_sql(f"{layer}.{names.quote(name)}", _at(view, as_of)))
+                seen = _at(spark, target, view, as_of)
+                spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
             if view.as_of and (everything or _names(query, as_of_name(view))):
                 spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
         for table in _tables(target, layer):
@@ -81,14 +83,19 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
                 _register(spark, target, layer, table, as_of)
 
 
-def _at(view: View, as_of: str | None) -> View:
+def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
+    """The view as of a time; one of a group as of what had been complete by then."""
     if as_of is None:
         return view
     if view.as_of is not None:
         moment = f"TIMESTAMP {names.literal(as_of + ' UTC')}"
         return view._replace(query=at_time(view, moment))
-    pinned = re.sub(r"(delta\.`[^`]+`)", rf"\1 TIMESTAMP AS OF {names.literal(as_of)}", view.query)
-    return view._replace(query=pinned)
+    moment = f"TIMESTAMP AS OF {names.literal(as_of)}"
+    if view.pinned is not None:
+        version = version_at(spark, target, view.pinned[0], as_of)
+        moment = moment if version is None else f"VERSION AS OF {version}"
+    query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", view.query)
+    return view._replace(query=query)
 
 
 def _register(

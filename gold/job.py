@@ -1,12 +1,12 @@
 """Gold's job: publish the views of every table that silver holds, and of the pipeline itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from gold import catalog, extract_views, stale, status, views
+from gold import catalog, extract_views, groups, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
 from gold.views import View
@@ -19,6 +19,8 @@ from lakehouse.target import Target
 __all__ = ["open_catalog", "publish"]
 
 Progress = Callable[[str], None]
+Kind = Callable[[Table, str, list[str]], View]
+Versions = Mapping[str, int]
 
 
 def publish(
@@ -34,29 +36,62 @@ def publish(
     `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
     """
     entries, shown = [], [*status.views(spark, target, configured or tables)]
+    sets, broken = groups.published(spark, target, tables), set[str]()
     for table in tables:
         progress(f"gold {table.table}")
-        started, message = datetime.now(timezone.utc), None
+        started, message, own = datetime.now(timezone.utc), None, list[View]()
         try:
-            shown += table_views(spark, target, table)
+            own = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
         except (PySparkException, LakehouseError, OSError) as failure:
             message = in_short(failure)
+            broken.add(table.consistency_group or "")
+        shown += own
         entries.append(_entry(run_id, table, started, message))
-    catalog.publish(spark, target, "gold", shown)
+    catalog.publish(spark, target, "gold", _without(shown, tables, broken))
     return entries
 
 
-def table_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
-    """The views of one table; none before silver holds it."""
+def _without(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
+    """The views but those of groups with a failed member: these stay as they are, all together."""
+    kept = {t.table for t in tables if t.consistency_group in broken}
+    return [v for v in shown if v.name.removesuffix("_history") not in kept]
+
+
+def table_views(
+    spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
+) -> list[View]:
+    """The views of one table; none before silver holds it.
+
+    Those of a consistency group are pinned to the `versions` of its last complete transaction.
+    """
     extracts = extract_views.of(spark, target, table)
+    kept, kinds = table.table, list[Kind]([views.current if table.keys else views.keyless])
     if table.stored_as_scd_type == 2:
-        kinds, kept = (views.current, views.history), f"{table.table}_history"
+        kept, kinds = f"{table.table}_history", [views.current, views.history]
+    if not names.exists(spark, target, "silver", kept):
+        return extracts
+    source = names.name(target, "silver", kept)
+    if table.consistency_group is None:
         return _without_stale(
-            spark, target, table, [*_of(spark, target, table, kept, kinds), *extracts]
+            spark, target, table, [*_of(spark, target, table, source, kinds), *extracts]
         )
-    only = views.current if table.keys else views.keyless
-    shown = _of(spark, target, table, table.table, (only,))
-    return _without_stale(spark, target, table, [*shown, *extracts])
+    if versions is None:
+        versions = groups.published(spark, target, [table]).get(table.consistency_group, {})
+    if kept not in versions:
+        return extracts
+    pinned = f"{source} VERSION AS OF {versions[kept]}"
+    found = _of(spark, target, table, pinned, kinds)
+    found = [view._replace(pinned=(kept, versions[kept])) for view in found]
+    return _without_stale(spark, target, table, [*found, *extracts])
+
+
+def _of(
+    spark: SparkSession, target: Target, table: Table, source: str, kinds: Sequence[Kind]
+) -> list[View]:
+    there = spark.sql(f"SELECT * FROM {source}").columns
+    columns = [c for c in there if not c.startswith("_")]
+    source, columns = masked(table, source, columns, target.sensitive)
+    return [kind(table, source, columns) for kind in kinds]
 
 
 def _without_stale(
@@ -67,21 +102,6 @@ def _without_stale(
     if keys is None:
         return shown
     return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]
-
-
-def _of(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    kept: str,
-    kinds: tuple[Callable[[Table, str, list[str]], View], ...],
-) -> list[View]:
-    if not names.exists(spark, target, "silver", kept):
-        return []
-    source = names.name(target, "silver", kept)
-    columns = [c for c in spark.table(source).columns if not c.startswith("_")]
-    source, columns = masked(table, source, columns, target.sensitive)
-    return [kind(table, source, columns) for kind in kinds]
 
 
 def _entry(run_id: str, table: Table, started: datetime, message: str | None) -> Entry:

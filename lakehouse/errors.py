@@ -9,6 +9,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
+│   ├── SourceDiffers          gold is not what the source holds: look into the rows it names
 │   ├── SchemaChangeRefused    the source's columns changed and schema_changes says fail
 │   ├── ConfigurationDrift     the YAML contradicts what the table was built with: rebuild it
 │   ├── AccountMismatch        the classes of a run do not add up to its records: a defect
@@ -183,6 +184,19 @@ class ExpectationsFailed(LakehouseError):
         self.expectations = tuple(expectations)
         named = "\n".join(f"  {expectation}" for expectation in expectations)
         super().__init__(f"{len(expectations)} critical expectations failed:\n{named}")
+
+
+class SourceDiffers(TableFailed):
+    """A table of gold does not hold what its source holds."""
+
+    def __init__(self, table: str, rows: int) -> None:
+        """Take the table's name and how many rows really differ."""
+        self.rows = rows
+        super().__init__(
+            table,
+            f"{rows} rows differ from the source; `lakehouse explain {table} --key …` shows what "
+            "was done with a key's records",
+        )
 
 
 class ManyTablesFailed(LakehouseError):

@@ -26,7 +26,6 @@ NOT_IN_FORCE = (
         lambda table: len({feed.format for feed in table.feeds}) > 1,
         "let all sources of the table have one format",
     ),
-    NotYet("consistency_group", lambda table: table.consistency_group is not None, "remove it"),
     NotYet(
         "max_staleness",
         lambda table: table.max_staleness is not None,

@@ -12,6 +12,7 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "binary_handling_mode": ("debezium",),
     "interval_handling_mode": ("debezium",),
     "unavailable_value": ("debezium",),
+    "transaction_topic": ("debezium",),
     "mode": ("snapshot",),
     "start_sequence": ("ydb",),
     "time_column": ("rows", "bigquery"),
@@ -35,6 +36,9 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
         yield from _place(key, feed)
         yield from _ignored_by_format(key, feed)
         yield from _ignored_by_kind(key, feed)
+        if feed.transaction_topic and table.consistency_group is None:
+            found = "transaction_topic without consistency_group"
+            yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
 
 
 def _place(key: str, feed: Source) -> Iterator[Problem]:

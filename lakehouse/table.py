@@ -39,6 +39,7 @@ class Source(Strict):
     format: Format
     path: str | None = None
     topic: str | None = None
+    transaction_topic: str | None = None
     kafka: Kafka | None = None
     file_format: FileFormat = "json"
     mode: Literal["full", "delta"] | None = None

@@ -40,6 +40,10 @@ def contradictions(table: Table) -> Iterator[Problem]:
     yield from _kept_columns(table)
     yield from _history(table)
     yield from _groups(table)
+    if table.consistency_group is not None and table.max_staleness is not None:
+        found = "max_staleness with consistency_group"
+        expected = "one of them: a group is shown as of its last complete transaction"
+        yield Problem("max_staleness", found, expected, "remove one of the two")
     for column in table.columns:
         yield from _column(table, column)
 

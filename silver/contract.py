@@ -228,3 +228,36 @@ EXTRACT_COLUMNS = (
     LayerColumn("feed_batch", "bigint", "newest ingest batch of its files that was read"),
     LayerColumn("not_supplied", "bigint", "delta: live keys that it did not carry"),
 )
+
+TRANSACTIONS, GROUPS = "_transactions", "_groups"
+
+TRANSACTION_COLUMNS = (
+    LayerColumn("group", "string", "the consistency group"),
+    LayerColumn("transaction", "string", "the transaction, as in the change logs"),
+    LayerColumn("place", "string", "where its END stands in source order; null where unknown"),
+    LayerColumn("expected", "map<string,bigint>", "how many records it has of each table"),
+    LayerColumn("ended_at", "timestamp", "commit time, as the END has it"),
+    LayerColumn("feed", "string", "bronze table that brought the END"),
+    LayerColumn("feed_batch", "bigint", "ingest batch there"),
+)
+
+GROUP_COLUMNS = (
+    LayerColumn("group", "string", "the consistency group"),
+    LayerColumn("pass", "bigint", "number of the group's pass: 1, 2, 3 and so on"),
+    LayerColumn(
+        "applied",
+        "map<string,bigint>",
+        "newest batch of each member that is in there; of _transactions how far its feeds go",
+    ),
+    LayerColumn(
+        "versions",
+        "map<string,bigint>",
+        "Delta version of each silver table that shows the same transactions as the others",
+    ),
+    LayerColumn(
+        "waiting",
+        "array<struct<transaction: string, since: bigint, records: map<string,bigint>,"
+        " missing: string, overdue: boolean>>",
+        "transactions that are not complete or stand behind one that is not; since in µs",
+    ),
+)

@@ -19,7 +19,7 @@ from lakehouse import ledger, names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, dead_letters, job, layout, log, reading, snapshots
+from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
 from silver.batch import Seen
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
@@ -139,7 +139,7 @@ def _apply(
     rows = log.read(spark, target, table)
     others = rows.join(F.broadcast(good.select(*IDENTITY)), IDENTITY, "left_anti")
     whole = others.unionByName(good, allowMissingColumns=True)
-    done = job.apply_part(spark, target, table, run_id, whole, seen, after)
+    done = table_pass.apply_part(spark, target, table, run_id, whole, seen, after)
     if done.refolded:
         snapshots.forget(spark, target, table.table)
     snapshots.record(spark, target, {table.table: [(number, done.whole)]})

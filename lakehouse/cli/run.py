@@ -84,6 +84,7 @@ def run_layers(
     pause = _pause(interval)
     target, tables = configured(chosen)
     everything = configured(chosen._replace(only=()))[1]
+    tables = whole_groups(tables, everything)
     spark = start(target, tables)
     entries = one_round(spark, target, tables, layers, run_id, everything=everything)
     while continuous:
@@ -93,6 +94,12 @@ def run_layers(
             spark, target, tables, layers, told_when_idle=False, everything=everything
         )
     fail_at_the_end(entries)
+
+
+def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
+    """The tables and the other members of their consistency groups: a group moves together."""
+    named = {table.consistency_group for table in tables} - {None}
+    return [t for t in everything if t in tables or t.consistency_group in named]
 
 
 def one_round(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.local_rows import local_rows
-from silver import job, log
+from silver import log, table_pass
 from silver.batch import Seen
 from tests.conftest import target_at
 from tests.core import SCHEMA, change, table
@@ -130,7 +130,7 @@ def test_every_record_is_in_the_class_of_a_plain_count(
         log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
         everything = log.read(spark, target, config)
         after = seen._replace(batch=number)
-        done = job.apply_part(spark, target, config, "run", everything, seen, after)
+        done = table_pass.apply_part(spark, target, config, "run", everything, seen, after)
         seen = done.seen
         found.append(Counter(done.counts))
     assert found == counted(batches, history)

@@ -1,0 +1,109 @@
+"""A source database by its URL: how to reach it, and which of its tables a table of gold shows."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import NamedTuple
+
+from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from gold import source_postgres, source_rows
+from lakehouse.errors import ConfigurationError, TableFailed
+from lakehouse.table import Table
+
+DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+
+class SourceTable(NamedTuple):
+    """A table of the source: the module that reads it, its SQL name, and its columns' types."""
+
+    side: ModuleType
+    name: str
+    types: Mapping[str, str]
+
+
+def checked(url: str) -> str:
+    """The URL with a driver that is here.
+
+    Raises:
+        ConfigurationError: it is not an SQLAlchemy URL, or its driver is not installed.
+    """
+    expected = "an SQLAlchemy URL, such as postgresql://user@host:5432/database"
+    try:
+        given = make_url(url)
+        named = given.set(drivername=DRIVERS.get(given.drivername, given.drivername))
+        named.get_dialect().import_dbapi()
+    except (ArgumentError, NoSuchModuleError, ImportError) as wrong:
+        action = "correct it, or install the driver: pip install 'cdc-lakehouse[postgres]'"
+        found = re.sub(r"://.*@", "://…@", url)
+        raise ConfigurationError("command line", "--source", found, expected, action) from wrong
+    return named.render_as_string(hide_password=False)
+
+
+@contextmanager
+def connected(url: str, table: str) -> Iterator[Connection]:
+    """A connection in one transaction that sees one state of the database and changes nothing.
+
+    Raises:
+        TableFailed: the database refuses, or fails.
+    """
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            side_of(connection).steady(connection)
+            yield connection
+            connection.rollback()
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise TableFailed(table, f"its source database says: {first}") from failure
+    finally:
+        engine.dispose()
+
+
+def side_of(connection: Connection) -> ModuleType:
+    """The module that reads this kind of database."""
+    return source_postgres if connection.dialect.name == "postgresql" else source_rows
+
+
+def find(connection: Connection, table: Table, named: str | None) -> SourceTable:
+    """The source's table: the one `named` (schema.table), else the one that the topics name.
+
+    Raises:
+        TableFailed: there is none, or there are several.
+    """
+    seen = inspect(connection)
+    hidden = ("pg_catalog", "information_schema")
+    schemas = [s for s in seen.get_schema_names() if s not in hidden]
+    there = [(s, name) for s in schemas for name in seen.get_table_names(schema=s)]
+    wanted = [named] if named else _wanted(table)
+    chosen = next((found for w in wanted if (found := _matching(w, there))), [])
+    if len(chosen) != 1:
+        listed = ", ".join(f"{s}.{name}" for s, name in chosen or there) or "nothing"
+        raise TableFailed(
+            table.table,
+            f"no single table of the source is {' or '.join(wanted)}; it has {listed}; "
+            "name the table with --source-table SCHEMA.TABLE",
+        )
+    ((schema, name),) = chosen
+    side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
+    types = side.columns(connection, schema, name)
+    return SourceTable(side, f"{quote(schema)}.{quote(name)}", types)
+
+
+def _wanted(table: Table) -> list[str]:
+    """`schema.table` of each topic, then the table's own name."""
+    topics = [s.topic or (s.kafka.topic if s.kafka else s.path) or "" for s in table.feeds]
+    return [*[".".join(t.rsplit(".", 2)[-2:]) for t in topics if t.count(".")], table.table]
+
+
+def _matching(wanted: str, there: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Tables of that name, written as Debezium writes it in a topic's name or as it is."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[^A-Za-z0-9._-]", "_", text).lower()
+
+    full = [t for t in there if plain(".".join(t)) == plain(wanted)]
+    return full or [t for t in there if plain(t[1]) == plain(wanted)]

@@ -1,0 +1,92 @@
+"""Any other database's side of a comparison: rows are read once a step, digests computed here."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import md5
+
+from sqlalchemy import Connection, inspect, text
+
+from gold.source_plan import Plan
+from gold.source_texts import text_of
+
+Row = tuple[str | None, ...]
+Exact = tuple[str, Row, str | None]
+
+
+def columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
+    """The table's columns and their types as SQLAlchemy writes them."""
+    found = inspect(connection).get_columns(table, schema=schema)
+    return {column["name"]: str(column["type"]) for column in found}
+
+
+def steady(connection: Connection) -> None:
+    """Nothing: what the database calls a transaction has to do."""
+
+
+def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
+    """Of each bucket the number of rows and the sum of their digests."""
+    found: dict[int, tuple[int, int]] = {}
+    for key, row in _digested(connection, plan):
+        bucket = bucket_of(key, buckets)
+        count, total = found.get(bucket, (0, 0))
+        found[bucket] = (count + 1, total + int(row[:15], 16))
+    return found
+
+
+def row_digests(
+    connection: Connection, plan: Plan, buckets: int, chosen: Sequence[int]
+) -> Iterator[tuple[str, str]]:
+    """Key and content of each row in the chosen buckets, as digests."""
+    wanted = frozenset(chosen)
+    for key, row in _digested(connection, plan):
+        if bucket_of(key, buckets) in wanted:
+            yield key, row
+
+
+def exact(connection: Connection, plan: Plan, ids: Sequence[str]) -> Iterator[Exact]:
+    """The rows of these keys: digest of the key, exact texts; who wrote it is not known."""
+    wanted = frozenset(ids)
+    for values in _rows(connection, plan):
+        key = key_digest(_texts(values, plan), plan)
+        if key in wanted:
+            yield key, _texts(values, plan, exact=True), None
+
+
+def position(connection: Connection) -> None:
+    """Unknown."""
+
+
+def bucket_of(key: str, buckets: int) -> int:
+    """The bucket of a key's digest."""
+    return int(key[:8], 16) % buckets
+
+
+def key_digest(texts: Row, plan: Plan) -> str:
+    """The digest that tells rows apart; of a table without a key, of the whole row."""
+    return digest(texts[: plan.keys] or texts)
+
+
+def digest(texts: Sequence[str | None]) -> str:
+    """The digest of texts, each with its length."""
+    marked = "".join("n" if t is None else f"v{len(t)}:{t}" for t in texts)
+    return md5(marked.encode(), usedforsecurity=False).hexdigest()
+
+
+def _digested(connection: Connection, plan: Plan) -> Iterator[tuple[str, str]]:
+    for values in _rows(connection, plan):
+        texts = _texts(values, plan)
+        yield key_digest(texts, plan), digest(texts)
+
+
+def _rows(connection: Connection, plan: Plan) -> Iterator[Sequence[object]]:
+    quote = connection.dialect.identifier_preparer.quote
+    listed = ", ".join(quote(c.name) for c in plan.columns)
+    yield from connection.execute(text(f"SELECT {listed} FROM {plan.source}"))
+
+
+def _texts(values: Sequence[object], plan: Plan, exact: bool = False) -> Row:
+    return tuple(
+        repr(value)
+        if exact and isinstance(value, float) and column.kind in ("float", "real")
+        else text_of(value, column.kind)
+        for value, column in zip(values, plan.columns, strict=True)
+    )

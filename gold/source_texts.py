@@ -1,0 +1,177 @@
+"""One text per value that is the same for equal values of a source database and of gold.
+
+The texts feed digests, so that a difference may only ever be claimed too often: rows that differ by
+their texts are compared again by `same`, value by value.
+
+| source type | text |
+|---|---|
+| integers, numeric | decimal digits without trailing zeros |
+| real, double | 15 significant digits; compared again exactly (real: as a real) |
+| boolean | true, false |
+| char(n) | without trailing blanks |
+| bytea | hex |
+| date, timestamp | ISO, six digits of a second; with time zone in UTC |
+| time | µs since midnight; with time zone in UTC |
+| interval | µs, a year as 365.25 days and a month as a twelfth of it, as Debezium has it |
+| arrays | JSON without blanks; json is compared again as JSON |
+| anything else | as the database writes it |
+"""
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+Kind = Literal[
+    "number", "float", "real", "bool", "padded", "bytes", "date", "timestamp", "timestamptz",
+    "time", "timetz", "interval", "json", "array", "text",
+]  # fmt: skip
+_KINDS: tuple[tuple[str, Kind], ...] = (
+    ("timestamp with time zone", "timestamptz"), ("timestamptz", "timestamptz"),
+    ("timestamp", "timestamp"), ("datetime", "timestamp"), ("date", "date"),
+    ("time with time zone", "timetz"), ("timetz", "timetz"), ("time", "time"),
+    ("interval", "interval"), ("smallint", "number"), ("bigint", "number"), ("int", "number"),
+    ("numeric", "number"), ("decimal", "number"), ("double", "float"), ("float", "float"),
+    ("real", "real"), ("bool", "bool"), ("char(", "padded"), ("character(", "padded"),
+    ("bytea", "bytes"), ("blob", "bytes"), ("varbinary", "bytes"), ("binary", "bytes"),
+    ("json", "json"),
+)  # fmt: skip
+MIDNIGHT = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def kind_of(type: str) -> Kind:
+    """The kind of a source type, by its SQL name in the source."""
+    name = type.lower()
+    if name.endswith("[]"):
+        return "array"
+    return next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "text")
+
+
+def comparable(type: str) -> bool:
+    """Whether values of a source type can be compared: not arrays of times or bytes."""
+    return not type.endswith("[]") or kind_of(type[:-2]) in ("number", "text", "bool", "padded")
+
+
+def short_seconds(type: str) -> bool:
+    """Whether Debezium counts times of this type in milliseconds: three digits or less."""
+    digits = type.partition("(")[2].partition(")")[0]
+    return digits.isdigit() and int(digits) <= 3
+
+
+def text_of(value: object, kind: Kind) -> str | None:
+    """The text of a value as a driver gives it; null for null."""
+    return None if value is None else _WRITERS.get(kind, str)(value)
+
+
+def same(ours: str | None, theirs: str | None, kind: Kind) -> bool:
+    """Whether two exact texts of one kind say the same value."""
+    if ours is None or theirs is None or ours == theirs:
+        return ours == theirs
+    try:
+        return bool(_VALUES[kind](ours) == _VALUES[kind](theirs)) if kind in _VALUES else False
+    except (ValueError, InvalidOperation, OverflowError):
+        return False
+
+
+def _number(value: object) -> str:
+    text = f"{Decimal(str(value)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _float(value: object) -> str:
+    number = float(str(value))
+    if math.isfinite(number):
+        return f"{number:.14e}"
+    return "NaN" if math.isnan(number) else f"{'-' * (number < 0)}Infinity"
+
+
+def _real(value: object) -> str:
+    return _float(_as_real(value))
+
+
+def _as_real(value: object) -> float:
+    """The value that a real holds; a 64-bit reading of its text differs from it."""
+    number: float = struct.unpack("f", struct.pack("f", float(str(value))))[0]
+    return number
+
+
+def _bool(value: object) -> str:
+    return "true" if value in (True, 1, "1", "true", "t") else "false"
+
+
+def _bytes(value: object) -> str:
+    return value.hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)
+
+
+def _date(value: object) -> str:
+    return value.isoformat()[:10] if isinstance(value, date) else str(value)[:10]
+
+
+def _timestamp(value: object) -> str:
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+    return moment.isoformat(timespec="microseconds")
+
+
+def _time(value: object) -> str:
+    moment = value if isinstance(value, time) else time.fromisoformat(str(value))
+    return str(
+        (datetime.combine(MIDNIGHT, moment, timezone.utc) - MIDNIGHT) // timedelta(microseconds=1)
+    )
+
+
+def _zoned(value: object) -> str:
+    moment = value if isinstance(value, time) else time.fromisoformat(str(value))
+    here = datetime.combine(MIDNIGHT, moment.replace(tzinfo=None), timezone.utc) - MIDNIGHT
+    there = here - (moment.utcoffset() or timedelta())
+    return str(there % timedelta(days=1) // timedelta(microseconds=1))
+
+
+def _interval(value: object) -> str:
+    return str(value // timedelta(microseconds=1)) if isinstance(value, timedelta) else str(value)
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _array(value: object) -> str:
+    compact = (",", ":")
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=compact, default=str)
+
+
+_WRITERS: dict[Kind, Callable[[object], str]] = {
+    "number": _number, "float": _float, "real": _real, "bool": _bool, "bytes": _bytes,
+    "date": _date, "timestamp": _timestamp, "timestamptz": _timestamp, "time": _time,
+    "timetz": _zoned, "interval": _interval, "json": _json, "array": _array,
+    "padded": lambda value: str(value).rstrip(" "),
+}  # fmt: skip
+
+
+def _parsed(text: str) -> object:
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _either_bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return base64.b64decode(text, validate=True)
+
+
+def _exact(read: Callable[[str], float]) -> Callable[[str], object]:
+    """A number that is not one equals itself."""
+    return lambda text: "nan" if math.isnan(read(text)) else read(text)
+
+
+_VALUES: dict[Kind, Callable[[str], object]] = {
+    "number": Decimal, "float": _exact(float), "real": _exact(_as_real), "json": _parsed,
+    "array": _parsed, "bytes": _either_bytes, "padded": lambda text: text.rstrip(" "),
+}  # fmt: skip

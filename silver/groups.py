@@ -1,0 +1,227 @@
+"""Consistency groups: their members are decoded together, then move by the same transactions.
+
+A pass decodes what is new of every member into its change log, finds the transactions that are not
+complete over all members, applies the rest to each member, and keeps the Delta versions that belong
+together for gold to show. What waits is applied by the pass that finds it complete. A pass that is
+killed is done again: to apply a change twice changes nothing, and gold goes on showing the versions
+of the pass before.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.errors import LakehouseError, in_short
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import group_state, log, transaction_ends
+from silver.batch import Seen
+from silver.contract import TRANSACTIONS
+from silver.group_state import State
+from silver.transactions import Waiting
+from silver.waiting import waiting
+
+FAILURES = (PySparkException, LakehouseError, OSError)
+
+
+class Member(NamedTuple):
+    """A member of a group in a pass: what was applied before, and what its log holds now."""
+
+    table: Table
+    seen: Seen
+    after: Seen
+
+
+class Part(NamedTuple):
+    """A member's share of a pass.
+
+    `rows` is all of its log that may be applied, what is to be applied now as of the pass's own
+    batch; `new` and `applying` count what came new and what is applied.
+    """
+
+    member: Member
+    rows: DataFrame
+    new: int
+    applying: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What came, and how many more wait than before: fewer is a negative number."""
+        return {"records": self.new, "waiting": self.new - self.applying}
+
+
+Extend = Callable[[Table], Seen]
+
+
+class Moved(NamedTuple):
+    """What came of a group: of each member why it failed, what its log holds, and the new state."""
+
+    messages: dict[str, str]
+    after: dict[str, Seen]
+    state: State | None
+
+
+def groups_of(tables: Sequence[Table]) -> dict[str, list[Table]]:
+    """The members of each consistency group."""
+    found: dict[str, list[Table]] = {}
+    for table in tables:
+        if table.consistency_group is not None:
+            found.setdefault(table.consistency_group, []).append(table)
+    return found
+
+
+def move(
+    spark: SparkSession,
+    target: Target,
+    group: str,
+    members: Sequence[Table],
+    known: Mapping[str, Seen],
+    states: list[State],
+    extend: Extend,
+    apply: Callable[[Part], None],
+) -> Moved:
+    """One pass of a group.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        group: its name.
+        members: its tables.
+        known: what each of them has applied.
+        states: the group's last passes, the newest first.
+        extend: decodes what is new of a member into its log, and tells what that holds then.
+        apply: applies a member's part.
+
+    Returns:
+        The state is None when nothing has come and nothing was waiting.
+    """
+    messages: dict[str, str] = {}
+    decoded = []
+    for table in members:
+        try:
+            decoded.append(Member(table, known[table.table], extend(table)))
+        except FAILURES as failure:
+            messages[table.table] = in_short(failure)
+    after = {m.table.table: m.after for m in decoded}
+    if messages or not any(m.after.batch for m in decoded):
+        return Moved(messages, after, None)
+    applied = {m.table.table: m.seen.batch for m in decoded}
+    applied[TRANSACTIONS] = transaction_ends.read_new(spark, target, group, members)
+    if states and _is_idle(states[0], decoded, applied[TRANSACTIONS]):
+        return Moved(messages, after, None)
+    parts, waits = parted(spark, target, group, decoded, states)
+    for part in parts:
+        name = part.member.table.table
+        applied[name] = part.member.after.batch
+        try:
+            apply(part)
+        except FAILURES as failure:
+            messages[name] = in_short(failure)
+    before = states[0] if states else State(0, {}, {}, ())
+    versions = before.versions if messages else versions_of(spark, target, members)
+    return Moved(messages, after, State(before.number + 1, applied, versions, waits))
+
+
+def _is_idle(before: State, members: Sequence[Member], ends: int) -> bool:
+    """Whether nothing came that a pass could do: no record, and no END that something waits for."""
+    came = any(m.seen.batch != m.after.batch for m in members)
+    ended = bool(before.waiting) and before.applied.get(TRANSACTIONS, 0) != ends
+    return not (came or ended)
+
+
+def parted(
+    spark: SparkSession, target: Target, group: str, members: Sequence[Member], states: list[State]
+) -> tuple[list[Part], tuple[Waiting, ...]]:
+    """What each member has to apply, and what waits. A member that never had a record has none."""
+    begun = [m for m in members if m.after.batch]
+    if not begun:
+        return [], ()
+    logs = {m.table.table: _log(spark, target, m) for m in begun}
+    pending = {m.table.table: _pending(spark, logs[m.table.table], m, states) for m in begun}
+    ends = spark.table(names.name(target, "silver", TRANSACTIONS)).where(F.col("group") == group)
+    marked = bool(transaction_ends.feeds([m.table for m in members]))
+    everyone = [m.table.table for m in members]
+    waits = waiting(spark, pending, logs, ends, marked, everyone)
+    parts = [_part(spark, m, logs[m.table.table], pending[m.table.table], waits) for m in begun]
+    return [p for p in parts if p.new or p.applying], waits
+
+
+def _part(
+    spark: SparkSession,
+    member: Member,
+    rows: DataFrame,
+    pending: DataFrame,
+    waits: tuple[Waiting, ...],
+) -> Part:
+    """A pass that only lets waiting rows through has a number of its own as well."""
+    through = group_state.let_through(spark, waits, pending)
+    new = F.count_if(F.col("_batch") > member.seen.batch)
+    came = rows.agg(new.alias("n")).first()
+    number = max(member.after.batch, member.seen.batch + 1)
+    after = member.after._replace(batch=number)
+    applied = _before(member, group_state.let_through(spark, waits, rows), through)
+    return Part(
+        member._replace(after=after),
+        applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint"))),
+        came["n"] if came else 0,
+        through.count(),
+    )
+
+
+def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
+    """The rows that earlier passes have applied: not those that waited and do so no longer."""
+    waited = through.where(F.col("_batch") <= member.seen.batch).select("_feed", "_arrival")
+    earlier = rows.where(F.col("_batch") <= member.seen.batch)
+    return earlier.join(waited, ["_feed", "_arrival"], "left_anti").select(rows.columns)
+
+
+def _log(spark: SparkSession, target: Target, member: Member) -> DataFrame:
+    rows = log.read(spark, target, member.table)
+    return rows.where(F.col("_batch") <= member.after.batch)
+
+
+def _pending(
+    spark: SparkSession, rows: DataFrame, member: Member, states: list[State]
+) -> DataFrame:
+    """Log rows of a member that no pass has applied: new ones, and those that have waited.
+
+    Where the state of its last pass is no longer kept it is the whole log. Before a group's first
+    pass nothing has waited.
+    """
+    before = group_state.acknowledged(states, member.table.table, member.seen.batch)
+    if before is None and states:
+        return rows
+    new = rows.where(F.col("_batch") > member.seen.batch)
+    if before is None or not before.waiting:
+        return new
+    old = rows.where(F.col("_batch") <= member.seen.batch)
+    return new.unionByName(group_state.held_back(spark, before.waiting, old))
+
+
+def versions_of(spark: SparkSession, target: Target, members: Sequence[Table]) -> dict[str, int]:
+    """The Delta version that each member's table has now."""
+    found: dict[str, int] = {}
+    for table in members:
+        kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+        if names.exists(spark, target, "silver", kept):
+            history = spark.sql(f"DESCRIBE HISTORY {names.name(target, 'silver', kept)} LIMIT 1")
+            found[kept] = int(history.collect()[0]["version"])
+    return found
+
+
+def pin(spark: SparkSession, target: Target, tables: Sequence[Table]) -> None:
+    """Makes gold show the versions of now, once tables of a group were built anew or erased from.
+
+    What waited goes on waiting.
+    """
+    states = group_state.read(spark, target)
+    for group, members in groups_of(tables).items():
+        if group in states:
+            now = dict(states[group][0].versions) | versions_of(spark, target, members)
+            states[group][0] = states[group][0]._replace(versions=now)
+    if states:
+        group_state.write(spark, target, states)

@@ -1,0 +1,139 @@
+"""One pass over one table: what is new goes into the change log, and from there into the table."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import account, built, dead_letters, layout, log, order, reading, schema_drift
+from silver.apply import apply_current
+from silver.batch import Batch, Seen
+from silver.decode import decode
+from silver.expectations import gate
+from silver.extract_job import apply_extracts
+from silver.history import apply_history
+from silver.keyless import apply_keyless
+from silver.passes import Pass
+from silver.reading import Arrived
+from silver.snapshots import TableChanges
+
+
+def apply_new(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    newest: Mapping[str, int],
+) -> Pass:
+    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
+    after = _extend(spark, target, table, run_id, seen, newest)
+    rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
+
+
+def apply_ahead(
+    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, newest: int
+) -> Pass:
+    """Applies what the log holds up to `newest` beyond what the ledger says is applied.
+
+    So a run that was killed is brought to its end. Effects that are there already do not change.
+    """
+    rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
+    after = _logged(rows, seen, newest)
+    return apply_part(spark, target, table, run_id, rows, seen, after)
+
+
+def apply_days(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    newest: Mapping[str, int],
+) -> Pass:
+    """Compares and applies extracts."""
+    after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
+    return Pass(after, counts, TableChanges([], []), False)
+
+
+def extended(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    logged: int,
+    found: Mapping[str, Arrived],
+) -> Seen:
+    """Brings a table's log up to bronze without applying it; returns what the log holds then."""
+    newest = reading.reaches(table, found)
+    if logged > seen.batch:
+        seen = _logged(log.read(spark, target, table), seen, logged)
+    if reading.has_new(table, seen.positions, found):
+        return _extend(spark, target, table, run_id, seen, newest)
+    return seen._replace(positions=dict(seen.positions) | newest)
+
+
+def apply_part(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    rows: DataFrame,
+    seen: Seen,
+    after: Seen,
+) -> Pass:
+    """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
+
+    Raises:
+        AccountMismatch: the classes do not add up to the records.
+    """
+    pending = rows.where(F.col("_batch") > seen.batch)
+    summary = log.summarize(pending)
+    placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
+    _write(spark, target, table, placed.batch, placed.refold)
+    if summary.rejected or placed.refold:
+        judged = rows if placed.refold else pending
+        dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
+    if schema_drift.INCOMPATIBLE in summary.rejected:
+        schema_drift.record_misfits(spark, target, table, pending, run_id)
+    partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
+    counts = account.classes(spark, target, table, placed, summary, rows, seen)
+    after = after._replace(partial=partial, heirs=heirs, whole=placed.new)
+    return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
+
+
+def _extend(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    newest: Mapping[str, int],
+) -> Seen:
+    """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
+    raw = reading.unread(spark, target, table, seen.positions, newest)
+    learned = layout.learned(spark, target, table)
+    built.confirm(spark, target, table, seen.built, learned, run_id)
+    changes = decode(raw, table, learned)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
+    log.append(spark, target, table, gate(changes, table), seen.batch + 1)
+    return seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
+
+
+def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:
+    """What a table has seen when its log, up to `newest`, is all applied."""
+    done = dict(seen.positions) | log.positions(rows.where(F.col("_batch") > seen.batch))
+    return seen._replace(batch=newest, positions=done)
+
+
+def _write(spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool) -> None:
+    if not table.keys:
+        apply_keyless(spark, target, table, batch, refold)
+    elif table.stored_as_scd_type == 2:
+        apply_history(spark, target, table, batch, refold)
+    else:
+        apply_current(spark, target, table, batch, refold)

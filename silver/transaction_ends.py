@@ -1,0 +1,125 @@
+"""The ENDs of source transactions, read from the transaction topic into `silver._transactions`.
+
+Debezium writes to that topic a BEGIN and an END for each transaction; the END tells how many
+records it has of each table. Only ENDs of transactions that touch the group are kept, and the
+newest of each batch, which tells how far the source has come.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from bronze import contract as bronze
+from bronze.contract import TransactionFeed
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout, sequence
+from silver.contract import TRANSACTION_COLUMNS, TRANSACTIONS
+from silver.debezium_envelope import opened
+
+_PARTS = {
+    "status": "STRING",
+    "id": "STRING",
+    "event_count": "BIGINT",
+    "data_collections": "ARRAY<STRUCT<data_collection: STRING, event_count: BIGINT>>",
+    "ts_ms": "BIGINT",
+}
+_TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
+
+
+def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
+    """The bronze tables that bring the ENDs of a group's transactions; none when unknown."""
+    found = [bronze.transaction_feed(table, source) for table in members for source in table.feeds]
+    return list(dict.fromkeys(feed for feed in found if feed is not None))
+
+
+def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[Table]) -> int:
+    """Adds what bronze has gained to `silver._transactions`; returns how far that goes now."""
+    name, _ = layout.ensure(spark, target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
+    kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
+    known = kept.agg(F.max("feed_batch").alias("batch")).collect()
+    done = {row["feed"]: int(row["batch"]) for row in known}
+    for feed in feeds(members):
+        if names.exists(spark, target, "bronze", feed.feed):
+            rows = spark.table(names.name(target, "bronze", feed.feed))
+            new = rows.where(F.col("_batch") > done.get(feed.feed, 0))
+            own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
+            newest = own.agg(F.max("_batch").alias("batch")).first()
+            if newest is not None and newest["batch"] is not None:
+                ends(own, group, feed.feed, members).writeTo(name).append()
+                done[feed.feed] = int(newest["batch"])
+    return sum(done.values())
+
+
+def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:
+    """The ENDs among bronze rows as rows of `silver._transactions`, a repeat once a batch."""
+    found = opened(raw, _PARTS).where("_status = 'END' AND _id IS NOT NULL")
+    expected = _expected(F.col("_data_collections"), members)
+    rows = found.select(
+        F.lit(group).alias("group"),
+        transaction().alias("transaction"),
+        sequence.section(F.regexp_extract("_id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
+        expected.alias("expected"),
+        F.timestamp_millis("_ts_ms").alias("ended_at"),
+        F.lit(feed).alias("feed"),
+        F.col("_batch").alias("feed_batch"),
+        F.row_number()
+        .over(Window.partitionBy("_batch").orderBy(F.desc("_arrival")))
+        .alias("_back"),
+    )
+    touching = F.coalesce(F.size("expected") > 0, F.lit(True)) | (F.col("_back") == 1)
+    return rows.where(touching).drop("_back").dropDuplicates(["transaction", "feed_batch"])
+
+
+def transaction() -> Column:
+    """The transaction of an END as the change logs have it: of PostgreSQL's the first part."""
+    plain = F.regexp_extract("_id", _TX_ID, 1)
+    return F.when(plain != "", plain).otherwise(F.col("_id"))
+
+
+def _expected(collections: Column, members: Sequence[Table]) -> Column:
+    """How many records of each member there are; null when the END does not tell."""
+    counts = []
+    for table in members:
+        own = F.filter(collections, _brings(table))
+        total = F.aggregate(own, F.lit(0).cast("bigint"), _added)
+        counts += [F.lit(table.table), total]
+    told = F.map_filter(F.create_map(*counts), lambda _, count: count > 0)
+    return F.when(collections.isNotNull(), told)
+
+
+def _added(total: Column, entry: Column) -> Column:
+    return total + F.coalesce(entry["event_count"], F.lit(0))
+
+
+def _brings(table: Table) -> Callable[[Column], Column]:
+    """Whether an entry, which names a source table `schema.table`, is the member's."""
+    topics = topics_of(table)
+
+    def own(entry: Column) -> Column:
+        name = F.regexp_replace(entry["data_collection"], r"[^A-Za-z0-9._-]", "_")
+        if not topics:
+            return F.lower(F.substring_index(name, ".", -1)) == F.lit(table.table.lower())
+        ends = [F.lit(f".{topic}").endswith(F.concat(F.lit("."), name)) for topic in topics]
+        return reduce(or_, ends)
+
+    return own
+
+
+def topics_of(table: Table) -> list[str]:
+    """The topics that bring a member's records, as far as the configuration names them."""
+    found: list[str] = []
+    for source in table.feeds:
+        if source.topic:
+            found.append(source.topic)
+        elif source.kafka:
+            found += [topic.strip() for topic in source.kafka.topic.split(",")]
+        else:
+            folder = str(source.path).rstrip("/").rpartition("/")[2]
+            found += [folder] if re.search(r"\..*\.", folder) else []
+    return found

@@ -1,0 +1,204 @@
+"""Which source transactions of a consistency group wait, and for what.
+
+A transaction is complete when its END has come and, for every member, as many different records as
+the END counts. The rows of one full snapshot are one transaction, complete when its last row has
+come for every member; a member that shows no row of it is taken to be empty as soon as anything
+later has come. Where the source gives no transaction metadata, a transaction is complete when every
+feed of the group has shown a later one.
+
+What is complete still waits while an earlier one is not: gold moves along the order of commits.
+After `PATIENCE` of the source's own time (µs) a transaction that is not complete is overdue: it
+goes on waiting and is reported, and holds nothing back but itself. It is settled by the next full
+snapshot of all members.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.contract import NONE
+
+PATIENCE, PATIENCE_SNAPSHOT = 60_000_000, 3_600_000_000
+SNAPSHOT = "snapshot "
+
+
+class Unit(NamedTuple):
+    """One transaction, or the rows of one full snapshot, as the members' change logs show it.
+
+    `place` is where it stands in source order; times are µs since 1970; `records` are the different
+    records that were seen of each member and `expected` those its END counts; `lasts` are the
+    members that have seen the snapshot's last row.
+    """
+
+    transaction: str
+    place: str | None
+    since: int | None
+    newest: int | None
+    metadata: bool
+    ended: bool
+    records: dict[str, int]
+    expected: dict[str, int] | None
+    lasts: frozenset[str] = frozenset()
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether these are the rows of a full snapshot."""
+        return self.transaction.startswith(SNAPSHOT)
+
+    @property
+    def short(self) -> dict[str, int]:
+        """How many records of each member are still to come."""
+        left = {t: n - self.records.get(t, 0) for t, n in (self.expected or {}).items()}
+        return {table: n for table, n in left.items() if n > 0}
+
+
+class Waiting(NamedTuple):
+    """A transaction that waits: since when it is at the source (µs), for what, and its records."""
+
+    transaction: str
+    since: int | None
+    records: dict[str, int]
+    missing: str
+    overdue: bool
+
+
+class Known(NamedTuple):
+    """What the whole change logs say, beyond what is pending.
+
+    `snapshots`: of each full snapshot's id its place, and of each member whether its last row came.
+    `horizon`: commit time up to which every feed has shown something, µs since 1970. `latest`: the
+    newest commit time seen.
+    """
+
+    snapshots: Mapping[str, tuple[str, Mapping[str, bool]]]
+    horizon: int | None
+    latest: int | None
+
+
+def unit() -> Column:
+    """The transaction that a log row belongs to; null when it belongs to none and never waits."""
+    snapshot = F.concat(F.lit(SNAPSHOT), F.col("_snapshot"))
+    own = F.when(F.col("_snapshot").isNotNull(), snapshot).otherwise(F.col("_transaction"))
+    return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, own)
+
+
+def units(pending: Mapping[str, DataFrame], ends: DataFrame) -> DataFrame:
+    """The transactions in the pending parts of the members' logs, one row each.
+
+    Args:
+        pending: log rows of each member.
+        ends: rows of `silver._transactions` of the group.
+    """
+    of_members = [of_member(rows, table) for table, rows in pending.items()]
+    united = of_members[0]
+    for other in of_members[1:]:
+        united = united.unionByName(other)
+    seen = united.groupBy("transaction").agg(
+        F.max("place").alias("reached"),
+        F.min("since").alias("since"),
+        F.max("newest").alias("newest"),
+        F.bool_or("metadata").alias("metadata"),
+        F.map_from_entries(F.collect_list(F.struct("table", "n"))).alias("records"),
+        F.array_compact(F.collect_set(F.when(F.col("last"), F.col("table")))).alias("lasts"),
+    )
+    once = ends.groupBy("transaction").agg(
+        F.max("place").alias("place"), F.max_by("expected", "feed_batch").alias("expected")
+    )
+    joined = seen.join(once.withColumn("ended", F.lit(True)), "transaction", "left")
+    place = F.when(F.col("ended"), F.coalesce("place", "reached")).otherwise(F.col("reached"))
+    return joined.withColumns({"place": place, "complete": _complete()}).drop("reached")
+
+
+def of_member(rows: DataFrame, table: str) -> DataFrame:
+    """The transactions in log rows of one member; `n` counts its different records."""
+    identity = F.struct("_sequence", "_transaction_order")
+    grouped = rows.withColumn("transaction", unit()).where("transaction IS NOT NULL")
+    return grouped.groupBy("transaction").agg(
+        F.lit(table).alias("table"),
+        F.max("_sequence").alias("place"),
+        F.min(F.unix_micros("_source_time")).alias("since"),
+        F.max(F.unix_micros("_source_time")).alias("newest"),
+        F.bool_or(F.col("_transaction_order").isNotNull()).alias("metadata"),
+        F.count_distinct(identity).alias("n"),
+        F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("last"),
+    )
+
+
+def _complete() -> Column:
+    """Whether the END is there and the members have what it counts."""
+    counts = F.map_entries("expected")
+    have = F.col("records")
+    short = F.exists(
+        counts, lambda entry: F.coalesce(have[entry["key"]], F.lit(0)) < entry["value"]
+    )
+    return F.coalesce(F.col("ended"), F.lit(False)) & ~F.coalesce(short, F.lit(False))
+
+
+def collected(rows: DataFrame) -> list[Unit]:
+    """Rows of `units` in this process."""
+    return [
+        Unit(
+            row["transaction"], row["place"], row["since"], row["newest"], row["metadata"],
+            bool(row["ended"]), row["records"], row["expected"], frozenset(row["lasts"]),
+        )
+        for row in rows.collect()
+    ]  # fmt: skip
+
+
+def incomplete(
+    found: Sequence[Unit], members: Sequence[str], known: Known, marked: bool
+) -> list[Unit]:
+    """Those of the transactions without all their records that really wait for some.
+
+    Args:
+        found: transactions whose END, or records that it counts, have not come.
+        members: the group's tables.
+        known: what the whole logs say.
+        marked: whether a transaction topic is read for the group.
+    """
+    done = [place for place, lasts in known.snapshots.values() if _shown(lasts, members)]
+    newest = max(done, default="")
+    return [u for u in found if not _settled(u, members, known, marked, newest)]
+
+
+def _settled(unit: Unit, members: Sequence[str], known: Known, marked: bool, newest: str) -> bool:
+    if unit.is_snapshot:
+        lasts = known.snapshots.get(unit.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
+        later = (known.latest or 0) > (unit.newest or 0)
+        ends = all(lasts.get(t, later) for t in members)
+        return ends or (unit.place or "") < newest
+    if is_overdue(unit, known.latest) and (unit.place or newest) < newest:
+        return True
+    if marked and (unit.metadata or unit.ended):
+        return False
+    passed = (unit.newest or 0) < (known.horizon or 0)
+    return passed or is_overdue(unit, known.latest)
+
+
+def _shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
+    return all(lasts.get(table, False) for table in members)
+
+
+def is_overdue(unit: Unit, latest: int | None) -> bool:
+    """Whether the source has come so far since that the rest of the transaction is overdue."""
+    patience = PATIENCE_SNAPSHOT if unit.is_snapshot else PATIENCE
+    return (latest or 0) - (unit.newest or 0) > patience
+
+
+def barrier(waiting: Sequence[Unit], latest: int | None) -> str | None:
+    """The place that gold must not pass: the first transaction that waits and is not overdue."""
+    patient = [u.place for u in waiting if u.place and not is_overdue(u, latest)]
+    return min(patient, default=None)
+
+
+def explained(unit: Unit, latest: int | None) -> Waiting:
+    """What an incomplete transaction waits for, for a person."""
+    if unit.is_snapshot:
+        missing = "the last row of the snapshot"
+    elif not unit.ended:
+        missing = "its END" if unit.metadata else "a later transaction"
+    else:
+        missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.short.items()))
+    return Waiting(unit.transaction, unit.since, unit.records, missing, is_overdue(unit, latest))

@@ -1,0 +1,135 @@
+"""Finds the transactions of a group that wait, out of its members' change logs and the ENDs.
+
+The pending parts of the logs answer for nearly all. Only for what they leave open is the whole log
+asked: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.local_rows import local_rows
+from silver import transactions
+from silver.contract import NONE
+from silver.transactions import Known, Unit, Waiting, explained
+
+Logs = Mapping[str, DataFrame]
+
+
+def waiting(
+    spark: SparkSession,
+    pending: Logs,
+    logs: Logs,
+    ends: DataFrame,
+    marked: bool,
+    members: Sequence[str],
+) -> tuple[Waiting, ...]:
+    """The transactions that wait, those that are not complete first.
+
+    Args:
+        spark: the session.
+        pending: of each member the log rows that no pass has applied.
+        logs: of each member the whole log.
+        ends: rows of `silver._transactions` of the group.
+        marked: whether a transaction topic is read for the group.
+        members: the group's tables, those without any record included.
+    """
+    found = transactions.units(pending, ends)
+    open_ = transactions.collected(found.where("NOT complete"))
+    if not open_:
+        return ()
+    open_ = _counted_again(spark, open_, logs)
+    known = _known(open_, logs, ends, marked)
+    still = transactions.incomplete(open_, members, known, marked)
+    waits = tuple(explained(unit, known.latest) for unit in still)
+    return waits + _behind(found, still, known)
+
+
+def _behind(found: DataFrame, still: Sequence[Unit], known: Known) -> tuple[Waiting, ...]:
+    """Transactions that are complete and stand behind one that is not."""
+    limit = transactions.barrier(still, known.latest)
+    if limit is None:
+        return ()
+    named = {unit.transaction for unit in still}
+    later = transactions.collected(found.where(F.col("place") > limit))
+    return tuple(
+        Waiting(unit.transaction, unit.since, unit.records, "an earlier transaction", False)
+        for unit in later
+        if unit.transaction not in named
+    )
+
+
+def _counted_again(spark: SparkSession, open_: list[Unit], logs: Logs) -> list[Unit]:
+    """The transactions with all their records counted, not only the pending ones.
+
+    A record that cannot be read has lost its transaction. It is taken for a missing one once its
+    table shows a later transaction.
+    """
+    short = {unit.transaction: unit for unit in open_ if unit.ended}
+    if not short:
+        return open_
+    ids = F.broadcast(local_rows(spark, [{"transaction": t} for t in short], "transaction string"))
+    counts: dict[str, dict[str, int]] = {}
+    parts = [transactions.of_member(_among(log, ids), table) for table, log in logs.items()]
+    for row in reduce(DataFrame.unionByName, parts).collect():
+        counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
+    counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
+    lost = {t: _lost(logs[t]) for t in {t for unit in counted for t in unit.short} & {*logs}}
+    kept = [unit for unit in counted if not unit.ended or unit.short]
+    return [unit for unit in kept if not (unit.ended and _is_lost(unit, lost))]
+
+
+def _among(log: DataFrame, ids: DataFrame) -> DataFrame:
+    rows = log.withColumn("transaction", transactions.unit())
+    return rows.join(ids, "transaction", "left_semi").drop("transaction")
+
+
+def _lost(log: DataFrame) -> tuple[int, str]:
+    """How many records of a log have no transaction any more, and how far the log has come."""
+    unreadable = F.col("_reason").isNotNull() & transactions.unit().isNull()
+    streamed = F.when(F.col("_snapshot").isNull(), F.col("_sequence"))
+    row = log.agg(F.count_if(unreadable).alias("n"), F.max(streamed).alias("place")).first()
+    return (row["n"], row["place"] or "") if row else (0, "")
+
+
+def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
+    """Whether what is missing can be records that could not be read."""
+    place = unit.place or ""
+    found = {t: lost.get(t, (0, "")) for t in unit.short}
+    return all(found[t][0] >= n and found[t][1] > place for t, n in unit.short.items())
+
+
+def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> Known:
+    last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
+    times = [unit.newest for unit in open_] + [last["at"] if last else None]
+    streamed = [unit for unit in open_ if not (unit.is_snapshot or unit.ended)]
+    loose = any(not (marked and unit.metadata) for unit in streamed)
+    reached = _reached(logs) if loose else {}
+    latest = max((t for t in [*times, *reached.values()] if t is not None), default=None)
+    overdue = any(transactions.is_overdue(unit, latest) for unit in open_)
+    snapshots = _snapshots(logs) if overdue or any(u.is_snapshot for u in open_) else {}
+    return Known(snapshots, min(reached.values(), default=None), latest)
+
+
+def _reached(logs: Logs) -> dict[str, int]:
+    """The newest commit time that each feed has shown of a streamed change, in µs."""
+    found: dict[str, int] = {}
+    for log in logs.values():
+        streamed = log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
+        newest = streamed.groupBy("_feed").agg(F.max(F.unix_micros("_source_time")).alias("at"))
+        for row in newest.where("at IS NOT NULL").collect():
+            found[row["_feed"]] = max(found.get(row["_feed"], 0), row["at"])
+    return found
+
+
+def _snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
+    found: dict[str, tuple[str, dict[str, bool]]] = {}
+    for table, log in logs.items():
+        shown = log.where("_snapshot IS NOT NULL").groupBy("_snapshot")
+        lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
+        for row in shown.agg(F.max("_sequence").alias("at"), lasts.alias("last")).collect():
+            place, known = found.get(row["_snapshot"], (row["at"] or "", {}))
+            found[row["_snapshot"]] = (place, known | {table: row["last"]})
+    return found

@@ -1,0 +1,135 @@
+"""`verify --source` against a real PostgreSQL that holds what the captured shop held at its end."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from pyspark.sql import SparkSession
+
+from gold.source_verdict import Verdict, verdict
+from lakehouse import names
+from lakehouse.loading import load_tables
+from lakehouse.table import Table
+from lakehouse.target import Target
+from tests import lake
+from tests.conftest import target_at
+from tests.records import SHOP
+from tests.spark.test_captures import lines
+
+pytestmark = pytest.mark.live
+
+NAMED = ("orders", "products", "kitchen_sink", "clicks")
+TRUTH = SHOP / "truth" / "small"
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+SETTINGS = "listen_addresses = '127.0.0.1'\nfsync = off\ntimezone = 'UTC'\n"
+
+
+def tables() -> list[Table]:
+    return [t for t in load_tables(Path(__file__).parents[2] / "conf") if t.table in NAMED]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server whose transactions and log come after the captured ones."""
+    if not PROGRAMS:
+        pytest.skip("no PostgreSQL here: apt-get install -y --no-install-recommends postgresql")
+    folder = Path("/tmp") / f"verify-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = folder / "data"
+    _run(folder, "initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-A",
+         "trust", "--no-sync")  # fmt: skip
+    with (data / "postgresql.conf").open("a") as settings:
+        settings.write(f"{SETTINGS}port = {port}\nunix_socket_directories = '{folder}'\n")
+    _run(folder, "pg_resetwal", "-x", "20000", "-l", "000000010000000000000020", data)
+    _run(folder, "pg_ctl", "-D", data, "-l", folder / "server.log", "-w", "start")
+    try:
+        url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        _load(url)
+        yield url
+    finally:
+        _run(folder, "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(folder)
+
+
+def _run(folder: Path, program: str, *arguments: object) -> None:
+    """One of PostgreSQL's programs, which refuse to run as root."""
+    command = [f"{PROGRAMS[-1]}/{program}", *map(str, arguments)]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *command]
+    with (folder.parent / f"{folder.name}.log").open("ab") as log:
+        subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=True)
+
+
+def _load(url: str) -> None:
+    shapes = json.loads((TRUTH / "schema.json").read_text(encoding="utf-8"))["tables"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TYPE shop.tier AS ENUM ('bronze','silver','gold','platinum')")
+        connection.execute(
+            "CREATE TYPE shop.order_status AS ENUM ('new','paid','shipped','cancelled')"
+        )
+        for name in NAMED:
+            shape = shapes[name]
+            columns = [
+                sql.SQL("{} {}").format(sql.Identifier(c["name"]), sql.SQL(c["type"]))
+                for c in shape["columns"]
+            ]
+            table = sql.Identifier("shop", name)
+            listed = sql.SQL(", ").join(columns)
+            connection.execute(sql.SQL("CREATE TABLE {} ({})").format(table, listed))
+            insert = sql.SQL("INSERT INTO {} SELECT * FROM jsonb_populate_record(null::{}, %s)")
+            for line in (TRUTH / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]:
+                connection.execute(insert.format(table, table), (line,))
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    """The lake that the captured events give."""
+    target = target_at(tmp_path_factory.mktemp("shop"))
+    lake.land(target, "shop", "one.jsonl", lines("small_with_schemas"))
+    lake.run(spark, target, tables())
+    return target
+
+
+def judge(
+    spark: SparkSession, target: Target, name: str, url: str, at_rest: bool = False
+) -> Verdict:
+    (table,) = [t for t in tables() if t.table == name]
+    return verdict(spark, target, table, url, at_rest=at_rest, pause=0)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_table_that_came_through_equals_its_source(
+    spark: SparkSession, shop: Target, source: str, name: str
+) -> None:
+    found = judge(spark, shop, name, source, at_rest=True)
+    assert (found.real, found.left_out) == ([], ())
+    assert found.gold_rows == found.source_rows > 0
+
+
+def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
+    spark: SparkSession, shop: Target, source: str
+) -> None:
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute("UPDATE shop.orders SET note = 'changed' WHERE id = 3")
+        connection.execute("DELETE FROM shop.orders WHERE id = 4")
+    found = judge(spark, shop, "orders", source)
+    told = sorted((d.key["id"], d.what) for d in found.in_flight)
+    assert told == [("3", "different"), ("4", "missing at the source")]
+    assert found.real == []
+    history = names.name(shop, "silver", "orders_history")
+    spark.sql(f"DELETE FROM {history} WHERE id = 1")
+    lost = judge(spark, shop, "orders", source, at_rest=True)
+    assert ("1", "missing in gold") in [(d.key["id"], d.what) for d in lost.real]

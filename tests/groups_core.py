@@ -1,0 +1,170 @@
+"""Drives the passes of a consistency group with changes that are decoded already."""
+
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from gold import catalog, groups, job
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import group_passes, layout, log
+from silver import job as silver
+from silver.batch import Seen
+from silver.contract import GATED_COLUMNS, TRANSACTION_COLUMNS, TRANSACTIONS
+from silver.passes import Pass
+
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+ORDERS, ITEMS = "orders", "items"
+SCHEMA = "id int, items int, line int, " + ", ".join(f"{c.name} {c.type}" for c in GATED_COLUMNS)
+ENDS = ", ".join(f"`{c.name}` {c.type}" for c in TRANSACTION_COLUMNS)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Change(NamedTuple):
+    """A row that a transaction adds: an order with so many items, or a line of one."""
+
+    table: str
+    transaction: int
+    order: int
+    id: int
+    value: int
+
+
+class End(NamedTuple):
+    """The END of a transaction: how many changes it has of each table."""
+
+    transaction: int
+    counts: dict[str, int]
+
+
+def members(scd: int = 1) -> list[Table]:
+    keys = {ORDERS: ["id"], ITEMS: ["id", "line"]}
+    return [
+        Table.model_validate(
+            {
+                "table": name,
+                "source": {"format": "debezium", "path": "shop", "topic": f"shop.shop.{name}"},
+                "keys": keys[name],
+                "consistency_group": "shop",
+                "stored_as_scd_type": scd,
+            }
+        )
+        for name in keys
+    ]
+
+
+def order(transaction: int, id: int, items: int) -> tuple[list[Change], End]:
+    """A transaction that adds an order and its items."""
+    rows = [Change(ORDERS, transaction, 1, id, items)]
+    rows += [Change(ITEMS, transaction, 2 + at, id, at) for at in range(items)]
+    return rows, End(transaction, {ORDERS: 1, ITEMS: items} if items else {ORDERS: 1})
+
+
+class Shop:
+    """A lake with the group, whose ledger is this object: a kill forgets what it had not noted."""
+
+    def __init__(self, spark: SparkSession, target: Target, scd: int = 1) -> None:
+        self.spark, self.target, self.tables = spark, target, members(scd)
+        self.known = {table.table: Seen() for table in self.tables}
+        self.counts: dict[str, dict[str, int]] = {table.table: {} for table in self.tables}
+        self.arrived = self.feed_batch = 0
+
+    def deliver(self, *records: Change | End) -> None:
+        """Appends one batch to the members' logs, and the ENDs."""
+        for table in self.tables:
+            own = [r for r in records if isinstance(r, Change) and r.table == table.table]
+            if own:
+                rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
+                newest = log.newest_batches(self.spark, self.target, [table])
+                at = max(newest.get(table.table, 0), self.known[table.table].batch) + 1
+                log.append(self.spark, self.target, table, rows, at)
+        ends = [r for r in records if isinstance(r, End)]
+        if ends:
+            name, _ = layout.ensure(self.spark, self.target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
+            self.feed_batch += 1
+            rows = local_rows(self.spark, [self._end(end) for end in ends], ENDS)
+            rows.writeTo(name).append()
+
+    def run(self, dies: str | None = None) -> None:
+        """One pass and its publication; `dies` names the member at whose turn it is killed.
+
+        `ledger` dies after the pass and before the ledger is written.
+        """
+
+        def apply(*given: Any) -> Pass:
+            if given[2].table == dies:
+                raise Killed
+            return silver._apply(*given)
+
+        found = group_passes.advance(
+            self.spark, self.target, self.tables, "run", self.known, self._extended, apply, _quiet
+        )
+        if dies == "ledger":
+            raise Killed
+        for one in found:
+            assert one.entry.message is None
+            table = one.entry.table
+            for done in one.passes:
+                self.known[table] = done.seen
+                for name, n in done.counts.items():
+                    self.counts[table][name] = self.counts[table].get(name, 0) + n
+        job.publish(self.spark, self.target, self.tables, "run", _quiet)
+
+    def shown(self) -> set[int]:
+        """The orders in gold; fails where one has not just its items, or items have no order."""
+        views = catalog.stored(self.target, "gold")
+        if ORDERS not in views:
+            assert ITEMS not in views
+            return set()
+        items = views[ITEMS].query if ITEMS in views else "SELECT 0 AS id, 0 AS line WHERE false"
+        rows = self.spark.sql(
+            f"SELECT o.id, o.items, i.n FROM ({views[ORDERS].query}) o FULL JOIN"
+            f" (SELECT id, count(*) AS n FROM ({items}) GROUP BY id) i ON i.id = o.id"
+        ).collect()
+        assert [r for r in rows if r["id"] is None or (r["n"] or 0) != r["items"]] == []
+        return {row["id"] for row in rows}
+
+    def waiting(self) -> groups.Waits:
+        return groups.waiting(self.spark, self.target, self.tables)["shop"]
+
+    def _extended(self, table: Table) -> Seen:
+        seen = self.known[table.table]
+        newest = log.newest_batches(self.spark, self.target, [table]).get(table.table, 0)
+        return seen._replace(batch=max(newest, seen.batch))
+
+    def _row(self, change: Change) -> dict[str, Any]:
+        self.arrived += 1
+        return {
+            "id": change.id,
+            "items": change.value,
+            "line": change.value,
+            "_operation": "upsert",
+            "_sequence": f"{change.transaction * 100:016X}/{change.order:016X}",
+            "_source_time": START + timedelta(seconds=change.transaction),
+            "_transaction": str(change.transaction),
+            "_transaction_order": change.order,
+            "_position": f"{self.arrived}",
+            "_arrival": f"{self.arrived:08X}",
+            "_feed": "feed_shop",
+            "_feed_batch": 1,
+        }
+
+    def _end(self, end: End) -> dict[str, Any]:
+        return {
+            "group": "shop",
+            "transaction": str(end.transaction),
+            "place": f"{end.transaction * 100 + 50:016X}",
+            "expected": end.counts,
+            "ended_at": START + timedelta(seconds=end.transaction),
+            "feed": "feed_shop",
+            "feed_batch": self.feed_batch,
+        }
+
+
+def _quiet(_: str) -> None:
+    """No progress to show."""

@@ -1,0 +1,77 @@
+"""Passes of a consistency group: what gold shows when things come late, twice, never, or die."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold import catalog
+from lakehouse.target import Target
+from tests.groups_core import ITEMS, ORDERS, Killed, Shop, order
+
+
+def test_late_records_and_late_ends_hold_back_and_are_counted_once(
+    spark: SparkSession, target: Target
+) -> None:
+    shop = Shop(spark, target)
+    (one, one_ends), (two, two_ends) = order(1, 11, 2), order(2, 12, 1)
+    shop.deliver(*one[:2], *two)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == (set(), 2)
+    shop.deliver(two_ends)
+    shop.run()
+    assert shop.shown() == set(), "the second is whole, and stands behind the first"
+    shop.deliver(one_ends, one[2], *two)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == ({11, 12}, 0)
+    assert shop.counts[ITEMS] == {
+        "records": 4,
+        "waiting": 0,
+        "inserted": 3,
+        "duplicate": 1,
+    }
+    assert {p.pinned is not None for p in catalog.stored(target, "gold").values()} >= {True}
+
+
+def test_a_member_without_traffic_holds_nothing_back(spark: SparkSession, target: Target) -> None:
+    shop = Shop(spark, target)
+    changes, end = order(1, 11, 0)
+    shop.deliver(*changes, end)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == ({11}, 0)
+
+
+def test_an_end_that_never_comes_is_reported_and_holds_back_only_itself(
+    spark: SparkSession, target: Target
+) -> None:
+    shop = Shop(spark, target)
+    (lost, _), (soon, soon_ends), (later, later_ends) = (
+        order(1, 1, 2),
+        order(9, 9, 1),
+        order(99, 2, 1),
+    )
+    shop.deliver(*lost, *soon, soon_ends)
+    shop.run()
+    assert (shop.shown(), shop.waiting().overdue) == (set(), ())
+    shop.deliver(*later, later_ends)
+    shop.run()
+    assert (shop.shown(), shop.waiting().overdue) == ({9, 2}, ("1",))
+    assert shop.waiting().records == {ORDERS: 1, ITEMS: 2}
+
+
+@pytest.mark.parametrize("dies", [ITEMS, "ledger"])
+def test_a_kill_between_the_members_shows_nobody_half_a_transaction(
+    spark: SparkSession, target: Target, dies: str
+) -> None:
+    shop = Shop(spark, target, scd=2 if dies == "ledger" else 1)
+    (one, one_ends), (two, two_ends) = order(1, 11, 1), order(2, 12, 2)
+    shop.deliver(*one, one_ends, *two[:2])
+    shop.run()
+    assert shop.shown() == {11}
+    shop.deliver(*two[2:], two_ends)
+    with pytest.raises(Killed):
+        shop.run(dies)
+    assert shop.shown() == {11}
+    shop.run()
+    assert shop.shown() == {11, 12}
+    counts = shop.counts[ITEMS]
+    classes = sum(n for name, n in counts.items() if name != "records")
+    assert (counts["records"], counts["waiting"], classes) == (3, 0, 3)

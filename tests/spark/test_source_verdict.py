@@ -1,0 +1,133 @@
+"""Gold against a source database: SQLite, whose digests are computed in this process."""
+
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import create_engine, text
+
+from gold import catalog, views
+from gold.source_database import connected, find
+from gold.source_digests import compare
+from gold.source_plan import planned
+from gold.source_verdict import Verdict, published, verdict
+from lakehouse import names
+from lakehouse.errors import TableFailed
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+SCHEMA = (
+    "id bigint, price decimal(12,2), weight double, light float, active boolean, name string,"
+    " code string, photo binary, born date, seen timestamp_ntz, odd string"
+)
+DDL = (
+    "CREATE TABLE things (id BIGINT, price NUMERIC(12,2), weight DOUBLE, light REAL,"
+    " active BOOLEAN, name VARCHAR(20), code CHAR(6), photo BLOB, born DATE, seen DATETIME,"
+    " odd TEXT)"
+)
+SEEN = datetime(2024, 5, 1, 12, 0, 0, 123456, tzinfo=timezone.utc).replace(tzinfo=None)
+ROWS: list[tuple[Any, ...]] = [
+    (1, Decimal("10.50"), 0.1, 0.5, True, "Ann", "ab", b"\x00\xff", date(2024, 2, 29), SEEN, None),
+    (2, Decimal("100.00"), 1e20, -2.0, False, "", "", b"", date(1999, 12, 31), SEEN, "é😀:'n"),
+    (3, None, None, None, None, None, None, None, None, None, None),
+    (4, Decimal("-0.01"), -1.5e-9, 3.25, True, "Z", "abcdef", b"x", date(2000, 1, 1), SEEN, "\\"),
+]
+
+
+def table(keys: Sequence[str] = ("id",)) -> Table:
+    source = {"format": "debezium", "path": "things"}
+    return Table.model_validate({"table": "things", "keys": list(keys), "source": source})
+
+
+def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], config: Table) -> None:
+    """Puts rows into gold as they are."""
+    source = names.name(target, "silver", "things")
+    frame = spark.createDataFrame([(*row, False) for row in rows], f"{SCHEMA}, _deleted boolean")
+    frame.write.format("delta").save(f"{target.lake}/silver/things")
+    columns = [c for c in frame.columns if c != "_deleted"]
+    keyed = config.model_copy(update={"keys": ["id"]})
+    catalog.publish(spark, target, "gold", [views.current(keyed, source, columns)])
+
+
+def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:
+    """A SQLite database that holds the rows; returns its URL."""
+    url = f"sqlite:///{folder}/source.db"
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(DDL))
+        marks = ", ".join(f":c{at}" for at in range(len(rows[0])))
+        for row in rows:
+            plain = [float(v) if isinstance(v, Decimal) else v for v in row]
+            values = {f"c{at}": _stored(v) for at, v in enumerate(plain)}
+            connection.execute(text(f"INSERT INTO things VALUES ({marks})"), values)
+    engine.dispose()
+    return url
+
+
+def _stored(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def judge(
+    spark: SparkSession, target: Target, gold: list[tuple[Any, ...]], source: list[tuple[Any, ...]],
+    keys: Sequence[str] = ("id",),
+) -> Verdict:  # fmt: skip
+    config = table(keys)
+    show(spark, target, gold, config)
+    return verdict(spark, target, config, hold(Path(str(target.root)), source), pause=0)
+
+
+def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target: Target) -> None:
+    show(spark, target, ROWS, table())
+    rows = published(spark, target, table())
+    with connected(hold(Path(str(target.root)), ROWS), "things") as connection:
+        source = find(connection, table(), None)
+        plan = planned(table(), source.name, source.types, rows.columns)
+        found = compare(rows, connection, source.side, plan)
+    assert found == (4, 4, [])
+    assert plan.left_out == ()
+
+
+def test_every_row_that_differs_is_named(spark: SparkSession, target: Target) -> None:
+    changed = (1, Decimal("10.51"), *ROWS[0][2:])
+    found = judge(spark, target, [changed, *ROWS[1:3]], ROWS[:2] + ROWS[3:])
+    named = sorted((d.key["id"] or "", d.what) for d in found.real)
+    assert named == [("1", "different"), ("3", "missing at the source"), ("4", "missing in gold")]
+    (one,) = [d for d in found.real if d.what == "different"]
+    assert (one.gold, one.source) == ({"price": "10.51"}, {"price": "10.5"})
+    assert (found.gold_rows, found.source_rows, found.in_flight) == (3, 3, [])
+
+
+def test_rows_without_a_key_are_compared_as_often_as_they_come(
+    spark: SparkSession, target: Target
+) -> None:
+    found = judge(spark, target, [ROWS[0], *ROWS[:3]], [*ROWS[:3], ROWS[1]], keys=())
+    assert sorted((d.key["id"] or "", d.what) for d in found.real) == [
+        ("1", "missing at the source"),
+        ("2", "missing in gold"),
+    ]
+
+
+def test_a_table_that_the_source_lacks_is_named_with_what_there_is(
+    spark: SparkSession, target: Target
+) -> None:
+    url = hold(Path(str(target.root)), ROWS)
+    with (
+        connected(url, "things") as connection,
+        pytest.raises(TableFailed, match=r"main\.things; name the table with --source-table"),
+    ):
+        find(connection, table(), "shop.nothing")
+
+
+def test_a_database_that_does_not_answer_is_a_failure_of_the_table() -> None:
+    with (
+        pytest.raises(TableFailed, match="its source database says"),
+        connected("sqlite:////nowhere/at/all.db", "things") as connection,
+    ):
+        connection.execute(text("SELECT 1"))

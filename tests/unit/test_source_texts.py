@@ -1,0 +1,69 @@
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+
+from gold.source_rows import bucket_of, digest
+from gold.source_texts import comparable, kind_of, same, text_of
+
+
+@pytest.mark.parametrize(
+    ("type", "kind"),
+    [
+        ("bigint", "number"), ("numeric(12,2)", "number"), ("double precision", "float"),
+        ("real", "real"), ("timestamp(3) without time zone", "timestamp"),
+        ("timestamp with time zone", "timestamptz"), ("time without time zone", "time"),
+        ("time with time zone", "timetz"), ("character(6)", "padded"), ("jsonb", "json"),
+        ("character varying(40)", "text"), ("integer[]", "array"), ("shop.tier", "text"),
+        ("interval", "interval"), ("INTEGER", "number"), ("VARCHAR(20)", "text"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_source_type(type: str, kind: str) -> None:
+    assert kind_of(type) == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (Decimal("1.50"), "number", "1.5"), (Decimal("100"), "number", "100"),
+        (Decimal("1E+3"), "number", "1000"), (0.1, "float", "1.00000000000000e-01"),
+        (0.1, "real", "1.00000001490116e-01"), (float("nan"), "float", "NaN"),
+        (True, "bool", "true"), (0, "bool", "false"), ("ab  ", "padded", "ab"),
+        (b"\x00\xff", "bytes", "00ff"), (date(2024, 1, 2), "date", "2024-01-02"),
+        (datetime(2024, 1, 2, 3, tzinfo=timezone(timedelta(hours=2))), "timestamptz",
+         "2024-01-02T01:00:00.000000"),
+        (time(0, 0, 1, 5), "time", "1000005"), ([1, "a"], "array", '[1,"a"]'), (None, "text", None),
+    ],
+)  # fmt: skip
+def test_equal_values_have_one_text(value: object, kind: str, text: str | None) -> None:
+    assert text_of(value, kind) == text
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "kind", "equal"),
+    [
+        ("1.5", "1.50", "number", True), ("1.5", "1.51", "number", False),
+        ("1.0E20", "1e+20", "float", True), ("NaN", "nan", "float", True),
+        ("0.1", "0.10000000149011612", "real", True), ('{"a": 1.0}', '{"a":1}', "json", True),
+        ('{"a": 1}', '{"a":2}', "json", False), ("AP8=", "00ff", "bytes", True),
+        (None, "", "text", False), (None, None, "text", True), ("x", "y", "number", False),
+    ],
+)  # fmt: skip
+def test_rows_are_compared_again_by_value(
+    ours: str | None, theirs: str | None, kind: str, equal: bool
+) -> None:
+    assert same(ours, theirs, kind) is equal
+
+
+def test_texts_that_join_to_the_same_have_other_digests() -> None:
+    rows = [("a", "b"), ("ab", ""), (None, "ab"), ("", "ab"), ("1:a", "b")]
+    assert len({digest(row) for row in rows}) == len(rows)
+
+
+def test_a_bucket_is_told_by_the_key_alone() -> None:
+    assert 0 <= bucket_of(digest(("1",)), 16) < 16
+
+
+def test_arrays_of_times_are_left_out() -> None:
+    assert comparable("text[]")
+    assert not comparable("timestamp without time zone[]")
