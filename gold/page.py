@@ -174,7 +174,9 @@ def letters(records: Iterable[Record]) -> list[Letters]:
 def notes(records: Iterable[Record], key: str) -> list[Record]:
     """The newest notes of drift or gaps over all tables, newest first."""
     found = [{"table": record["table"], **note} for record in records for note in record[key]]
-    return sorted(found, key=lambda note: str(note.get("at")), reverse=True)[:NOTES_SHOWN]
+    return sorted(found, key=lambda note: str(note.get("found_at", note.get("at"))), reverse=True)[
+        :NOTES_SHOWN
+    ]
 
 
 def failures(entries: Iterable[Entry]) -> list[Entry]:

@@ -84,7 +84,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "pending": _pending(tables),
         "letters": _letters(tables),
         "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
-        "holes": _counted(sources.gaps),
+        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
         "waits": _waiting(sources.groups),
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())

@@ -37,7 +37,8 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     view = pipeline.status([facts(spark, target, table) for table in tables], kept)
     rows = {row["table"]: row.asDict() for row in spark.sql(view.query).collect()}
     counts = _counts(spark, target)
-    drift, gaps = _noted(spark, kept.drift), _noted(spark, kept.gaps)
+    drift = _noted(spark, kept.drift, "at")
+    gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
     return [
         _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
         for name in (table.table for table in tables)
@@ -93,11 +94,13 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
     return found
 
 
-def _noted(spark: SparkSession, source: str | None) -> dict[str, list[Record]]:
+def _noted(
+    spark: SparkSession, source: str | None, time: str, condition: str = "true"
+) -> dict[str, list[Record]]:
     """The rows of a table of notes by the table that they are about, oldest first."""
     found: dict[str, list[Record]] = defaultdict(list)
     if source is not None:
-        for row in spark.table(source).orderBy("at").collect():
+        for row in spark.table(source).where(condition).orderBy(time).collect():
             note = row.asDict(recursive=True)
             table = note.pop("table")
             found[table].append({key: _plain(value) for key, value in note.items()})

@@ -17,11 +17,6 @@ class NotYet(NamedTuple):
 
 NOT_IN_FORCE = (
     NotYet(
-        "source.kafka",
-        lambda table: any(feed.kafka for feed in table.feeds),
-        "drop the topic's records as files and name the folder in source.path",
-    ),
-    NotYet(
         "source.format: snapshot",
         lambda table: any(feed.format == "snapshot" for feed in table.feeds),
         "deliver the extract's rows as changes with format rows",
