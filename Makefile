@@ -21,6 +21,10 @@ demo: venv
 test: venv
 	$(BIN)/python -m pytest
 
+test-live: venv  # PostgreSQL, Debezium and Kafka for real; LAKEHOUSE_LIVE=full takes the full figures
+	tests/e2e/install.sh
+	$(BIN)/python -m pytest tests/e2e
+
 test-bundle: venv
 	$(BIN)/python -m pytest tests/bundle
 

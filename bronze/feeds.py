@@ -44,6 +44,16 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
     return [_feed(feed, uses) for feed, uses in users.items()]
 
 
+def families(tables: Sequence[Table]) -> list[list[Table]]:
+    """The tables, those together that share a feed with one another."""
+    kin = {table.table: {table.table} for table in tables}
+    for feed in feeds(tables):
+        whole = {name for table in feed.tables for name in kin[table]}
+        kin |= dict.fromkeys(whole, whole)
+    distinct = {frozenset(names): None for names in kin.values()}
+    return [[table for table in tables if table.table in names] for names in distinct]
+
+
 def view_sql(target: Target, table: Table) -> str:
     """SELECT of the table's own records, out of the bronze tables of all its feeds."""
     return " UNION ALL ".join(

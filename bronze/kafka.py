@@ -11,21 +11,42 @@ from pyspark.sql import functions as F
 
 from bronze.batches import mark
 from bronze.checkpoint import Checkpoint
+from bronze.failures import SPARK_FAILURES
 from bronze.feeds import Feed
+from bronze.holes import jumps
 from bronze.secrets import resolved
-from bronze.storage import Commit, append, hexadecimal
+from bronze.storage import Commit, append, hexadecimal, highest_batch
 from bronze.streams import run_to_end
+from lakehouse.gaps import record
+from lakehouse.jars import Jar
 from lakehouse.names import name
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
 
+LOSS = "KAFKA_DATA_LOSS"
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+# The connector asks for this module in its own version, which not every mirror of Maven Central
+# has; this one works with it.
+TOKENS = Jar(
+    "org.apache.spark",
+    "spark-token-provider-kafka-0-10_2.13",
+    "4.0.0",
+    "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+)
 
 
 def packages(tables: Iterable[Table]) -> list[str]:
     """Maven coordinates that a local Spark needs for the tables' sources."""
-    kafka = any(source.kafka for table in tables for source in table.feeds)
-    return [CONNECTOR] if kafka else []
+    return [CONNECTOR] if _reads_kafka(tables) else []
+
+
+def jars(tables: Iterable[Table]) -> list[Jar]:
+    """Jars that a local Spark needs beside those packages."""
+    return [TOKENS] if _reads_kafka(tables) else []
+
+
+def _reads_kafka(tables: Iterable[Table]) -> bool:
+    return any(source.kafka for table in tables for source in table.feeds)
 
 
 def ingest_kafka(
@@ -34,7 +55,31 @@ def ingest_kafka(
     """Append what is new in the topics up to their ends now; whether there was something.
 
     Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
+    Records that are gone at the source are noted as gaps, and what is there is taken.
     """
+    again = place.known > 0
+    try:
+        if not again:
+            return _stream(spark, target, feed, kafka, place, highest, strict=True)
+    except SPARK_FAILURES as failure:
+        if LOSS not in str(failure):
+            raise
+    now = highest_batch(spark, target, feed)
+    appended = _stream(spark, target, feed, kafka, place, now, strict=False)
+    record(spark, target, jumps(spark, target, feed, highest), "")
+    return appended or now > highest
+
+
+def _stream(
+    spark: SparkSession,
+    target: Target,
+    feed: Feed,
+    kafka: Kafka,
+    place: Checkpoint,
+    highest: int,
+    strict: bool,
+) -> bool:
+    """Run the stream to the topics' ends; a strict one fails where records are gone."""
     number = highest
 
     def ingest_batch(found: DataFrame, batch_id: int) -> None:
@@ -43,8 +88,9 @@ def ingest_kafka(
         unknown = _unknown(found, target, feed, place)
         append(target, feed, rows(unknown, kafka, feed, number), Commit(place.id, batch_id))
 
-    stream = spark.readStream.format("kafka").options(**options(feed, kafka, place.known > 0))
+    given = options(feed, kafka, place.known > 0) | {"failOnDataLoss": str(strict).lower()}
     secret = resolved(spark, kafka.security)
+    stream = spark.readStream.format("kafka").options(**given)
     stream = stream.options(**{_kafka_option(key): text for key, text in secret.items()})
     written = stream.load().writeStream.foreachBatch(ingest_batch)
     return run_to_end(written.option("checkpointLocation", place.folder))
@@ -58,7 +104,6 @@ def options(feed: Feed, kafka: Kafka, again: bool) -> dict[str, str]:
         "subscribe": kafka.topic,
         "startingOffsets": "earliest" if again else kafka.starting_offsets,
         "includeHeaders": "true",
-        "failOnDataLoss": "false",
     }
 
 

@@ -18,8 +18,8 @@ class View(NamedTuple):
     """A view of gold: its name, its columns with their comments, and the SELECT behind it.
 
     `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
-    for a view that knows no other time. A view of a consistency group is pinned: to this silver table at this Delta version, which
-    VACUUM must keep.
+    for a view that knows no other time. A view of a consistency group is pinned: to this silver
+    table at this Delta version, which VACUUM must keep.
     """
 
     name: str

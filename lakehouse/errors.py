@@ -3,6 +3,8 @@
 LakehouseError                 catch this to catch everything the lakehouse raises on purpose
 ├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
+├── LakeNotWritable            read-only, or the disk is full: mend that and run again (exit 1)
+├── SourceUnreachable          the source database does not answer: mend that (exit 1)
 ├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
 ├── QueryRefused               Spark does not understand the query: mend it (exit 2)
 ├── QueryFailed                Spark could not carry the query out (exit 1)
@@ -63,6 +65,26 @@ class ManyConfigurationErrors(LakehouseError):
         super().__init__("\n".join(str(error) for error in errors))
 
 
+class LakeNotWritable(LakehouseError):
+    """Nothing can be written where the lake lies."""
+
+    def __init__(self, lake: str, found: str, action: str) -> None:
+        """Take the lake's folder, what was found, and what to do about it."""
+        super().__init__(f"{lake}: cannot be written\n  found:    {found}\n  do:       {action}")
+
+
+class SourceUnreachable(LakehouseError):
+    """The source database cannot be reached, or is not what it should be."""
+
+    def __init__(self, what: str, found: str) -> None:
+        """Take what was to be reached, and what was found."""
+        super().__init__(
+            f"{what}: cannot be written at the source\n  found:    {found}\n"
+            "  do:       check the URL, the rights and the name (--signals), and the connector's "
+            "signal.data.collection"
+        )
+
+
 class SparkUnavailable(LakehouseError):
     """No Spark session can be had here; the message says what is missing."""
 
@@ -93,15 +115,14 @@ class TableFailed(LakehouseError):
 
 
 class SourceDataLoss(TableFailed):
-    """Records between two positions can no longer be read from the source."""
+    """Records can no longer be read from the source; what is there has been read."""
 
-    def __init__(self, table: str, after: str, before: str) -> None:
-        """Take the last position read and the earliest that is still available."""
-        self.after, self.before = after, before
+    def __init__(self, table: str, gone: str) -> None:
+        """Take what is missing, with its bounds."""
         super().__init__(
             table,
-            f"records after {after} and before {before} are gone at the source; "
-            "take a new snapshot, or set on_data_loss: continue",
+            f"{gone}; take a new snapshot (`lakehouse rebootstrap {table}`), "
+            "or set on_data_loss: continue",
         )
 
 

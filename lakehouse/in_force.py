@@ -17,11 +17,6 @@ class NotYet(NamedTuple):
 
 NOT_IN_FORCE = (
     NotYet(
-        "source.kafka",
-        lambda table: any(feed.kafka for feed in table.feeds),
-        "drop the topic's records as files and name the folder in source.path",
-    ),
-    NotYet(
         "sources of several formats",
         lambda table: len({feed.format for feed in table.feeds}) > 1,
         "let all sources of the table have one format",

@@ -14,6 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SparkUnavailable
+from lakehouse.jars import Jar, in_folder
 from lakehouse.java import use_java
 from lakehouse.target import Target
 
@@ -29,11 +30,14 @@ SETTINGS_OF_SMALL_LAKES = {
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
+def get_spark(
+    target: Target, packages: Sequence[str] = (), jars: Sequence[Jar] = ()
+) -> SparkSession:
     """The session, made on the first call and the same one afterwards.
 
-    `packages` are Maven coordinates that a local Spark needs besides Delta's. Local Spark's own
-    output goes to `root`/lake/_logs/spark.log, and times of day are UTC in this process.
+    `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
+    of modules that those ask for. Local Spark's own output goes to `root`/lake/_logs/spark.log, and
+    times of day are UTC in this process.
 
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
@@ -46,7 +50,7 @@ def get_spark(target: Target, packages: Sequence[str] = ()) -> SparkSession:
     if target.kind == "connect":
         return _connect(str(target.remote))
     use_java()
-    return _local(target, packages)
+    return _local(target, packages, jars)
 
 
 def local_settings(target: Target, cores: int) -> dict[str, str]:
@@ -73,6 +77,7 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.session.timeZone": "UTC",
         **(SETTINGS_OF_SMALL_LAKES if is_small(target) else {}),
+        "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
     }
 
 
@@ -95,7 +100,16 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _local(target: Target, packages: Sequence[str]) -> SparkSession:
+def jar_settings(jars: Sequence[Jar], folder: Path) -> dict[str, str]:
+    """Spark's settings for jars in place of what Ivy would resolve; none without any."""
+    if not jars:
+        return {}
+    modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)
+    files = ",".join(str(file) for file in in_folder(jars, folder))
+    return {"spark.jars.excludes": modules, "spark.jars": files}
+
+
+def _local(target: Target, packages: Sequence[str], jars: Sequence[Jar]) -> SparkSession:
     if importlib.util.find_spec("delta") is None:
         raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
     from delta import configure_spark_with_delta_pip
@@ -103,7 +117,8 @@ def _local(target: Target, packages: Sequence[str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
-    for key, value in local_settings(target, os.cpu_count() or 1).items():
+    settings = local_settings(target, os.cpu_count() or 1)
+    for key, value in (settings | jar_settings(jars, Path(target.lake, "_jars"))).items():
         builder = builder.config(key, value)
     log = Path(target.lake, "_logs", "spark.log")
     Path(target.lake, "_tmp").mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "time_column": ("rows", "bigquery"),
     "file_format": ("rows", "bigquery", "snapshot"),
 }
+SECRET = ("password", "jaas", "secret", "token", "keystore.key")
 ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format")
 ONLY_KAFKA = ("max_offsets_per_trigger",)
 
@@ -39,6 +40,7 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
         if feed.transaction_topic and table.consistency_group is None:
             found = "transaction_topic without consistency_group"
             yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
+        yield from _secrets(key, feed)
 
 
 def _place(key: str, feed: Source) -> Iterator[Problem]:
@@ -71,6 +73,16 @@ def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
             other = "path" if feed.kafka else "kafka"
             found = f"{option} with {kind}"
             yield Problem(f"{key}.{option}", found, f"it with {other} only", _REMOVE)
+
+
+def _secrets(key: str, feed: Source) -> Iterator[Problem]:
+    """What only the environment or a secret store may know; what stands there is not repeated."""
+    for option, value in (feed.kafka.security if feed.kafka else {}).items():
+        secret = any(sign in option for sign in SECRET)
+        if secret and not value.startswith(("env:", "secret:")):
+            expected = "env:NAME, or secret:SCOPE/KEY on Databricks"
+            action = "keep the secret there and name it here"
+            yield Problem(f"{key}.kafka.security.{option}", "a secret", expected, action)
 
 
 _REMOVE = "remove it: it would have no effect"

@@ -20,9 +20,9 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.contract import BUILT_COLUMNS
 from silver.debezium_columns import normal, wider
 from silver.drift import declares
+from silver.side_columns import BUILT_COLUMNS
 
 BUILT = "_tables"
 SOURCE_COLUMNS = "source columns"

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from silver.compact import column
-from silver.contract import DELETE, LETTER_COLUMN, NONE, UPSERT
+from silver.contract import DELETE, NONE, UPSERT
 from silver.extracts import (
     DIGESTS,
     KEY_DIGEST,
@@ -23,6 +23,7 @@ from silver.extracts import (
     VALUE_DIGEST,
     with_digests,
 )
+from silver.side_columns import LETTER_COLUMN
 
 DUPLICATE = "duplicate_key"
 _OWN = LETTER_COLUMN.name

@@ -18,8 +18,8 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.contract import EXTRACT_COLUMNS
 from silver.extract_rows import date_of, effective_date
+from silver.side_columns import EXTRACT_COLUMNS
 
 
 class Day(NamedTuple):

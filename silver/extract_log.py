@@ -12,13 +12,14 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import extract_days, extract_state, layout
 from silver.compact import column, digest
-from silver.contract import DIGEST_COLUMNS, GATED_COLUMNS, LETTER_COLUMN, LOG_COLUMNS, NONE
+from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
 from silver.expectations import gate
 from silver.extract_changes import DUPLICATE, Extract, compared, deletes, digested, supplied
 from silver.extract_days import Days, Pending
 from silver.extract_rows import effective_date, sequence_of
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
+from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
 
 FEW = 100_000
 

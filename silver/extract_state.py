@@ -14,11 +14,11 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import extract_days, layout, log
 from silver.compact import column
-from silver.contract import DIGEST_COLUMNS
 from silver.extract_changes import digested, last_state, newest
 from silver.extract_days import Day, Days
 from silver.extract_rows import sequence_of
 from silver.extracts import DIGESTS, KEY_DIGEST
+from silver.side_columns import DIGEST_COLUMNS
 
 
 def before(

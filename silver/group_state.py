@@ -14,7 +14,8 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
 from silver import layout
-from silver.contract import GROUP_COLUMNS, GROUPS
+from silver.contract import GROUPS
+from silver.side_columns import GROUP_COLUMNS
 from silver.transactions import Waiting, unit
 
 KEPT = 20

@@ -20,10 +20,10 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, debezium_schema, layout
 from silver.built import SOURCE_COLUMNS, Remembered, source_columns
-from silver.contract import DRIFT_COLUMNS
 from silver.debezium_columns import normal
 from silver.drift import Drift, declares, drifts
 from silver.shapes import Shape, announced
+from silver.side_columns import DRIFT_COLUMNS
 
 DRIFT = "_schema_drift"
 INCOMPATIBLE = "incompatible_schema"

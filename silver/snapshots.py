@@ -14,8 +14,9 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
 from silver import layout
-from silver.contract import SNAPSHOT_COLUMNS, TRUNCATE
+from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
+from silver.side_columns import SNAPSHOT_COLUMNS
 
 TABLE_CHANGES = "_table_changes"
 

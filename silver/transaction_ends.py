@@ -19,8 +19,9 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, sequence
-from silver.contract import TRANSACTION_COLUMNS, TRANSACTIONS
+from silver.contract import TRANSACTIONS
 from silver.debezium_envelope import opened
+from silver.side_columns import TRANSACTION_COLUMNS
 
 _PARTS = {
     "status": "STRING",

@@ -12,8 +12,9 @@ from lakehouse.target import Target
 from silver import group_passes, layout, log
 from silver import job as silver
 from silver.batch import Seen
-from silver.contract import GATED_COLUMNS, TRANSACTION_COLUMNS, TRANSACTIONS
+from silver.contract import GATED_COLUMNS, TRANSACTIONS
 from silver.passes import Pass
+from silver.side_columns import TRANSACTION_COLUMNS
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"

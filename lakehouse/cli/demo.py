@@ -7,7 +7,8 @@ from lakehouse import demo as shop
 from lakehouse.cli.ask import print_answer, print_status
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.report import destination
-from lakehouse.cli.run import JOBS, fail_at_the_end, one_round
+from lakehouse.cli.rounds import JOBS
+from lakehouse.cli.run import fail_at_the_end, one_round
 from lakehouse.options import Chosen
 
 

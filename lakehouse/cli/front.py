@@ -1,5 +1,6 @@
 """The application that commands register with, and what every one of them does first."""
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
@@ -78,8 +79,9 @@ def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
     from lakehouse.console import progress
     from lakehouse.session import get_spark
 
+    connector = importlib.import_module("bronze.kafka")
     with progress("starting Spark"):
-        return get_spark(target)
+        return get_spark(target, connector.packages(tables), connector.jars(tables))
 
 
 def expectation_problems(table: Table) -> Sequence[str]:

@@ -1,34 +1,39 @@
 """`run`, and the console scripts of the single layers: ingest, apply, publish, account for it."""
 
-import functools
 import importlib
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakehouse.cli import continuous as ticks
 from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.cli.locking import locked
+from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
 from lakehouse.durations import seconds
-from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.errors import (
+    ConfigurationError,
+    LakehouseError,
+    ManyTablesFailed,
+    TableFailed,
+    in_short,
+)
 from lakehouse.landing import land_extract
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
+from lakehouse.ways_out import check_writable, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.console import Progress
     from lakehouse.ledger import Entry
 
-    Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
-
-JOBS: dict[Layer, str] = {"bronze": "ingest", "silver": "apply", "gold": "publish"}
-RECORDED_HERE = ("bronze", "gold")
+WATCH_SECONDS = 30.0
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
@@ -76,24 +81,26 @@ def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
 def run_layers(
     chosen: Chosen, layers: Sequence[Layer], continuous: bool, interval: str, run_id: str | None
 ) -> None:
-    """Rounds over the layers, one or (continuous) until interrupted.
+    """One round over the layers, or (continuous) work until interrupted.
+
+    A table that another run is writing is refused, and the others are done.
 
     Raises:
-        ManyTablesFailed: at the end, every table that failed in the last round.
+        ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
     pause = _pause(interval)
     target, tables = configured(chosen)
     everything = configured(chosen._replace(only=()))[1]
     tables = whole_groups(tables, everything)
-    spark = start(target, tables)
-    entries = one_round(spark, target, tables, layers, run_id, everything=everything)
-    while continuous:
-        _report(entries)
-        time.sleep(pause)
-        entries = one_round(
-            spark, target, tables, layers, told_when_idle=False, everything=everything
-        )
-    fail_at_the_end(entries)
+    check_writable(target)
+    with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
+        if free and continuous:
+            spark = start(target, free)
+            failures += _until_told(spark, target, free, layers, pause, run_id, everything)
+        elif free:
+            spark = start(target, free)
+            failures += failed(one_round(spark, target, free, layers, run_id, everything))
+    raise_all(failures)
 
 
 def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
@@ -108,25 +115,19 @@ def one_round(
     tables: list[Table],
     layers: Sequence[Layer],
     run_id: str | None = None,
-    told_when_idle: bool = True,
     everything: list[Table] | None = None,
 ) -> "list[Entry]":
     """Every layer once over all tables, a summary line for each; returns all entries.
 
     `everything` are all tables of the configuration, where `tables` are only some.
     """
-    from lakehouse import ledger
     from lakehouse.console import progress, show_entry
 
     entries = []
     for layer in layers:
         with progress(layer) as tell:
-            job = _job(layer, everything)
-            done = job(spark, target, tables, run_id or uuid.uuid4().hex, tell)
-        worth = [entry for entry in done if entry.status == "failed" or any(entry.counts.values())]
-        if layer in RECORDED_HERE:
-            ledger.append(spark, target, worth)
-        for entry in done if told_when_idle else worth:
+            done = do_layer(spark, target, tables, layer, run_id, tell, everything=everything)
+        for entry in done:
             show_entry(entry)
         entries += done
     warn_of_dead_letters(spark, target, tables, entries)
@@ -144,13 +145,63 @@ def warn_of_dead_letters(
             print(f"warning: {line}", file=sys.stderr)
 
 
-def fail_at_the_end(entries: "Sequence[Entry]") -> None:
-    """Raise ManyTablesFailed when any table failed in any layer."""
-    failures = [
-        TableFailed(f"{entry.layer} {entry.table}", entry.message or "no reason given")
+def _until_told(
+    spark: "SparkSession",
+    target: Target,
+    tables: list[Table],
+    layers: Sequence[Layer],
+    pause: float,
+    run_id: str | None,
+    everything: list[Table],
+) -> list[TableFailed]:
+    """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from lakehouse.console import progress, show_entry
+
+    def tell(entry: "Entry") -> None:
+        show_entry(entry)
+        for failure in failed([entry]):
+            print(f"error: {failure}", file=sys.stderr, flush=True)
+
+    watched: dict[tuple[Layer, str], float] = {}
+
+    def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
+        now, work = time.monotonic(), (layer, some[0].table)
+        watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
+        watched[work] = now if watch else watched[work]
+        try:
+            return do_layer(spark, target, some, layer, run_id, _quiet, watch, everything)
+        except (PySparkException, Py4JJavaError, LakehouseError, OSError) as failure:
+            return [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
+
+    families = importlib.import_module("bronze.feeds").families(tables)
+    with ticks.until_told() as stop, progress("until interrupted"):
+        print(f"working on {len(tables)} tables until interrupted", flush=True)
+        told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
+    print("stopped; in all:")
+    for entry in told:
+        if is_worth_telling(entry):
+            show_entry(entry)
+    return failed(told)
+
+
+def _quiet(_: str) -> None:
+    """No progress to show: several pieces of work go on at once."""
+
+
+def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
+    """A failure for every entry that is one, with what to do about it where that is known."""
+    return [
+        TableFailed(f"{entry.layer} {entry.table}", with_way_out(entry.message))
         for entry in entries
         if entry.status == "failed"
     ]
+
+
+def raise_all(failures: Sequence[TableFailed]) -> None:
+    """Raise ManyTablesFailed when there are any."""
     if failures:
         raise ManyTablesFailed(failures)
 
@@ -166,12 +217,9 @@ def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
     print(f"{len(landed)} new files of the extract of {day}", file=sys.stderr)
 
 
-def _report(entries: "Sequence[Entry]") -> None:
-    """In continuous mode failures are told on stderr and tried again in the next round."""
-    try:
-        fail_at_the_end(entries)
-    except ManyTablesFailed as failed:
-        print(f"error: {failed}", file=sys.stderr)
+def fail_at_the_end(entries: "Sequence[Entry]") -> None:
+    """Raise ManyTablesFailed when any table failed in any layer."""
+    raise_all(failed(entries))
 
 
 def _pause(interval: str) -> int:
@@ -181,8 +229,3 @@ def _pause(interval: str) -> int:
         raise ConfigurationError(
             "command line", "--interval", interval, str(wrong), "correct it"
         ) from wrong
-
-
-def _job(layer: Layer, everything: list[Table] | None) -> "Job":
-    job: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
-    return functools.partial(job, configured=everything) if layer == "gold" else job

@@ -1,5 +1,5 @@
 from bronze.contract import COLUMNS, feed_name
-from bronze.feeds import feeds, folder, view_sql
+from bronze.feeds import families, feeds, folder, view_sql
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -75,3 +75,12 @@ def test_the_view_shows_a_tables_topics_of_each_of_its_feeds() -> None:
 def test_the_name_is_a_function_of_the_table_and_its_source_alone() -> None:
     shop = table("t", {"path": "shop", "topic": "x"})
     assert feed_name(shop, shop.feeds[0]) == "feed_shop"
+
+
+def test_tables_that_share_a_feed_are_one_family() -> None:
+    def named(name: str, path: str) -> Table:
+        source = {"format": "debezium", "path": path, "topic": f"s.{name}"}
+        return Table.model_validate({"table": name, "keys": ["id"], "source": source})
+
+    tables = [named("a", "x"), named("b", "y"), named("c", "x")]
+    assert [[t.table for t in family] for family in families(tables)] == [["a", "c"], ["b"]]

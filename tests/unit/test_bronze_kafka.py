@@ -1,5 +1,5 @@
 from bronze.feeds import feeds
-from bronze.kafka import CONNECTOR, options, packages
+from bronze.kafka import CONNECTOR, TOKENS, jars, options, packages
 from lakehouse.table import Kafka, Table
 
 KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092", starting_offsets="latest")
@@ -13,6 +13,8 @@ def table(source: dict[str, object]) -> Table:
 def test_spark_needs_its_connector_for_kafka_only() -> None:
     assert packages([table({"path": "p"})]) == []
     assert packages([table({"path": "p"}), table({"kafka": KAFKA})]) == [CONNECTOR]
+    assert jars([table({"path": "p"})]) == []
+    assert jars([table({"kafka": KAFKA})]) == [TOKENS]
 
 
 def test_the_stream_reads_the_topics_from_where_it_was_told() -> None:

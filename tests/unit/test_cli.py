@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,18 +107,17 @@ def test_wrong_usage_is_code_2_before_spark(
     assert "rror: " in capsys.readouterr().err
 
 
-def test_a_configuration_error_is_told_in_under_two_seconds_without_spark(conf: Path) -> None:
+def test_a_configuration_error_is_told_before_spark_is_even_imported(conf: Path) -> None:
     (conf / "tables" / "orders.yml").write_text(GOOD + "kes: [id]\n")
     code = (
         "import atexit, sys; from lakehouse.cli import main\n"
         "atexit.register(lambda: print('pyspark' in sys.modules))\n"
         f"sys.argv = ['lakehouse', 'run', '--conf', {str(conf)!r}]\nmain()"
     )
-    begun = time.monotonic()
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stdout, time.monotonic() - begun < 2) == (2, "False\n", True)
+    assert (ran.returncode, ran.stdout) == (2, "False\n")
     assert "Traceback" not in ran.stderr
 
 

@@ -130,3 +130,20 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
 )
 def test_a_contradiction_is_named_by_its_key(keys: dict[str, object], named: str) -> None:
     assert problem_keys(**keys) == [named]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wrong"),
+    [
+        ("sasl.jaas.config", "Login required password='x';", True),
+        ("ssl.keystore.password", "x", True),
+        ("sasl.jaas.config", "env:JAAS", False),
+        ("ssl.keystore.password", "secret:scope/key", False),
+        ("security.protocol", "SASL_SSL", False),
+    ],
+)
+def test_a_secret_is_never_written_in_yaml(option: str, value: str, wrong: bool) -> None:
+    kafka = KAFKA | {"security": {option: value}}
+    found = list(contradictions(table(source={"format": "debezium", "kafka": kafka})))
+    assert [p.key for p in found] == ([f"source.kafka.security.{option}"] if wrong else [])
+    assert value not in "".join("".join(problem) for problem in found)

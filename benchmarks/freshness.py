@@ -1,0 +1,169 @@
+"""Freshness: from the commit at the source to the row in gold, under a steady stream of changes.
+
+PostgreSQL → Debezium → Kafka → `lakehouse run --continuous`, all on this machine:
+
+    tests/e2e/install.sh && python -m benchmarks.freshness [--rate 500] [--seconds 60]
+
+A change is visible in gold when the Delta commit is made that applies it to the table behind gold's
+view. Both clocks are this machine's.
+"""
+
+import argparse
+import statistics
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import yaml
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.names import name
+from lakehouse.session import get_spark
+from lakehouse.target import Target
+from tests.e2e import broker, connector, parts, postgres
+from tests.e2e.parts import wait_for
+from tests.e2e.postgres import Postgres
+from tests.e2e.test_live import configuration, lakehouse
+
+SEED_SECONDS = 23.0
+TABLES = ("orders", "order_items", "products", "customers")
+WARM_UP = 30.0
+STATEMENTS = (
+    "UPDATE shop.orders SET total = total + 1 WHERE id = %s",
+    "UPDATE shop.order_items SET qty = qty + 1 WHERE order_id = %s AND line_no = 0",
+    "UPDATE shop.products SET price = price + 0.01 WHERE sku = 'P' || %s",
+    "UPDATE shop.customers SET name = name || 'x' WHERE id = %s",
+)
+
+
+def main() -> None:
+    """Measure and print, beside the seed's figure."""
+    given = argparse.ArgumentParser(description="Freshness under a steady stream of changes.")
+    given.add_argument("--rate", type=int, default=500, help="changes a second over 4 tables")
+    given.add_argument("--seconds", type=float, default=60.0)
+    given.add_argument("--interval", default="0s", help="of lakehouse run --continuous")
+    options = given.parse_args()
+    root = parts.folder("freshness")
+    begun, ended = measure(root, options.rate, options.seconds, options.interval)
+    ages = delays(root, begun, ended)
+    show(ages, options.rate)
+
+
+def measure(root: Path, rate: int, seconds: float, interval: str) -> tuple[float, float]:
+    """Run everything; the span in which changes count, without the warm-up."""
+    server, node = postgres.start("freshness"), broker.new("freshness")
+    fill(server)
+    process = node.start()
+    topics = [f"shop.shop.{table}" for table in TABLES]
+    for topic in topics:
+        node.create(topic)
+    kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
+    conf = configuration(root, {"kafka": kafka})
+    only(conf)
+    capture = connector.to_kafka(server, node, root / "connect", "")
+    wait_for(lambda: connector.READY in capture.said(), 90, "streaming")
+    running = lakehouse(
+        conf, root, "run", "--continuous", "--interval", interval, ready="gold    products"
+    )
+    stop = threading.Event()
+    writing = threading.Thread(target=write, args=(server, rate, stop))
+    writing.start()
+    time.sleep(WARM_UP)
+    begun = time.time()
+    time.sleep(seconds)
+    ended = time.time()
+    time.sleep(15)
+    stop.set()
+    writing.join()
+    assert running.stop(120) == 0, running.said()[-2000:]
+    capture.stop()
+    process.stop()
+    server.stop()
+    return begun, ended
+
+
+def fill(server: Postgres) -> None:
+    """A thousand rows per table."""
+    rows = "FROM generate_series(1, 1000) g"
+    server.execute(
+        f"INSERT INTO shop.customers(email, name) SELECT g || '@x', 'n' {rows}",
+        f"INSERT INTO shop.products(sku, name, price) SELECT 'P' || g, 'n', g {rows}",
+        f"INSERT INTO shop.orders(customer_id, total) SELECT g, 1 {rows}",
+        f"INSERT INTO shop.order_items SELECT g, 0, 'P' || g, 1, 1 {rows}",
+    )
+
+
+def only(conf: Path) -> None:
+    """Keep the four tables; current rows only, as the seed has them."""
+    for file in (conf / "tables").iterdir():
+        if file.stem not in TABLES:
+            file.unlink()
+            continue
+        table = yaml.safe_load(file.read_text())
+        for key in ("stored_as_scd_type", "track_history_except_column_list", "expectations"):
+            table.pop(key, None)
+        file.write_text(yaml.safe_dump(table))
+
+
+def write(server: Postgres, rate: int, stop: threading.Event) -> None:
+    """One change per transaction, at a steady rate."""
+    begun, done = time.monotonic(), 0
+    with server.connect() as connection:
+        while not stop.is_set():
+            due = int((time.monotonic() - begun) * rate)
+            for at in range(done, due):
+                connection.execute(STATEMENTS[at % 4].encode(), [str(at // 4 % 1000 + 1)])
+            done = max(done, due)
+            time.sleep(0.005)
+
+
+def delays(root: Path, begun: float, ended: float) -> list[float]:
+    """Seconds from commit to visible, of every change that was committed in the span."""
+    target = Target(root=str(root), master="local[2]")
+    spark = get_spark(target)
+    span = (datetime.fromtimestamp(at, timezone.utc) for at in (begun, ended))
+    first, last = (f"timestamp '{at:%Y-%m-%d %H:%M:%S.%f}'" for at in span)
+    found: list[float] = []
+    for table in TABLES:
+        log = spark.table(name(target, "silver", f"{table}_changes"))
+        changes = log.where(f"_operation = 'upsert' AND _source_time BETWEEN {first} AND {last}")
+        at = changes.groupBy("_batch").agg(
+            F.collect_list(F.unix_micros("_source_time")).alias("at")
+        )
+        visible = commits(spark, target, table)
+        for row in at.collect():
+            found += [visible[row["_batch"]] - micros / 1e6 for micros in row["at"]]
+    return found
+
+
+def commits(spark: SparkSession, target: Target, table: str) -> dict[int, float]:
+    """When each batch of a table was committed: the commit that follows its log's."""
+    log = _history(spark, target, f"{table}_changes", "WRITE")
+    applied = _history(spark, target, table, "MERGE", "WRITE")
+    batches = spark.table(name(target, "silver", f"{table}_changes")).select("_batch").distinct()
+    numbers = sorted(row[0] for row in batches.collect())
+    assert len(numbers) == len(log), (table, len(numbers), len(log))
+    return {
+        number: min(at for at in applied if at >= logged)
+        for number, logged in zip(numbers, log, strict=True)
+    }
+
+
+def _history(spark: SparkSession, target: Target, table: str, *operations: str) -> list[float]:
+    shown = spark.sql(f"DESCRIBE HISTORY {name(target, 'silver', table)}")
+    rows = shown.where(F.col("operation").isin(*operations)).select(F.unix_micros("timestamp"))
+    return sorted(row[0] / 1e6 for row in rows.collect())
+
+
+def show(ages: list[float], rate: int) -> None:
+    """Print p50 and p95 beside the seed's."""
+    cuts = statistics.quantiles(ages, n=100)
+    print(f"{len(ages):,} changes, {rate} a second over {len(TABLES)} tables")
+    print(f"commit at the source → visible in gold: p50 {cuts[49]:.1f} s, p95 {cuts[94]:.1f} s")
+    print(f"the seed's pipeline: {SEED_SECONDS:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""`run --continuous`: every feed and every table at its own pace, until told to stop.
+
+A tick ingests a feed, applies the tables it brought something for, and publishes those. Each is
+a piece of work of its own: a slow one holds back no other, and one that fails is tried again after
+a pause that doubles, while the others go on. Nothing is written where nothing came.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from lakehouse.cli.rounds import is_worth_telling
+from lakehouse.table import Table
+from lakehouse.target import Layer
+
+if TYPE_CHECKING:
+    from lakehouse.ledger import Entry
+
+AT_ONCE = 6
+GLANCE_SECONDS = 0.1
+LOOK_AHEAD_SECONDS = 10.0
+SLOW_SECONDS = 5.0
+# A feed goes on bringing records while one of its files cannot be read, so it is never left long.
+LONGEST_PAUSE: dict[Layer, float] = {"bronze": 15.0, "silver": 300.0, "gold": 300.0}
+
+
+class Work(NamedTuple):
+    """A layer's job over tables that it must do together."""
+
+    layer: Layer
+    tables: tuple[str, ...]
+
+
+LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
+Sums: TypeAlias = "dict[tuple[Layer, str], Entry]"
+Do = Callable[[Layer, Sequence[Table]], "list[Entry]"]
+Tell = Callable[["Entry"], None]
+State: TypeAlias = dict[Work, float]
+
+
+class Plan(NamedTuple):
+    """When each piece of work is due, how often it failed in a row, and which are slow.
+
+    `units` tells of each table which go with it: those of its consistency group.
+    """
+
+    due: State
+    failures: dict[Work, int]
+    slow: set[Work]
+    units: dict[str, tuple[str, ...]]
+
+    def soon(self, layer: Layer, table: str) -> None:
+        """What a layer does of the table is due now, unless it is already."""
+        self.due.setdefault(Work(layer, self.units[table]), time.monotonic())
+
+
+def go_on(
+    tables: Sequence[Table],
+    families: Sequence[Sequence[Table]],
+    layers: Sequence[Layer],
+    pause: float,
+    do: Do,
+    tell: Tell,
+    stop: threading.Event,
+) -> "list[Entry]":
+    """Work until `stop` is set, and then to the end of the tick.
+
+    Returns an entry per table and layer: counts and times of all its work, the status of the last.
+
+    Args:
+        tables: the tables.
+        families: the same tables, those that share feeds together.
+        layers: the layers to work on, in their order.
+        pause: seconds between two looks at a feed.
+        do: one layer's job over some tables.
+        tell: called with every entry that something came of.
+        stop: ends it.
+    """
+    named = {table.table: table for table in tables}
+    plan = Plan({}, {}, set(), _units(tables))
+    _begin(plan, families, layers)
+    busy: dict[Future[list[Entry]], list[Work]] = {}
+    begun: dict[Work, float] = {}
+    sums: Sums = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while busy or _left(plan.due, stop):
+            for works in _ready(plan, begun, stop):
+                begun |= dict.fromkeys(works, time.monotonic())
+                some = [named[table] for work in works for table in work.tables]
+                busy[pool.submit(do, works[0].layer, some)] = works
+            ended, _ = wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)
+            for future in ended:
+                entries = future.result()
+                _sum_and_tell(sums, entries, tell)
+                for work in busy.pop(future):
+                    del begun[work]
+                    own = [entry for entry in entries if entry.table in work.tables]
+                    _go_on_with(plan, work, own, layers, pause)
+            _look_ahead(plan, begun, layers)
+            if not busy:
+                time.sleep(GLANCE_SECONDS)
+    return sorted(sums.values(), key=lambda entry: (LAYERS.index(entry.layer), entry.table))
+
+
+@contextmanager
+def until_told() -> Iterator[threading.Event]:
+    """An event that SIGINT or SIGTERM sets; a second signal is as deadly as it was before."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        for known, handler in before.items():
+            signal.signal(known, handler)
+
+    for number in before:
+        signal.signal(number, told)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _units(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    for table in tables:
+        group = table.consistency_group
+        if group is not None:
+            groups[group] = (*groups.get(group, ()), table.table)
+    return {t.table: groups.get(t.consistency_group or "", (t.table,)) for t in tables}
+
+
+def _begin(plan: Plan, families: Sequence[Sequence[Table]], layers: Sequence[Layer]) -> None:
+    """What to begin with: every feed, and every table, as an earlier run may have left some."""
+    now = time.monotonic()
+    if "bronze" in layers:
+        for family in families:
+            plan.due[Work("bronze", tuple(table.table for table in family))] = now
+    for layer in LAYERS[1:]:
+        if layer in layers:
+            for table in plan.units:
+                plan.soon(layer, table)
+
+
+def _left(due: State, stop: threading.Event) -> bool:
+    """Whether the loop has to go on: to the end of the tick once it is told to stop."""
+    now = time.monotonic()
+    return not stop.is_set() or any(
+        work.layer != "bronze" and at <= now for work, at in due.items()
+    )
+
+
+def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
+    """What is due and not being done, taken off the plan; what is done in one call together.
+
+    Tables go together, which is cheaper, but for slow ones; each feed goes alone. No feed is begun
+    once it is told to stop, and gold is published by one call at a time.
+    """
+    now = time.monotonic()
+    publishing = any(work.layer == "gold" for work in begun)
+    found = [
+        work
+        for at, work in sorted((at, work) for work, at in plan.due.items())
+        if at <= now
+        and work not in begun
+        and not (work.layer == "bronze" and stop.is_set())
+        and not (work.layer == "gold" and publishing)
+    ]
+    for work in found:
+        del plan.due[work]
+    alone = [work for work in found if work.layer == "bronze" or work in plan.slow]
+    together = [[w for w in found if w.layer == layer and w not in alone] for layer in LAYERS]
+    return [*([work] for work in alone), *(works for works in together if works)]
+
+
+def _go_on_with(
+    plan: Plan,
+    work: Work,
+    entries: "Sequence[Entry]",
+    layers: Sequence[Layer],
+    pause: float,
+) -> None:
+    """What follows from a piece of work that ended."""
+    now = time.monotonic()
+    failed = any(entry.status == "failed" for entry in entries)
+    plan.failures[work] = plan.failures.get(work, 0) + 1 if failed else 0
+    if failed:
+        longest = LONGEST_PAUSE[work.layer]
+        plan.due[work] = now + back_off(plan.failures[work], pause, longest)
+    elif work.layer == layers[0] and work.layer != "gold":
+        plan.due[work] = now + pause
+    changed = [entry for entry in entries if any(entry.counts.values())]
+    slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
+    (plan.slow.add if slow else plan.slow.discard)(work)
+    after = LAYERS[LAYERS.index(work.layer) + 1 :][:1]
+    if after and after[0] in layers:
+        # Of a feed that failed nobody knows what it brought.
+        for entry in entries if failed and work.layer == "bronze" else changed:
+            plan.soon(after[0], entry.table)
+
+
+def back_off(failures: int, pause: float, longest: float) -> float:
+    """Seconds until a piece of work that failed so often in a row is tried again."""
+    return min(max(pause, 1.0) * 2.0 ** min(failures, 10), longest)
+
+
+def _look_ahead(plan: Plan, begun: dict[Work, float], layers: Sequence[Layer]) -> None:
+    """While a feed has a long way to go, its tables are applied as far as it has come."""
+    now = time.monotonic()
+    for work, since in begun.items():
+        if work.layer == "bronze" and "silver" in layers and now - since > LOOK_AHEAD_SECONDS:
+            begun[work] = now
+            for table in work.tables:
+                plan.soon("silver", table)
+
+
+def _sum_and_tell(sums: "Sums", entries: "Sequence[Entry]", tell: Tell) -> None:
+    for entry in entries:
+        _add(sums, entry)
+        if is_worth_telling(entry):
+            tell(entry)
+
+
+def _add(sums: "Sums", entry: "Entry") -> None:
+    """Counts and times summed, the rest as it is now."""
+    before = sums.get((entry.layer, entry.table))
+    if before is not None:
+        names = {**before.counts, **entry.counts}
+        counts = {n: before.counts.get(n, 0) + entry.counts.get(n, 0) for n in names}
+        duration = before.duration_ms + entry.duration_ms
+        entry = entry.model_copy(update={"counts": counts, "duration_ms": duration})
+    sums[entry.layer, entry.table] = entry

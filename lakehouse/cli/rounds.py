@@ -1,0 +1,81 @@
+"""One layer's job over some tables: tried again at once where Delta transactions collide."""
+
+import functools
+import importlib
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from lakehouse.conflicts import MOST_TRIES, is_conflict
+from lakehouse.table import Table
+from lakehouse.target import Layer, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.console import Progress
+    from lakehouse.ledger import Entry
+
+    Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
+
+JOBS: dict[Layer, str] = {"bronze": "ingest", "silver": "apply", "gold": "publish"}
+RECORDED_HERE = ("bronze", "gold")
+
+
+def do_layer(
+    spark: "SparkSession",
+    target: Target,
+    tables: Sequence[Table],
+    layer: Layer,
+    run_id: str | None,
+    tell: "Progress",
+    watched: bool = True,
+    everything: list[Table] | None = None,
+) -> "list[Entry]":
+    """The layer's job, with its entries in the ledger; idle tables leave nothing there.
+
+    `watched` looks for records that are gone at the source as well, in bronze, and in silver for
+    snapshots that make up for them. A table whose failure names a conflict between Delta
+    transactions is done again at once, a few times; no other failure is.
+    """
+    from lakehouse import ledger
+
+    run = run_id or uuid.uuid4().hex
+    do = job(layer, everything)
+    done = {entry.table: entry for entry in do(spark, target, list(tables), run, tell)}
+    for _ in range(MOST_TRIES - 1):
+        again = [table for table in tables if is_conflict(done[table.table].message)]
+        if not again:
+            break
+        done |= {entry.table: entry for entry in do(spark, target, again, run, tell)}
+    entries = list(done.values())
+    if watched and layer == "bronze":
+        entries = importlib.import_module("bronze.watch").watch(spark, target, tables, entries, run)
+    if watched and layer == "silver":
+        importlib.import_module("silver.repairs").close_gaps(spark, target, tables)
+    if layer in RECORDED_HERE:
+        ledger.append(spark, target, [entry for entry in entries if is_worth_telling(entry)])
+    return entries
+
+
+def is_worth_telling(entry: "Entry") -> bool:
+    """Whether anything came of it."""
+    return entry.status == "failed" or any(entry.counts.values())
+
+
+def failure_entry(layer: Layer, table: Table, run_id: str | None, message: str) -> "Entry":
+    """What to tell of a table when a whole piece of work failed."""
+    from lakehouse.ledger import Entry
+
+    now = datetime.now(timezone.utc)
+    return Entry(
+        run_id=run_id or "none", layer=layer, table=table.table, started_at=now, ended_at=now,
+        status="failed", message=message,
+    )  # fmt: skip
+
+
+def job(layer: Layer, everything: list[Table] | None) -> "Job":
+    """The layer's function of `job.py`; gold's also shows the tables that are not worked on."""
+    done: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
+    return functools.partial(done, configured=everything) if layer == "gold" else done

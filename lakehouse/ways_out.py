@@ -1,0 +1,78 @@
+"""Bad nights: what to do about a failure whose cause lies outside the lakehouse."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakehouse.errors import LakeNotWritable
+from lakehouse.target import Target
+
+LEAST_FREE = 64 << 20
+
+# What a message holds, and the way out; the first that fits is told.
+WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
+    (
+        ("No space left on device", "Disk quota exceeded"),
+        "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
+    ),
+    (
+        ("Read-only file system", "Permission denied", "PermissionError"),
+        "the lake cannot be written: make it writable and run again; nothing is lost",
+    ),
+    (
+        ("/_checkpoints/", "STREAMING_CHECKPOINT", "Incomplete log file", "offset log"),
+        "the stream's memory is damaged: remove the feed's folder below checkpoints and run again; "
+        "what bronze holds is recognised and not taken twice",
+    ),
+    (
+        ("is not a Parquet file", "FAILED_READ_FILE", "CANNOT_READ_FILE", "ChecksumException"),
+        "a file of the lake is damaged or gone: put it back from a copy and run again; a silver "
+        "table can be made anew from bronze with `lakehouse rebuild TABLE`, a bronze table from "
+        "its source when its folder is removed, and then `lakehouse rebuild TABLE`",
+    ),
+    (
+        ("DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_STATE_RECOVER"),
+        "the table's Delta log is damaged: put it back from a copy, or remove the table's folder "
+        "and make it anew with `lakehouse rebuild TABLE`",
+    ),
+    (
+        ("KafkaException", "Timed out waiting for a node", "UnknownTopicOrPartition"),
+        "the broker cannot be reached or lacks the topic: run again when it is there",
+    ),
+)
+
+
+def with_way_out(message: str | None) -> str:
+    """The message, with what to do about it where that is known."""
+    told = message or "no reason given"
+    action = way_out(told)
+    return f"{told}\n    do: {action}" if action else told
+
+
+def way_out(message: str) -> str | None:
+    """What to do about it, where that is known."""
+    return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
+
+
+def check_writable(target: Target) -> None:
+    """Whether a local lake can be written, asked before Spark starts.
+
+    Raises:
+        LakeNotWritable: it cannot, or its disk is full.
+    """
+    if target.catalog:
+        return
+    lake = Path(target.lake)
+    try:
+        lake.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=lake) as probe:
+            probe.write(b"x")
+    except OSError as refused:
+        reason = refused.strerror or str(refused)
+        action = way_out(reason) or "mend that and run again"
+        raise LakeNotWritable(str(lake), reason, action) from refused
+    if shutil.disk_usage(lake).free < LEAST_FREE:
+        raise LakeNotWritable(
+            str(lake), "less than 64 MiB free", "free some space and run again; nothing is lost"
+        )

@@ -1,0 +1,46 @@
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import target_at
+from tests.e2e import broker, parts
+from tests.e2e.broker import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+NEEDED = {"live_shop", "node", "kafka"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without the real parts the tests are skipped, and the skip says how to get them."""
+    absent = parts.missing()
+    for item in items:
+        if item.path.is_relative_to(parts.ROOT / "tests" / "e2e"):
+            item.add_marker(pytest.mark.live)
+            if absent and NEEDED.intersection(getattr(item, "fixturenames", ())):
+                told = f"{', '.join(absent)} not installed: run {parts.INSTALL}"
+                item.add_marker(pytest.mark.skip(reason=told))
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """A broker that runs."""
+    node = broker.new("kafka")
+    process = node.start()
+    yield node
+    process.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A classic session with Spark's Kafka connector, or the Connect server's."""
+    from bronze.kafka import CONNECTOR, TOKENS
+    from lakehouse.session import get_spark
+
+    target = target_at(tmp_path_factory.mktemp("session"))
+    session = get_spark(target, [CONNECTOR], [TOKENS])
+    yield session
+    session.stop()

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# What the live tests need: PostgreSQL from Debian, the Debezium engine and a Kafka broker from Maven Central.
+# Installs what is missing and nothing else; versions are pinned in engine/pom.xml and broker/pom.xml.
+set -euo pipefail
+cd "$(dirname "$0")"
+parts="$(cd ../.. && pwd)/build/live"
+
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+missing=()
+if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+  # Without this line Debian would make and start a cluster of its own.
+  "${as_root[@]}" mkdir -p /etc/postgresql-common
+  grep -qs '^create_main_cluster = false' /etc/postgresql-common/createcluster.conf ||
+    echo 'create_main_cluster = false' | "${as_root[@]}" tee -a /etc/postgresql-common/createcluster.conf >/dev/null
+  missing+=(postgresql)
+fi
+command -v javac >/dev/null || missing+=(default-jdk-headless)
+command -v mvn >/dev/null || missing+=(maven)
+if ((${#missing[@]})); then
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+for part in engine broker; do
+  if ! cmp -s "$part/pom.xml" "$parts/$part.pom.xml"; then
+    rm -rf "${parts:?}/$part"
+    (cd "$part" && mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+      -DoutputDirectory="$parts/$part" -DincludeScope=runtime)
+    cp "$part/pom.xml" "$parts/$part.pom.xml"
+  fi
+done
+if [ engine/FileDrop.java -nt "$parts/classes/FileDrop.class" ]; then
+  mkdir -p "$parts/classes"
+  javac -cp "$parts/engine/*" -d "$parts/classes" engine/FileDrop.java
+fi

@@ -1,0 +1,145 @@
+"""Kafka topics and dropped files bring the same rows to silver and gold."""
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.cli.rounds import do_layer
+from lakehouse.ledger import Entry
+from lakehouse.loading import load_tables
+from lakehouse.names import name
+from lakehouse.table import Table
+from lakehouse.target import Target
+from tests import lake
+from tests.conftest import REMOTE, target_at
+from tests.e2e.broker import Broker
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"
+CONF = Path(__file__).parents[2] / "conf"
+# What tells where a record lay, and so differs between a file and a topic.
+PLACE = ("_arrival", "_batch", "_offset", "_partition", "_position", "_raw", "_feed_batch", "_feed")
+
+
+def captured() -> list[dict[str, Any]]:
+    with gzip.open(FIXTURES / "small.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def record(captured: Mapping[str, Any]) -> dict[str, Any]:
+    headers = [(key, _bytes(value)) for key, value in captured.get("headers", {}).items()]
+    key, value = _bytes(captured["key"]), _bytes(captured["value"])
+    return {"key": key, "value": value, "headers": headers}
+
+
+def _bytes(value: object) -> bytes | None:
+    return None if value is None else json.dumps(value, separators=(",", ":")).encode()
+
+
+def from_kafka(table: Table, kafka: Broker, topics: str, prefix: str) -> Table:
+    """The table with its own topic of Kafka in place of the folder."""
+    source = table.feeds[0]
+    given = {"topic": topics, "bootstrap_servers": kafka.servers}
+    own = f"{prefix}{source.topic}"
+    fed = source.model_copy(update={"path": None, "topic": own, "kafka": None})
+    feed = type(source).model_validate(fed.model_dump() | {"kafka": given})
+    return table.model_copy(update={"source": feed})
+
+
+def rows(spark: SparkSession, target: Target, table: str) -> list[dict[str, Any]]:
+    found = spark.table(name(target, "silver", table))
+    kept = found.select(*[c for c in found.columns if c not in PLACE and c != "_row"])
+    return sorted((row.asDict() for row in kept.collect()), key=repr)
+
+
+@pytest.fixture
+def two_lakes(tmp_path: Path) -> tuple[Target, Target]:
+    return target_at(tmp_path / "files"), target_at(tmp_path / "kafka")
+
+
+needs_kafka = pytest.mark.skipif(
+    bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
+)
+
+
+@needs_kafka
+def test_files_and_kafka_give_the_same_silver(
+    spark: SparkSession, kafka: Broker, two_lakes: tuple[Target, Target]
+) -> None:
+    files, topics = two_lakes
+    chosen = ("orders", "products")
+    tables = [table for table in load_tables(CONF) if table.table in chosen]
+    events = captured()
+    named = sorted({f"same.{table.feeds[0].topic}" for table in tables})
+    for topic in named:
+        kafka.create(topic)
+    with_kafka = [from_kafka(table, kafka, ",".join(named), "same.") for table in tables]
+    for at, part in enumerate((events[:200], events[200:])):
+        lake.land(files, "shop", f"{at}.jsonl", [json.dumps(event) for event in part])
+        for topic in named:
+            own = [e for e in part if f"same.{e['topic']}" == topic]
+            kafka.produce(topic, map(record, own))
+        lake.run(spark, files, tables)
+        lake.run(spark, topics, with_kafka)
+    for silver in ("orders_history", "products"):
+        found = without_stamps(rows(spark, topics, silver))
+        assert found
+        assert found == without_stamps(rows(spark, files, silver)), silver
+
+
+def without_stamps(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A stamp ends in the order of arrival, which a topic counts in its own way."""
+    told = ("_stamp", "_next_stamp", "_upsert_stamp", "_deleted_stamp", "_life")
+    return [
+        {key: str(value).split(" ")[0] if key in told else value for key, value in row.items()}
+        for row in rows
+    ]
+
+
+def ydb(topics: str, kafka: Broker, **source: object) -> Table:
+    given = {"topic": topics, "bootstrap_servers": kafka.servers}
+    feed = {"format": "ydb", "kafka": given, **source}
+    return Table.model_validate({"table": "t", "keys": ["id"], "source": feed})
+
+
+def change(key: int, value: str, partition: int = 0) -> dict[str, Any]:
+    text = json.dumps({"key": [key], "update": {"v": value}, "ts": [key, 1]}).encode()
+    return {"key": None, "value": text, "partition": partition}
+
+
+@needs_kafka
+def test_one_table_from_several_topics_and_partitions_in_ydbs_format(
+    spark: SparkSession, kafka: Broker, target: Target
+) -> None:
+    kafka.create("ydb.a", 2)
+    kafka.create("ydb.b")
+    kafka.produce("ydb.a", [change(1, "x", 1), change(2, "y")])
+    kafka.produce("ydb.b", [change(3, "z")])
+    lake.run(spark, target, [ydb("ydb.a,ydb.b", kafka)])
+    found = [(row["id"], row["v"]) for row in lake.rows(spark, target, "t")]
+    assert sorted(found) == [(1, "x"), (2, "y"), (3, "z")]
+
+
+@needs_kafka
+def test_records_that_kafka_deleted_before_they_were_read_are_data_loss(
+    spark: SparkSession, kafka: Broker, target: Target
+) -> None:
+    kafka.create("lost")
+    table = ydb("lost", kafka)
+    kafka.produce("lost", [change(key, "x") for key in range(3)])
+    assert ingested(spark, target, table).message is None
+    kafka.produce("lost", [change(key, "x") for key in range(3, 10)])
+    kafka.delete_before("lost", 0, 7)
+    entry = ingested(spark, target, table)
+    assert (entry.status, entry.counts["records"]) == ("failed", 3)
+    assert "offsets 3 to 6 of lost/0 are gone at the source" in str(entry.message)
+    assert ingested(spark, target, ydb("lost", kafka, on_data_loss="continue")).message is None
+
+
+def ingested(spark: SparkSession, target: Target, table: Table) -> Entry:
+    (entry,) = do_layer(spark, target, [table], "bronze", "r", lake.quiet)
+    return entry

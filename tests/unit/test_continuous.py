@@ -1,0 +1,144 @@
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+import pytest
+
+from lakehouse.cli import continuous
+from lakehouse.cli.continuous import back_off, go_on
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Layer
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+Answer = Callable[[Layer, str], dict[str, int]]
+
+
+def table(name: str) -> Table:
+    source = {"format": "debezium", "path": name}
+    return Table.model_validate({"table": name, "keys": ["id"], "source": source})
+
+
+def entry(layer: Layer, name: str, counts: dict[str, int], message: str | None = None) -> Entry:
+    status = "failed" if message else "ok"
+    given = {"run_id": "r", "layer": layer, "table": name, "started_at": NOW, "ended_at": NOW}
+    return Entry.model_validate(given | {"counts": counts, "status": status, "message": message})
+
+
+class Lake:
+    """Layers whose work is what the test says, with a note of all that was done."""
+
+    def __init__(self, *names: str) -> None:
+        self.tables = [table(name) for name in names]
+        self.done: list[tuple[str, str]] = []
+        self.waiting = dict.fromkeys(names, 0)
+        self.slow: dict[str, float] = {}
+        self.failing: set[str] = set()
+        self.stop = threading.Event()
+        self.told: list[Entry] = []
+
+    def do(self, layer: Layer, tables: Sequence[Table]) -> list[Entry]:
+        return [self._do(layer, table.table) for table in tables]
+
+    def _do(self, layer: Layer, name: str) -> Entry:
+        self.done.append((layer, name))
+        if layer == "bronze":
+            came, self.waiting[name] = self.waiting[name], 0
+            return entry(layer, name, {"records": came})
+        if layer == "silver":
+            time.sleep(self.slow.get(name, 0))
+            if name in self.failing:
+                return entry(layer, name, {}, "no")
+            return entry(layer, name, {"inserted": self.done.count(("bronze", name))})
+        return entry(layer, name, {})
+
+    def run(self, seconds: float) -> list[Entry]:
+        threading.Timer(seconds, self.stop.set).start()
+        families = [[table] for table in self.tables]
+        layers: list[Layer] = ["bronze", "silver", "gold"]
+        return go_on(self.tables, families, layers, 0.05, self.do, self.told.append, self.stop)
+
+    def busy_with(self, name: str) -> None:
+        """Something came for the table before anything else did."""
+        threading.Timer(0.2, lambda: self.waiting.update({name: 1})).start()
+
+    def times(self, layer: Layer, name: str) -> int:
+        return self.done.count((layer, name))
+
+
+def test_idle_feeds_are_looked_at_and_nothing_else_is_done() -> None:
+    lake = Lake("a", "b")
+    lake.run(1)
+    assert lake.times("bronze", "a") > 3
+    assert (lake.times("silver", "a"), lake.times("silver", "b")) == (1, 1)
+
+
+def test_what_comes_goes_through_all_layers_of_its_own_table_only() -> None:
+    lake = Lake("a", "b")
+    threading.Timer(0.5, lambda: lake.waiting.update(a=3)).start()
+    lake.run(1.2)
+    assert (lake.times("silver", "a"), lake.times("silver", "b")) == (2, 1)
+    after = lake.done[lake.done.index(("silver", "a")) :]
+    assert ("gold", "a") in after
+
+
+def test_a_slow_table_holds_back_no_other() -> None:
+    lake = Lake("slow", "quick")
+    lake.slow["slow"] = 1.5
+    lake.busy_with("slow")
+    threading.Timer(0.4, lambda: lake.waiting.update(quick=1)).start()
+    begun = time.monotonic()
+    lake.run(1.0)
+    assert lake.times("silver", "quick") == 2
+    assert time.monotonic() - begun >= 1.5
+
+
+def test_a_table_that_fails_is_tried_again_with_back_off_while_others_go_on() -> None:
+    lake = Lake("bad", "good")
+    lake.failing.add("bad")
+
+    def comes() -> None:
+        lake.waiting.update(bad=1, good=1)
+        if not lake.stop.is_set():
+            threading.Timer(0.1, comes).start()
+
+    comes()
+    sums = lake.run(3)
+    assert lake.times("silver", "bad") == 2
+    assert lake.times("silver", "good") > 5
+    assert {e.table: e.status for e in sums if e.layer == "silver"} == {
+        "bad": "failed",
+        "good": "ok",
+    }
+
+
+def test_told_to_stop_it_finishes_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake("a")
+    monkeypatch.setattr(lake, "waiting", {"a": 5})
+    lake.stop.set()
+    lake.run(0)
+    assert lake.times("bronze", "a") == 0
+    assert lake.times("silver", "a") == 1
+
+
+def test_counts_are_summed_per_table_and_layer() -> None:
+    lake = Lake("a")
+    threading.Timer(0.4, lambda: lake.waiting.update(a=2)).start()
+    threading.Timer(0.8, lambda: lake.waiting.update(a=3)).start()
+    sums = lake.run(1.4)
+    assert [e.counts for e in sums if e.layer == "bronze"] == [{"records": 5}]
+
+
+def test_a_pause_doubles_up_to_the_longest() -> None:
+    assert [back_off(n, 2, 20) for n in (1, 2, 3, 50)] == [4, 8, 16, 20]
+
+
+def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
+    import signal
+
+    with continuous.until_told() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from lakehouse import ways_out
+from lakehouse.errors import LakeNotWritable
+from lakehouse.target import Target
+from lakehouse.ways_out import check_writable, way_out
+
+
+def test_a_lake_that_can_be_written_is_fine(tmp_path: Path) -> None:
+    check_writable(Target(root=str(tmp_path)))
+    assert list((tmp_path / "lake").iterdir()) == []
+
+
+def test_a_lake_that_cannot_be_made_is_told_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file in its place")
+    with pytest.raises(LakeNotWritable, match=r"cannot be written\n  found: .*\n  do: "):
+        check_writable(Target(root=str(tmp_path)))
+
+
+def test_a_full_disk_is_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ways_out, "LEAST_FREE", 1 << 62)
+    with pytest.raises(LakeNotWritable, match="free some space and run again; nothing is lost"):
+        check_writable(Target(root=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("message", "action"),
+    [
+        ("java.io.IOException: No space left on device", "the disk is full"),
+        ("org.apache.hadoop...: /lake/silver (Read-only file system)", "make it writable"),
+        ("RuntimeException: /l/a.parquet is not a Parquet file", "put it back from a copy"),
+        ("[DELTA_TRUNCATED_TRANSACTION_LOG] /l/silver/t", "lakehouse rebuild"),
+        ("TimeoutException: Timed out waiting for a node assignment", "the broker"),
+    ],
+)
+def test_a_failure_from_outside_names_the_way_out(message: str, action: str) -> None:
+    assert action in str(way_out(message))
+
+
+def test_other_failures_are_told_as_they_are() -> None:
+    assert way_out("[UNRESOLVED_COLUMN] a") is None
