@@ -19,12 +19,14 @@ from silver import (
     account,
     built,
     dead_letters,
+    lateness,
     layout,
     log,
     order,
     reading,
     schema_drift,
     snapshots,
+    swap,
 )
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
@@ -67,6 +69,7 @@ def apply(
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run.
     """
+    swap.end_all(spark, target, run_id)
     seen = applied(spark, target)
     remembered = built.read(spark, target)
     known = {
@@ -109,7 +112,7 @@ def _record(
 
 def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
     """What each table has applied, from the ledger and the table-wide changes."""
-    whole = snapshots.read(spark, target)
+    whole, late = snapshots.read(spark, target), lateness.horizons(spark, target)
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
     found = runs.groupBy("table").agg(
         F.max("batch").alias("batch"),
@@ -125,8 +128,10 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
         for r in found.collect()
     }
     return {
-        table: seen.get(table, Seen())._replace(whole=whole.get(table, none))
-        for table in {*seen, *whole}
+        table: seen.get(table, Seen())._replace(
+            whole=whole.get(table, none), horizon=late.get(table)
+        )
+        for table in {*seen, *whole, *late}
     }
 
 
@@ -242,6 +247,7 @@ def apply_part(
     Raises:
         AccountMismatch: the classes do not add up to the records.
     """
+    lateness.reject(spark, target, table, seen.batch, seen.horizon)
     pending = rows.where(F.col("_batch") > seen.batch)
     summary = log.summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
