@@ -21,7 +21,7 @@ from silver.one_key import Key, check_types, is_key, says_key
 
 SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""
-OF_A_TABLE = ("", "_history")
+WITH_KEYS = ("", "_history", "_digests", "_sensitive")
 
 
 class Found(NamedTuple):
@@ -81,7 +81,7 @@ def _unreadable(table: Table, values: list[str]) -> Column:
 def remove(spark: SparkSession, target: Target, table: Table, key: Key, found: Found) -> int:
     """Deletes the key's rows, versions and dead letters, not yet the log; returns how many."""
     removed = 0
-    for name in (f"{table.table}{suffix}" for suffix in OF_A_TABLE):
+    for name in (f"{table.table}{suffix}" for suffix in WITH_KEYS):
         if names.exists(spark, target, "silver", name):
             removed += _remove_key(spark, names.name(target, "silver", name), key)
     letters = f"{table.table}_dead_letters"
@@ -102,7 +102,7 @@ def remove_log(spark: SparkSession, target: Target, table: Table, found: Found) 
 
 def left(spark: SparkSession, target: Target, table: Table, key: Key) -> list[str]:
     """The table's silver tables that still hold a row of the key."""
-    suffixes = (*OF_A_TABLE, "_changes")
+    suffixes = (*WITH_KEYS, "_changes")
     there = [f"{table.table}{s}" for s in suffixes]
     found = []
     for name in there:

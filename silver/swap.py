@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 
 from lakehouse import ledger, names
 from lakehouse.ledger import Entry
+from lakehouse.loading import SUFFIXES
 from lakehouse.target import Aside, Target
 from silver import journal
 from silver.journal import DONE, REBUILDS, SWAPPING, Rebuild
 
-SUFFIXES = ("", "_history", "_dead_letters", "_changes")
-"""A table's own tables, the change log last."""
+OWN = ("", *SUFFIXES)
+"""What ends the names of a table's own tables; most tables have few of them."""
 NOT_SWAPPED = (ledger.TABLE, REBUILDS)
 _OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
 
@@ -71,7 +72,7 @@ def _replace_own(
     spark: SparkSession, target: Target, beside: Aside, table: str, built: list[str]
 ) -> None:
     """The table's own tables; one that the rebuild has no use for is emptied."""
-    for name in (f"{table}{suffix}" for suffix in SUFFIXES):
+    for name in (f"{table}{suffix}" for suffix in OWN):
         live = names.name(target, "silver", name)
         if name in built:
             source = names.name(beside, "silver", name)

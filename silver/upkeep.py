@@ -3,20 +3,23 @@
 from pyspark.sql import SparkSession
 
 from lakehouse import ledger, names
+from lakehouse.loading import SUFFIXES
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.built import BUILT
+from silver.journal import REBUILDS
 from silver.lateness import HORIZONS
+from silver.schema_drift import DRIFT
 from silver.snapshots import TABLE_CHANGES
 
 CLUSTER_BY = {"_history": "_next_stamp"}
 """A batch reads of the history what is open or ended late: by this column it skips the rest."""
-OF_A_TABLE = ("", "_history", "_changes", "_dead_letters")
-OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS)
+OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS, REBUILDS, BUILT, DRIFT)
 
 
 def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, str | None]:
     """SQL names of the table's silver tables, each with the column a large one is ordered by."""
-    named = {f"{table.table}{suffix}": CLUSTER_BY.get(suffix) for suffix in OF_A_TABLE}
+    named = {f"{table.table}{suffix}": CLUSTER_BY.get(suffix) for suffix in ("", *SUFFIXES)}
     return _existing(spark, target, named)
 
 
