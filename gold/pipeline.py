@@ -138,7 +138,8 @@ def _bigint(number: int | None) -> str:
 
 def _runs(sources: Sources) -> str:
     """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes."""
-    recent = f"status = 'ok' AND started_at > current_timestamp() - {P95_WINDOW}"
+    ok = "status = 'ok' AND counts['records'] > 0"
+    recent = f"{ok} AND started_at > current_timestamp() - {P95_WINDOW}"
     return (
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"

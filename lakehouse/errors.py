@@ -16,6 +16,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── ConfigurationDrift     the YAML contradicts what the table was built with: rebuild it
 │   ├── AccountMismatch        the classes of a run do not add up to its records: a defect
 │   ├── TableLocked            another run is writing this table: try again later
+│   ├── EraseIncomplete        something of an erased key is left: see where, erase again
 │   └── LawsBroken             what is stored is not what the changes give: rebuild the table
 ├── ExpectationsFailed         critical expectations do not hold in gold (exit 1)
 └── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
@@ -217,6 +218,20 @@ class SourceDiffers(TableFailed):
             table,
             f"{rows} rows differ from the source; `lakehouse explain {table} --key …` shows what "
             "was done with a key's records",
+        )
+
+
+class EraseIncomplete(TableFailed):
+    """Something of an erased key is still there."""
+
+    def __init__(self, table: str, left: Sequence[str]) -> None:
+        """Take the tables and files that hold something."""
+        self.left = tuple(left)
+        named = "\n".join(f"    {place}" for place in left)
+        super().__init__(
+            table,
+            f"something of the key is left in\n{named}\n  do: repeat the command; what is not of"
+            " the lake's tables (a report, a log) delete by hand",
         )
 
 

@@ -14,7 +14,8 @@ def name(target: Target, layer: Layer, table: str) -> str:
     folder = location(target, layer, table)
     if folder is not None:
         return f"delta.{quote(folder)}"
-    return f"{schema(target, layer)}.{quote(table)}"
+    beside = suffix(target) if layer == "silver" else ""
+    return f"{schema(target, layer)}.{quote(table + beside)}"
 
 
 def schema(target: Target, layer: Layer) -> str:
@@ -24,7 +25,32 @@ def schema(target: Target, layer: Layer) -> str:
 
 def location(target: Target, layer: Layer, table: str) -> str | None:
     """The table's folder; None where a catalog keeps it."""
-    return None if target.catalog else f"{target.lake}/{layer}/{table}"
+    if target.catalog:
+        return None
+    if layer == "silver" and target.aside is not None:
+        return f"{target.lake}/_rebuilds/{target.aside}/{table}"
+    return f"{target.lake}/{layer}/{table}"
+
+
+def suffix(target: Target) -> str:
+    """What ends the names of a catalog's silver tables that stand beside the live ones."""
+    return "" if target.aside is None else f"__rebuild_{target.aside}"
+
+
+def listed(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
+    """The layer's tables by their own names, as `name` takes them; without a catalog the folders.
+
+    Tables beside the live ones belong to their own target only.
+    """
+    folder = location(target, layer, "")
+    if folder is not None:
+        inside = Path(folder).iterdir() if Path(folder).is_dir() else ()
+        return sorted(f.name for f in inside if (f / "_delta_log").is_dir())
+    beside = suffix(target) if layer == "silver" else ""
+    found = [table.name for table in spark.catalog.listTables(schema(target, layer))]
+    if beside:
+        return sorted(n.removesuffix(beside) for n in found if n.endswith(beside))
+    return sorted(n for n in found if "__rebuild_" not in n)
 
 
 def exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> bool:

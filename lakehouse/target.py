@@ -63,6 +63,22 @@ class Target(Strict):
         """Folder of the tables of a target without a catalog."""
         return f"{self.root}/lake"
 
+    @property
+    def aside(self) -> str | None:
+        """What silver's tables are called by when they are not the live ones; None for those."""
+        return None
+
+
+class Aside(Target):
+    """The same target with silver tables of its own beside the live ones, all else shared."""
+
+    rebuild: str
+
+    @property
+    def aside(self) -> str | None:
+        """The rebuild that the tables belong to."""
+        return self.rebuild
+
 
 def contradictions(target: Target) -> Iterator[Problem]:
     """Keys that are fine alone and make no sense together."""

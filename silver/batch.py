@@ -19,8 +19,8 @@ class Seen(NamedTuple):
     """What a table has applied so far.
 
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes or heirs, its snapshots and truncates, and what it was built with (see
-    `silver.built`).
+    partial changes or heirs, its snapshots and truncates, what it was built with (see
+    `silver.built`), and the source time (µs since 1970) up to which its tombstones are purged.
     """
 
     batch: int = 0
@@ -29,6 +29,7 @@ class Seen(NamedTuple):
     heirs: bool = False
     whole: TableChanges = TableChanges([], [])
     built: Mapping[str, str] = MappingProxyType({})
+    horizon: int | None = None
 
 
 class Batch(NamedTuple):

@@ -19,7 +19,10 @@ class LayerColumn(NamedTuple):
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
 # Counts of a run that stand beside the classes which add up to its records.
-ACCOUNT_NOTES = ("incomplete", "heirs", "ties", "replayed")
+ACCOUNT_NOTES = (
+    "incomplete", "heirs", "ties", "replayed", "rebuilt", "erased", "tombstones_purged",
+    "tables_compacted", "tables_clustered", "tables_vacuumed",
+)  # fmt: skip
 
 # Letters of keys that an extract did not bring: changes of the table, but no records.
 EXTRACT_NOTES = ("D", "X")

@@ -14,7 +14,7 @@ from lakehouse.errors import LakehouseError, in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, group_passes, log, reading, snapshots
+from silver import built, group_passes, lateness, log, reading, snapshots, swap
 from silver.batch import Seen
 from silver.passes import Outcome, Pass, Started, told
 from silver.reading import Arrived
@@ -36,6 +36,7 @@ def apply(
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run. A consistency group goes together.
     """
+    swap.end_all(spark, target, run_id)
     seen = applied(spark, target)
     remembered = built.read(spark, target)
     known = {
@@ -91,7 +92,7 @@ def _moved(entry: Entry, seen: Seen) -> bool:
 
 def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
     """What each table has applied, from the ledger and the table-wide changes."""
-    whole = snapshots.read(spark, target)
+    whole, late = snapshots.read(spark, target), lateness.horizons(spark, target)
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
     found = runs.groupBy("table").agg(
         F.max("batch").alias("batch"),
@@ -107,8 +108,10 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
         for r in found.collect()
     }
     return {
-        table: seen.get(table, Seen())._replace(whole=whole.get(table, none))
-        for table in {*seen, *whole}
+        table: seen.get(table, Seen())._replace(
+            whole=whole.get(table, none), horizon=late.get(table)
+        )
+        for table in {*seen, *whole, *late}
     }
 
 

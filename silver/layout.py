@@ -27,9 +27,12 @@ PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.enableDeletionVectors": "true",
     "delta.enableTypeWidening": "true",
-    "delta.dataSkippingNumIndexedCols": "8",
 }
 _SINCE = "since batch "
+STATISTICS = {
+    "_batch", "_feed_batch", "_arrival", "_sequence", "_stamp", "_upsert_stamp", "_deleted_stamp",
+    "_next_stamp", "_source_time", "at", "resolved_at",
+}  # fmt: skip
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
     ByteType: (ShortType, IntegerType, LongType),
     ShortType: (IntegerType, LongType),
@@ -44,10 +47,7 @@ def business(schema: StructType) -> list[StructField]:
 
 
 def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
-    """Column list of a CREATE TABLE.
-
-    Layer columns first, so that Delta keeps statistics of them.
-    """
+    """Column list of a CREATE TABLE, layer columns first."""
     own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
     given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
     return ", ".join(own + given)
@@ -55,9 +55,19 @@ def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> st
 
 def create_sql(name: str, fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = ", ".join(f"'{key}' = '{value}'" for key, value in PROPERTIES.items())
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in properties_of(layer).items())
     columns = columns_sql(fields, layer)
     return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta TBLPROPERTIES ({properties})"
+
+
+def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
+    """The properties of a table with these layer columns.
+
+    Delta keeps statistics (least and greatest value per file, in its log) of what readers skip by,
+    and never of a value from the source.
+    """
+    kept = ",".join(c.name for c in layer if c.name in STATISTICS)
+    return PROPERTIES | ({"delta.dataSkippingStatsColumns": kept} if kept else {})
 
 
 def ensure(

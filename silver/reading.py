@@ -13,6 +13,7 @@ from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 
 Topics = dict[str | None, int]
+_EVERY = 2**62
 
 
 class Arrived(NamedTuple):
@@ -91,6 +92,15 @@ def between(
 ) -> DataFrame:
     """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
     return _rows(spark, target, feed, feeds_of(table)[feed], first - 1, last)
+
+
+def raw(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+    """Every bronze row of the table, with `_feed`."""
+    held = {
+        f: own for f, own in feeds_of(table).items() if names.exists(spark, target, "bronze", f)
+    }
+    parts = [_rows(spark, target, feed, own, 0, _EVERY) for feed, own in held.items()]
+    return reduce(DataFrame.unionByName, parts)
 
 
 def newest_in(

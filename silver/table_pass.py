@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import account, built, dead_letters, layout, log, order, reading, schema_drift
+from silver import account, built, dead_letters, lateness, layout, log, order, reading, schema_drift
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.decode import decode
@@ -41,6 +41,7 @@ def apply_ahead(
 
     So a run that was killed is brought to its end. Effects that are there already do not change.
     """
+    lateness.reject(spark, target, table, seen.batch, seen.horizon)
     rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
     after = _logged(rows, seen, newest)
     return apply_part(spark, target, table, run_id, rows, seen, after)
@@ -71,6 +72,7 @@ def extended(
     """Brings a table's log up to bronze without applying it; returns what the log holds then."""
     newest = reading.reaches(table, found)
     if logged > seen.batch:
+        lateness.reject(spark, target, table, seen.batch, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
     if reading.has_new(table, seen.positions, found):
         return _extend(spark, target, table, run_id, seen, newest)
@@ -121,6 +123,7 @@ def _extend(
     changes = decode(raw, table, learned)
     schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
     log.append(spark, target, table, gate(changes, table), seen.batch + 1)
+    lateness.reject(spark, target, table, seen.batch, seen.horizon)
     return seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
 
 

@@ -1,0 +1,182 @@
+"""`erase`: one key taken out of every layer, with a proof."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.run import fail_at_the_end
+from lakehouse.errors import EraseIncomplete
+from lakehouse.key_text import key_of
+from lakehouse.loading import select
+from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from silver.erasure import Found
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
+KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as {"id": 7}.')]
+Landing = Annotated[
+    bool, typer.Option("--landing", help="Delete the dropped files that brought it, too.")
+]
+
+
+class Erasure(NamedTuple):
+    """What is erased and how: the key, whether its dropped files go too, and whom to tell."""
+
+    table: Table
+    key: Mapping[str, str]
+    landing: bool
+    tell: Callable[[str], None]
+
+    @property
+    def run_id(self) -> str:
+        """Name in the ledger: a digest, which tells a repeated erasure and no value."""
+        text = json.dumps([self.table.table, dict(self.key)], sort_keys=True)
+        return f"erase-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    def say(self, line: str) -> None:
+        """Tells a line about the table."""
+        self.tell(f"{self.table.table}: {line}")
+
+
+@command("erase")
+def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -> None:
+    """Remove one key of TABLE from every layer, and prove it.
+
+    Its records go from bronze, the change log, rows, history and dead letters, and with them every
+    older version of these tables. Then every file below the lake is searched for the texts that
+    only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
+    its records are named, and deleted with --landing. The command can be repeated at any time.
+    """
+    target, tables = configured(chosen._replace(only=()))
+    (one,) = select(tables, [table])
+    wanted = Erasure(one, key_of(key, one), landing, print)
+    erase_key(start(target, [one]), target, wanted, tables)
+
+
+def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
+    """Decodes what is new, removes the key layer by layer, publishes, records and proves.
+
+    Raises:
+        EraseIncomplete: something of the key is left.
+        ManyTablesFailed: the table could not be brought up to bronze first.
+    """
+    from gold.job import publish
+    from silver import erasure, job
+
+    table, started = wanted.table, datetime.now(timezone.utc)
+    fail_at_the_end(job.apply(spark, target, [table], wanted.run_id, lambda line: None))
+    found = erasure.find(spark, target, table, wanted.key)
+    if found is None:
+        wanted.say("holds nothing yet")
+        return
+    _announce(wanted, found, tables)
+    _remove(spark, target, wanted, found)
+    fail_at_the_end(publish(spark, target, [table], wanted.run_id, lambda line: None, tables))
+    _record(spark, target, wanted, found, started)
+    prove(spark, target, wanted, found.values)
+
+
+def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> None:
+    """Looks for the key in the tables, and for its telling texts in every file of the lake.
+
+    Raises:
+        EraseIncomplete: naming where something is left.
+    """
+    from lakehouse.traces import traces
+    from silver import erasure
+
+    left = erasure.left(spark, target, wanted.table, wanted.key)
+    if not target.catalog:
+        left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
+    if left:
+        raise EraseIncomplete(wanted.table.table, left)
+    where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
+    wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+
+
+def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
+    wanted.say(f"{found.records} records are the key's")
+    if found.heirs:
+        wanted.say(f"{found.heirs} records tell that their row had this key before: erase its new")
+        wanted.say("key as well where it is the same person's")
+    sharing = [t.table for t in tables if _shares(wanted.table, t)]
+    if sharing:
+        wanted.say(f"{', '.join(sharing)} read the same records: erase the key there as well")
+
+
+def _shares(table: Table, other: Table) -> bool:
+    """Whether another table reads the same records of the same feeds."""
+    from bronze.contract import feed_name
+
+    def records(of: Table) -> set[tuple[str, str | None]]:
+        return {(feed_name(of, source), source.topic) for source in of.feeds}
+
+    return table.table != other.table and bool(records(table) & records(other))
+
+
+def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Found") -> None:
+    """Bronze, rows, versions, dead letters; then the log, which tells what is the key's."""
+    from bronze import erasure as bronze
+    from lakehouse.traces import pattern
+    from lakehouse.upkeep import forget_the_past
+    from silver import erasure as silver
+    from silver.upkeep import of_table
+
+    feeds = bronze.tables_of(spark, target, wanted.table)
+    files = bronze.files(spark, feeds, found.arrivals)
+    for file in files:
+        wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
+    removed = bronze.remove(spark, feeds, found.arrivals)
+    if found.values:
+        removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(found.values))
+    rows = silver.remove(spark, target, wanted.table, wanted.key, found)
+    log = silver.log_name(target, wanted.table)
+    own = [name for name in of_table(spark, target, wanted.table) if name != log]
+    for name in (*feeds, *own):
+        wanted.say(f"rewriting {name} and deleting its older versions")
+        forget_the_past(spark, name)
+    silver.remove_log(spark, target, wanted.table, found)
+    forget_the_past(spark, log)
+    wanted.say(f"removed {removed} records of bronze, {rows} rows and dead letters")
+    if wanted.landing:
+        _delete(wanted, files)
+
+
+def _delete(wanted: Erasure, files: Iterable[str]) -> None:
+    for file in files:
+        path = Path(file.removeprefix("file:"))
+        if path.is_file():
+            path.unlink()
+        else:
+            wanted.say(f"not found from here, delete it where it lies: {file}")
+
+
+def _record(
+    spark: "SparkSession", target: Target, wanted: Erasure, found: "Found", started: datetime
+) -> None:
+    """One ledger entry, without a value of the key; none when nothing was found."""
+    from lakehouse import ledger
+    from lakehouse.ledger import Entry
+
+    now = datetime.now(timezone.utc)
+    entry = Entry(
+        run_id=wanted.run_id,
+        layer="silver",
+        table=wanted.table.table,
+        started_at=started,
+        ended_at=now,
+        counts={"erased": found.records},
+        duration_ms=int((now - started).total_seconds() * 1000),
+    )
+    ledger.append(spark, target, [entry] if found.records else [])

@@ -1,0 +1,152 @@
+"""`maintain`: what keeps the tables quick to read and no larger than they need to be."""
+
+import importlib
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.run import fail_at_the_end
+from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Layer, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.ledger import Entry
+    from lakehouse.upkeep import Facts, Step
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
+COUNTED = {
+    "compact": "tables_compacted",
+    "cluster": "tables_clustered",
+    "vacuum": "tables_vacuumed",
+}
+
+
+class Round(NamedTuple):
+    """One run of the command: where, which versions views are pinned to, and whom to tell."""
+
+    spark: "SparkSession"
+    target: Target
+    run_id: str
+    pinned: Mapping[str, set[int]]
+    dry_run: bool
+    tell: Callable[[str], None]
+
+
+@command("maintain")
+def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
+    """Compact, cluster, purge tombstones and VACUUM where thresholds say so.
+
+    A table is compacted when it has more than 50 deletion vectors or more than 20 small files.
+    Tombstones go when they are older than tombstone_retention, and older than any change has come
+    late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
+    """
+    target, tables = configured(chosen)
+    spark = start(target, tables)
+    fail_at_the_end(tend(spark, target, tables, dry_run, print, shared=not chosen.only))
+
+
+def tend(
+    spark: "SparkSession", target: Target, tables: Sequence[Table], dry_run: bool,
+    tell: Callable[[str], None], shared: bool = True,
+) -> "list[Entry]":  # fmt: skip
+    """Carries out what is due; one ledger entry per table, and a failure stops no other.
+
+    With `shared`, also for bronze and for the tables that all of silver shares.
+    """
+    from lakehouse import ledger
+
+    pinned = importlib.import_module("gold.pins").pinned(spark, target)
+    work = Round(spark, target, uuid.uuid4().hex, pinned, dry_run, tell)
+    silver, bronze = (importlib.import_module(f"{layer}.upkeep") for layer in ("silver", "bronze"))
+    entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
+    if shared:
+        common = silver.of_all(spark, target)
+        feeds = dict.fromkeys(bronze.of_feeds(spark, target, tables))
+        entries.append(_entry(work, "silver", "*", partial(_files, work, common)))
+        entries.append(_entry(work, "bronze", "*", partial(_files, work, feeds)))
+    if not dry_run:
+        worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
+        ledger.append(spark, target, worth)
+    return entries
+
+
+def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
+    from pyspark.errors import PySparkException
+
+    from lakehouse.errors import LakehouseError, in_short
+    from lakehouse.ledger import Entry
+
+    started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None
+    try:
+        counts = tend_it()
+    except (PySparkException, LakehouseError, OSError) as failure:
+        message = in_short(failure)
+    return Entry(
+        run_id=work.run_id,
+        layer=layer,
+        table=table,
+        started_at=started,
+        ended_at=datetime.now(timezone.utc),
+        status="ok" if message is None else "failed",
+        counts=counts,
+        message=message,
+        duration_ms=int((time.monotonic() - clock) * 1000),
+    )
+
+
+def _table(work: Round, table: Table) -> dict[str, int]:
+    silver = importlib.import_module("silver.upkeep")
+    counts = _purge(work, table)
+    return counts | _files(work, silver.of_table(work.spark, work.target, table))
+
+
+def _purge(work: Round, table: Table) -> dict[str, int]:
+    tombstones = importlib.import_module("silver.tombstones")
+    found = tombstones.survey(work.spark, work.target, table)
+    if found is None:
+        return {}
+    work.tell(f"{table.table}: {found.told(work.dry_run)}")
+    if found.purged is None or work.dry_run:
+        return {}
+    tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
+    return {"tombstones_purged": found.purged.tombstones}
+
+
+def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+    from lakehouse import upkeep
+
+    counts: dict[str, int] = {}
+    for name, cluster_by in tables.items():
+        known = upkeep.facts(work.spark, name)
+        work.tell(f"{name}: {known.files} files, {known.vectors} deletion vectors")
+        for step in _due(work, name, known, cluster_by):
+            work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
+            if not work.dry_run:
+                upkeep.carry_out(work.spark, step)
+                counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
+    return counts
+
+
+def _due(work: Round, name: str, known: "Facts", cluster_by: str | None) -> "Iterable[Step]":
+    """The steps one after the other, so that VACUUM is looked at after the compaction."""
+    from lakehouse import upkeep
+
+    rewrite = upkeep.compaction(name, known, cluster_by)
+    if rewrite is not None:
+        yield rewrite
+    hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
+    if hours is None:
+        work.tell("  no vacuum: a view is pinned to a version older than the log tells of")
+        return
+    clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
+    if clean is not None:
+        yield clean

@@ -1,0 +1,66 @@
+"""`rebuild`: silver and gold of a table anew from bronze."""
+
+import importlib
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.run import fail_at_the_end
+from lakehouse.loading import select
+from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to build anew.")]
+
+
+@command("rebuild")
+def rebuild(chosen: Chosen, table: Name) -> None:
+    """Build silver and gold of TABLE anew from bronze, and swap them in at once.
+
+    The table is built beside the live one with its YAML as it is now, so this is also the way to
+    change keys, history or order of a table. Readers see all of the old state until all of the new
+    one is there. Killed at any point it goes on where it was when it is started again.
+    """
+    target, tables = configured(chosen._replace(only=()))
+    (one,) = select(tables, [table])
+    spark = start(target, [one])
+    rebuild_table(spark, target, one, print, tables)
+
+
+def rebuild_table(
+    spark: "SparkSession",
+    target: Target,
+    table: Table,
+    tell: Callable[[str], None],
+    configured: list[Table],
+) -> None:
+    """Builds beside, pins gold's views, swaps, publishes; goes on where a killed one was.
+
+    `configured` are all tables, of which gold shows the status.
+
+    Raises:
+        TableFailed: the table cannot be built; the live one is as it was.
+    """
+    from lakehouse.console import summary
+
+    rebuild, swap = (importlib.import_module(f"silver.{name}") for name in ("rebuild", "swap"))
+    run_id = uuid.uuid4().hex
+    for name in swap.end_all(spark, target, run_id):
+        tell(f"{name}: ended a swap that was killed")
+    known = rebuild.begin(spark, target, table, run_id)
+    tell(f"{table.table}: building rebuild {known.id} beside the live table")
+    entry = rebuild.build(spark, target, table, known, run_id, lambda line: None)
+    tell(summary(entry))
+    importlib.import_module("gold.pins").pin_table(spark, target, table)
+    tell(f"{table.table}: swapping it in")
+    swap.swap(spark, target, known, run_id)
+    publish = importlib.import_module("gold.job").publish
+    fail_at_the_end(publish(spark, target, [table], run_id, lambda line: None, configured))
+    tell(f"{table.table}: done")

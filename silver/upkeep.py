@@ -1,0 +1,35 @@
+"""Which of silver's tables want upkeep, and in which order a large one is worth keeping."""
+
+from pyspark.sql import SparkSession
+
+from lakehouse import ledger, names
+from lakehouse.loading import SUFFIXES
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.built import BUILT
+from silver.journal import REBUILDS
+from silver.lateness import HORIZONS
+from silver.schema_drift import DRIFT
+from silver.snapshots import TABLE_CHANGES
+
+CLUSTER_BY = {"_history": "_next_stamp"}
+"""A batch reads of the history what is open or ended late: by this column it skips the rest."""
+OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS, REBUILDS, BUILT, DRIFT)
+
+
+def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, str | None]:
+    """SQL names of the table's silver tables, each with the column a large one is ordered by."""
+    named = {f"{table.table}{suffix}": CLUSTER_BY.get(suffix) for suffix in ("", *SUFFIXES)}
+    return _existing(spark, target, named)
+
+
+def of_all(spark: SparkSession, target: Target) -> dict[str, str | None]:
+    """SQL names of the tables that all share."""
+    return _existing(spark, target, dict.fromkeys(OF_ALL))
+
+
+def _existing(
+    spark: SparkSession, target: Target, named: dict[str, str | None]
+) -> dict[str, str | None]:
+    there = {n: by for n, by in named.items() if names.exists(spark, target, "silver", n)}
+    return {names.name(target, "silver", n): by for n, by in there.items()}

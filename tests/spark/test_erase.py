@@ -1,0 +1,87 @@
+"""One key taken out of every layer: planted values, and where they are looked for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bronze import erasure as bronze
+from lakehouse import ledger, names
+from lakehouse.cli.erase import Erasure, erase_key, prove
+from lakehouse.errors import EraseIncomplete
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import erasure
+from tests.arrivals import applied, arrive, silver
+from tests.lake import rows
+
+EMAIL, NAME = "ada@example.org", "Ada Lovelace"
+PEOPLE = Table.model_validate(
+    {
+        "table": "people",
+        "source": {"format": "ydb", "path": "crm", "topic": "crm.people"},
+        "keys": ["id"],
+        "columns": {"id": "int", "name": "string", "email": "string", "city": "string"},
+        "stored_as_scd_type": 2,
+    }
+)
+
+
+def record(topic: str, at: int, key: list[int] | None, **values: str) -> dict[str, Any]:
+    value: dict[str, Any] = {"update": values, "ts": [1_700_000_000_000 + at, at]}
+    return {"topic": topic, "partition": 0, "offset": at, "value": value | {"key": key}}
+
+
+def deliver(spark: SparkSession, target: Target) -> None:
+    records = [
+        record("crm.people", 1, [7], name=NAME, email=EMAIL, city="London"),
+        record("crm.people", 2, [8], name="Bob Hope", email="bob@example.org", city="London"),
+        record("crm.orders", 3, [7], item="book"),
+        record("crm.people", 4, None, email=EMAIL),
+        record("crm.people", 5, [7], name="Ada King", email=EMAIL, city="Surrey"),
+    ]
+    arrive(spark, target, PEOPLE, records, 1)
+    applied(spark, target, PEOPLE)
+    unread = [record("crm.people", 6, [7], name="Countess of Lovelace", email=EMAIL, city="London")]
+    arrive(spark, target, PEOPLE, unread, 2)
+
+
+def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(
+    spark: SparkSession, target: Target
+) -> None:
+    deliver(spark, target)
+    told: list[str] = []
+    wanted = Erasure(PEOPLE, {"id": "7"}, False, told.append)
+    erase_key(spark, target, wanted, [PEOPLE])
+    assert any("4 records are the key's" in line for line in told)
+    assert any("its records also lie in /landing/t/1.jsonl" in line for line in told)
+    assert "proved: no row of the key and none of its 5 own texts" in told[-1]
+    feed = spark.table(names.name(target, "bronze", "feed_crm")).orderBy("_offset")
+    assert [row["_offset"] for row in feed.collect()] == [2, 3]
+    assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
+    assert silver(spark, target, "people_dead_letters", "_arrival") == []
+    assert [row["name"] for row in rows(spark, target, "people_history")] == ["Bob Hope"]
+    (entry,) = ledger.read(spark, target).where("counts['erased'] > 0").collect()
+    assert entry["run_id"] == wanted.run_id and "7" not in str(entry["counts"])
+    texts = [EMAIL, NAME]
+    page = Path(target.lake, "report.html")
+    page.write_text(f"<td>{EMAIL}</td>", encoding="utf-8")
+    with pytest.raises(EraseIncomplete) as left:
+        prove(spark, target, wanted, texts)
+    assert left.value.left == (f"{page} (1 places)",)
+    page.unlink()
+    prove(spark, target, wanted, texts)
+
+
+def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
+    spark: SparkSession, target: Target
+) -> None:
+    deliver(spark, target)
+    found = erasure.find(spark, target, PEOPLE, {"id": "7"})
+    assert found is not None
+    with pytest.raises(EraseIncomplete, match="people_history"):
+        prove(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
+    bronze.remove(spark, bronze.tables_of(spark, target, PEOPLE), found.arrivals)
+    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
+    assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]

@@ -1,0 +1,44 @@
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import ledger, names
+from lakehouse.cli.maintain import tend
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.upkeep import facts
+from silver import layout
+from silver.contract import DEAD_LETTER_COLUMNS
+
+TABLE = Table.model_validate(
+    {"table": "t", "source": {"format": "ydb", "path": "t"}, "keys": ["id"]}
+)
+MANY = 52
+
+
+def planted(spark: SparkSession, target: Target) -> str:
+    """A table of many small files, each with a deletion vector; returns its SQL name."""
+    name, _ = layout.ensure(spark, target, "t_dead_letters", [], DEAD_LETTER_COLUMNS)
+    numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
+    empty = [F.lit(None).cast(c.type).alias(c.name) for c in DEAD_LETTER_COLUMNS[1:]]
+    numbered.select(F.col("id").cast("string").alias("reason"), *empty).writeTo(name).append()
+    spark.sql(f"DELETE FROM {name} WHERE reason % 4 = 0")
+    return name
+
+
+def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_so(
+    spark: SparkSession, target: Target
+) -> None:
+    name = planted(spark, target)
+    assert facts(spark, name).vectors == MANY
+    told: list[str] = []
+    tend(spark, target, [TABLE], True, told.append, shared=False)
+    assert facts(spark, name).vectors == MANY
+    assert f"  would compact: {MANY} deletion vectors, more than 50" in told
+    (entry,) = tend(spark, target, [TABLE], False, told.append, shared=False)
+    after = facts(spark, name)
+    assert (after.vectors, after.files, spark.table(name).count()) == (0, 1, MANY * 3)
+    assert entry.counts == {"tables_compacted": 1}
+    assert ledger.read(spark, target).where("table = 't'").count() == 1
+    old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
+    assert old == MANY * 4
+    assert names.exists(spark, target, "silver", "t_dead_letters")

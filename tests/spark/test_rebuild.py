@@ -1,0 +1,92 @@
+"""A table built anew from bronze beside the live one, killed on the way, and swapped in."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold import job as gold
+from lakehouse import ledger, names
+from lakehouse.cli.rebuild import rebuild_table
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import job, journal, swap
+from tests.arrivals import applied, arrive
+from tests.lake import quiet, rows
+
+ITEMS = Table.model_validate(
+    {
+        "table": "t",
+        "source": {"format": "rows", "path": "t"},
+        "keys": ["id"],
+        "columns": {"id": "int", "v": "string", "w": "string", "seq": "bigint"},
+        "sequence_by": "seq",
+    }
+)
+HISTORY = Table.model_validate(
+    ITEMS.model_dump(exclude_unset=True)
+    | {"stored_as_scd_type": 2, "except_column_list": ["w"], "columns": {"id": "int"}}
+)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def change(key: int, seq: int) -> dict[str, object]:
+    return {"id": key, "v": f"v{seq}", "w": "w", "seq": seq}
+
+
+def published(spark: SparkSession, target: Target, table: Table) -> list[str]:
+    applied(spark, target, table)
+    gold.publish(spark, target, [table], "run", quiet)
+    return shown(spark, target)
+
+
+def shown(spark: SparkSession, target: Target, view: str = "t") -> list[str]:
+    return sorted(f"{row['id']} {row['v']}" for row in rows(spark, target, view))
+
+
+def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: Target) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
+    name = names.name(target, "silver", "t")
+    spark.sql(f"UPDATE {name} SET v = 'wrong' WHERE id = 1")
+    arrive(spark, target, ITEMS, [change(3, 4)], 2)
+    told: list[str] = []
+    rebuild_table(spark, target, ITEMS, told.append, [ITEMS])
+    assert shown(spark, target) == ["1 v3", "2 v2", "3 v4"]
+    assert journal.unfinished(spark, target) == []
+    arrive(spark, target, ITEMS, [change(2, 5)], 3)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
+    entries = ledger.read(spark, target).where("layer = 'silver'").collect()
+    assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [4]
+
+
+def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "_write", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
+    (begun,) = journal.unfinished(spark, target)
+    assert begun.step == journal.BUILDING
+    with monkeypatch.context() as patched:
+        patched.setattr(swap, "_replace_shared", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
+    (swapping,) = journal.unfinished(spark, target)
+    assert swapping == begun._replace(step=journal.SWAPPING)
+    assert names.exists(spark, target, "silver", "t_history")
+    assert shown(spark, target) == ["1 v3", "2 v2"]
+    assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
+    arrive(spark, target, HISTORY, [change(2, 4)], 2)
+    assert published(spark, target, HISTORY) == ["1 v3", "2 v4"]
+    assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
+    assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
+    assert journal.unfinished(spark, target) == []
