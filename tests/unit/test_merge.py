@@ -1,5 +1,5 @@
 from silver.apply import forget_sql
-from silver.merge import merge_sql
+from silver.merge import merge_sql, replace_sql
 
 
 def test_a_merge_of_whole_rows_has_no_clause_that_joins_columns() -> None:
@@ -29,3 +29,18 @@ def test_a_truncate_empties_the_columns_that_were_carried_before_it() -> None:
     text = forget_sql("t1", ["a"], "0004 ", 9)
     assert text.startswith("UPDATE t1 SET `a` = CASE WHEN coalesce(_column_stamps['a']")
     assert text.endswith("WHERE _partial AND _stamp > '0004 '")
+
+
+def test_a_column_that_came_late_has_no_stamp_in_rows_written_before() -> None:
+    text = merge_sql("t1", ["id"], ["a", "b"], True, 7, None, {"b": 5})
+    before = "CASE WHEN t._batch < 5 THEN '' ELSE coalesce(t._upsert_stamp, '') END"
+    assert f"coalesce(t._column_stamps['b'], {before})" in text
+    assert f"coalesce(t._column_stamps['a'], {before})" not in text
+    assert f"coalesce(s._column_stamps['b'], {before})" not in text
+
+
+def test_rows_that_hold_all_of_their_keys_replace_what_differs_in_a_stamp() -> None:
+    text = replace_sql("t1", ["id"], ["a"], 7)
+    assert "WHEN MATCHED AND NOT (s._stamp <=> t._stamp AND " in text
+    assert "t.`a` = s.`a`" in text
+    assert "greatest(" not in text
