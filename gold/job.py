@@ -11,7 +11,8 @@ from gold.catalog import open_catalog
 from gold.sensitive import masked
 from gold.views import View
 from lakehouse import names
-from lakehouse.errors import LakehouseError, in_short
+from lakehouse.errors import LakehouseError
+from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target

@@ -243,11 +243,3 @@ class ManyTablesFailed(LakehouseError):
         self.failures = tuple(failures)
         named = "\n".join(f"  {failure}" for failure in failures)
         super().__init__(f"{len(failures)} failed, the others are done:\n{named}")
-
-
-def in_short(failure: Exception) -> str:
-    """A failure's message without the query plan and the Java stack that Spark adds to it."""
-    text = str(failure)
-    for tail in ("; line ", ";\n", "\n\tat ", "\nJVM stacktrace"):
-        text = text.split(tail)[0]
-    return text[:2000]

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
-from lakehouse.errors import LakehouseError, in_short
+from lakehouse.errors import LakehouseError
+from lakehouse.failures import in_short
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_state, log, transaction_ends

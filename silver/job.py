@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger
-from lakehouse.errors import LakehouseError, in_short
+from lakehouse.errors import LakehouseError
+from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target

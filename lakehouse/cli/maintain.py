@@ -82,7 +82,8 @@ def tend(
 def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
     from pyspark.errors import PySparkException
 
-    from lakehouse.errors import LakehouseError, in_short
+    from lakehouse.errors import LakehouseError
+from lakehouse.failures import in_short
     from lakehouse.ledger import Entry
 
     started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None

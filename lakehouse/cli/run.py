@@ -15,13 +15,8 @@ from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
 from lakehouse.durations import seconds
-from lakehouse.errors import (
-    ConfigurationError,
-    LakehouseError,
-    ManyTablesFailed,
-    TableFailed,
-    in_short,
-)
+from lakehouse.errors import ConfigurationError, LakehouseError, ManyTablesFailed, TableFailed
+from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
