@@ -36,10 +36,7 @@ def apply_current(
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
-    changes = _above(batch.changes if batch.of_keys is None else batch.of_keys, batch.floor)
-    if batch.of_keys is not None:
-        changes = last_lives(without_repeats(changes, table.keys), table.keys)
-    rows = compact(changes, table.keys, columns, batch.partial, grouped(table)).drop(*SEEN)
+    rows = compacted(table, batch, columns)
     if refold or empty:
         _load(rows, name, batch.number, refold)
         return
@@ -52,6 +49,14 @@ def apply_current(
     execute(spark, text, _floored(rows, new))
     if new is not None and split:
         spark.sql(forget_sql(name, columns, new, batch.number))
+
+
+def compacted(table: Table, batch: Batch, columns: list[str]) -> DataFrame:
+    """The batch as one row per key, in the shape of the table."""
+    changes = _above(batch.changes if batch.of_keys is None else batch.of_keys, batch.floor)
+    if batch.of_keys is not None:
+        changes = last_lives(without_repeats(changes, table.keys), table.keys)
+    return compact(changes, table.keys, columns, batch.partial, grouped(table)).drop(*SEEN)
 
 
 def _above(changes: DataFrame, floor: str | None) -> DataFrame:

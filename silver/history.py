@@ -42,23 +42,27 @@ def apply_history(
         spark, target, f"{table.table}_history", batch.fields, HISTORY_COLUMNS
     )
     values = [f.name for f in layout.business(spark.table(name).schema) if f.name not in table.keys]
-    incoming = _incoming(batch, table, values)
     rows = spark.table(name)
     if batch.late:
         rows = rows.withColumn("_absent", absent_before(batch.late))
     empty = refold or created
-    if batch.of_keys is not None:
-        stored = rows.limit(0) if empty else rows
-        folded = _fold_anew(stored, incoming, table, values, batch.floors)
-    else:
-        known = rows.limit(0) if empty else rows
-        touched = known if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
-        folded = fold(touched, incoming, table, values, batch.floors)
+    folded = joined(rows.limit(0) if empty else rows, batch, table, values, empty)
     if empty:
         folded.drop("_changed").writeTo(name).overwrite(F.lit(True))
         return
     text = history_merge_sql(name, table.keys, values)
     execute(spark, text, folded.where("_changed"))
+
+
+def joined(
+    rows: DataFrame, batch: Batch, table: Table, values: list[str], empty: bool
+) -> DataFrame:
+    """The history's rows (`empty`: none) that a batch touches, with the batch in them."""
+    incoming = _incoming(batch, table, values)
+    if batch.of_keys is not None:
+        return _fold_anew(rows, incoming, table, values, batch.floors)
+    known = rows if empty or batch.floor_is_new else _touched(rows, incoming, table.keys)
+    return fold(known, incoming, table, values, batch.floors)
 
 
 def _incoming(batch: Batch, table: Table, values: list[str]) -> DataFrame:
