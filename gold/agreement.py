@@ -1,5 +1,7 @@
 """Laws about what gold shows of a table: frames of `unit` and `bad`, one row per unit."""
 
+import json
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,14 +30,21 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
         ]
         found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
     shown = catalog.read(spark, target, table.table)
-    if table.keys and shown is not None:
+    if table.keys and shown is not None and {*table.keys} <= {*shown.columns}:
         found[ONE_ROW] = _single(shown, table.keys)
     return found
 
 
 def _same(published: View | None, wanted: View) -> bool:
-    """Whether they are the same view; a stored one has its keys as a list."""
-    return published is not None and published._replace(keys=tuple(published.keys)) == wanted
+    """Whether they are the same view, as a file keeps it.
+
+    A view that is pinned to a version may show an earlier one than it would now.
+    """
+    if published is None:
+        return False
+    if wanted.pinned:
+        published = published._replace(query=wanted.query, as_of=wanted.as_of, pinned=wanted.pinned)
+    return json.dumps(published._asdict()) == json.dumps(wanted._asdict())
 
 
 def _single(rows: DataFrame, keys: list[str]) -> DataFrame:

@@ -23,7 +23,9 @@ def laws(spark: SparkSession, target: Target, table: Table, seen: Seen) -> dict[
     if not any(seen.positions.values()):
         return known
     raw = reading.unread(spark, target, table, {}, seen.positions)
-    rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch)
+    reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
+    rows = log.read(spark, target, table)
+    rows = rows.where(F.col("_feed_batch") <= F.create_map(*reached)[F.col("_feed")])
     if table.format == "snapshot":
         rows = rows.where(~F.col("_letter").eqNullSafe(F.lit(EXTRACT_NOTES[0])))
     return {IN_THE_LOG: in_the_log(raw, rows), **known}

@@ -1,8 +1,8 @@
 """The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. What the change log says of a record stands: a record that it rejects is left out, so that
-a rule that came later is no difference.
+run uses. What the change log says of a record stands: one that it rejects, or that waits for its
+transaction, is left out, so that a rule that came later is no difference.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,13 +40,13 @@ def laws(
     begun = any(seen.positions.values()) and names.exists(spark, target, "silver", kept)
     if not begun or table.format == "snapshot":
         return {}
-    rows = log.read(spark, target, table).where(F.col("_batch") <= seen.batch)
+    logged = log.read(spark, target, table)
     stored = spark.table(names.name(target, "silver", kept))
     values = [f.name for f in layout.business(stored.schema) if f.name not in table.keys]
-    batch = _batch(spark, target, table, seen, rows, stored, values)
+    batch = _batch(spark, target, table, seen, logged, stored, values)
     if not table.keys:
         return {SAME: _without_key(batch, stored, values)}
-    chosen = _chosen(rows, table, sample, seen.batch)
+    chosen = _chosen(logged, table, sample, seen.batch)
     of_keys = None if batch.of_keys is None else batch.of_keys.where(chosen)
     part = batch._replace(changes=batch.changes.where(chosen), of_keys=of_keys)
     compared = _versions if history else _rows
@@ -58,18 +58,18 @@ def _batch(
     target: Target,
     table: Table,
     seen: Seen,
-    rows: DataFrame,
+    logged: DataFrame,
     stored: DataFrame,
     values: list[str],
 ) -> Batch:
     """Everything that bronze holds, decoded again and in order, as one batch into an empty table.
 
-    What kinds of changes there are is known from the log `rows`.
+    What kinds of changes there are is known from the log.
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
-    accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), rows)
+    accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), logged, seen)
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
-    summary = log.summarize(rows)
+    summary = log.summarize(logged)
     if summary.heirs and table.keys:
         changes = inherit(changes, None, table.keys, summary.partial)
     partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})
@@ -89,9 +89,9 @@ def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> D
     return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
 
 
-def _accepted(decoded: DataFrame, rows: DataFrame) -> DataFrame:
-    """Decoded records but those that the log rejects."""
-    left_out = rows.where("_reason IS NOT NULL")
+def _accepted(decoded: DataFrame, logged: DataFrame, seen: Seen) -> DataFrame:
+    """Decoded records but those that the log rejects, or that wait in it."""
+    left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     return decoded.join(left_out.select("_feed", "_arrival"), ["_feed", "_arrival"], "left_anti")
 
 
