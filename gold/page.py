@@ -70,6 +70,7 @@ def _troubles(record: Record) -> list[str]:
         f"the last run failed: {record['last_failure']}": record["last_failure"],
         f"stale: changes have waited for {waited}, promised are {promised}": record["stale"],
         f"dead letters: {reasons}": record["dead_letters"],
+        f"keys that look current and are not: {record['stale_keys']:,}": record["stale_keys"],
         f"gaps in the source: {len(record['gaps'])}": record["gaps"],
         "the classes do not add up to the records": not record["accounted"],
     }
@@ -86,6 +87,7 @@ def tiles(records: Sequence[Record]) -> list[Tile]:
         return Tile(name, f"{number:,}", label, bad)
 
     stale, letters, gaps = total("stale"), total("dead_letters_total"), total("gaps")
+    keys = total("stale_keys")
     return [
         tile("tables", len(records), "tables"),
         tile("rows", total("rows"), "rows in gold"),
@@ -93,6 +95,7 @@ def tiles(records: Sequence[Record]) -> list[Tile]:
         tile("waiting", total("waiting_transactions"), "waiting transactions"),
         tile("stale", stale, "staler than promised", stale > 0),
         tile("dead-letters", letters, "open dead letters", letters > 0),
+        tile("stale-keys", keys, "stale keys", keys > 0),
         tile("drift", total("drift"), "schema changes"),
         tile("gaps", gaps, "gaps in the source", gaps > 0),
     ]

@@ -93,6 +93,7 @@ def in_short(record: "dict[str, Any]") -> dict[str, object]:
         "pending": record["pending_changes"],
         "waiting": record["waiting_transactions"],
         "dead letters": record["dead_letters_total"],
+        "stale keys": record["stale_keys"],
         "drift": len(record["drift"]),
         "gaps": len(record["gaps"]),
         "files": record["files"],

@@ -126,6 +126,7 @@ TILES = {
     "waiting": "waiting_transactions",
     "stale": "stale",
     "dead-letters": "dead_letters_total",
+    "stale-keys": "stale_keys",
     "drift": "drift",
     "gaps": "gaps",
 }
@@ -134,6 +135,7 @@ CELLS = {
     "pending": "pending_changes",
     "waiting": "waiting_transactions",
     "dead letters": "dead_letters_total",
+    "stale keys": "stale_keys",
     "drift": "drift",
     "gaps": "gaps",
 }

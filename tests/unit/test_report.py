@@ -21,6 +21,7 @@ def test_everything_that_asks_for_attention_is_named() -> None:
         ("orders", "the last run failed: disk </script><script>alert(1)</script> full"),
         ("orders", "stale: changes have waited for 11 min 40 s, promised are 10 min"),
         ("orders", "dead letters: 1 no_key, 41 rule:qty"),
+        ("orders", "keys that look current and are not: 3"),
         ("orders", "gaps in the source: 1"),
     ]
     assert page.troubles([record("t", accounted=False)]) == [
