@@ -9,7 +9,7 @@ from jinja2 import Environment, StrictUndefined
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import page, story
+from gold import page, quality_results, story
 from gold.page import Record
 from gold.status import status
 from lakehouse import ledger, names
@@ -19,7 +19,6 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 
 DAYS, MOST_ENTRIES = 30, 20_000
-QUALITY = "pipeline_quality"
 COLOURED = ("records", *story.KNOWN, *story.OUTCOMES)
 
 
@@ -55,9 +54,9 @@ def recent(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry
 
 def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
     """What the last run of `lakehouse quality` found in gold, of each of these tables."""
-    if not names.exists(spark, target, "gold", QUALITY):
+    if not names.exists(spark, target, "gold", quality_results.TABLE):
         return []
-    rows = spark.table(names.name(target, "gold", QUALITY))
+    rows = spark.table(names.name(target, "gold", quality_results.TABLE))
     mine = rows.where((F.col("checked") == "gold") & F.col("table").isin(tables))
     last = mine.groupBy("table").agg(F.max_by("run_id", "at").alias("run_id"))
     newest = mine.join(last, ["table", "run_id"], "left_semi").orderBy("table", "rule")

@@ -15,6 +15,7 @@ from lakehouse import ledger, names
 from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.contract import GROUPS
 
 Record = dict[str, Any]
 
@@ -76,7 +77,7 @@ def sources(spark: SparkSession, target: Target) -> Sources:
         ledger=_place(spark, target, ledger.TABLE),
         drift=_place(spark, target, "_schema_drift"),
         gaps=_place(spark, target, "_gaps"),
-        groups=_place(spark, target, "_groups"),
+        groups=_place(spark, target, GROUPS),
     )
 
 
