@@ -47,7 +47,7 @@ def stored(target: Target, layer: Layer) -> dict[str, View]:
     if not file.exists():
         return {}
     views = [View(**entry) for entry in json.loads(file.read_text())]
-    return {view.name: view for view in views}
+    return {view.name: _pinned(view) for view in views}
 
 
 def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
@@ -57,6 +57,14 @@ def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
         return spark.table(names.name(target, "gold", name)) if there else None
     view = stored(target, "gold").get(name)
     return spark.sql(view.query) if view else None
+
+
+def _pinned(view: View) -> View:
+    """The view with the pair that JSON made a list."""
+    if view.pinned is None:
+        return view
+    kept, version = view.pinned
+    return view._replace(pinned=(kept, version))
 
 
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:

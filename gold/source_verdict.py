@@ -10,7 +10,7 @@ is real. Of a source at rest, all of whose changes are applied, every difference
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -71,6 +71,7 @@ def verdict(
     before, shown = applied(spark, target, table), published(spark, target, table)
     with connected(url, table.table) as connection:
         source = find(connection, table, named)
+        _check_keys(table, source.types)
         plan = planned(table, source.name, source.types, shown.columns)
         found = compare(shown, connection, source.side, plan)
         place = source.side.position(connection)
@@ -91,18 +92,25 @@ def verdict(
     return Verdict(plan.source, found.gold, found.source, compared, plan.left_out, real, open_)
 
 
+def _check_keys(table: Table, types: Mapping[str, str]) -> None:
+    """Raises TableFailed where the keys of gold and of the source cannot be told to be the same."""
+    for key in table.keys:
+        if key not in types:
+            raise TableFailed(table.table, f"its key {key} is no column of the source's table")
+        if key in table.columns and table.columns[key].sensitive:
+            raise TableFailed(table.table, f"gold does not show its key {key}, which is sensitive")
+
+
 def published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     """Gold's rows of a table as of now.
 
     Raises:
         TableFailed: gold does not show it.
     """
-    if target.catalog:
-        return spark.table(names.name(target, "gold", table.table))
-    view = catalog.stored(target, "gold").get(table.table)
-    if view is None:
+    rows = catalog.read(spark, target, table.table)
+    if rows is None:
         raise TableFailed(table.table, "gold does not show it yet; `lakehouse run` publishes it")
-    return spark.sql(view.query)
+    return rows
 
 
 def applied(spark: SparkSession, target: Target, table: Table) -> Applied:

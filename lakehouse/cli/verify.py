@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakehouse.cli import source_check
 from lakehouse.cli.ask import ShownStatus
 from lakehouse.cli.front import command, configured, start
 from lakehouse.errors import LawsBroken
@@ -19,6 +20,20 @@ Sample = Annotated[
     int, typer.Option(min=1, help="About how many keys are rebuilt from bronze and compared.")
 ]
 EveryKey = Annotated[bool, typer.Option("--all", help="Rebuild every key.")]
+Source = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Compare gold with this database (SQLAlchemy URL) instead."),
+]
+SourceTable = Annotated[
+    str | None,
+    typer.Option(metavar="SCHEMA.TABLE", help="Its table there, where the topics do not tell."),
+]
+AtRest = Annotated[
+    bool,
+    typer.Option(
+        "--at-rest", help="The source is at rest and everything is applied: nothing is in flight."
+    ),
+]
 
 
 @command("verify")
@@ -28,15 +43,26 @@ def verify(
     sample: Sample = 1000,
     every_key: EveryKey = False,
     shown: ShownStatus = "table",
+    source: Source = None,
+    source_table: SourceTable = None,
+    at_rest: AtRest = False,
 ) -> None:
     """Prove a table's laws on what is stored; exit code 1 when one is broken.
 
     One row per key, no overlapping versions, gaps only after deletes, the current rows are the open
     versions, every bronze record is in the change log once, the classes of every run add up, and a
     sample of the keys comes out the same when it is rebuilt from bronze. Nothing is written.
+
+    With --source gold is compared with the database that the table comes from: digests by bucket,
+    then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
+    than what is applied is in flight and shown apart.
     """
     target, (one,) = configured(chosen._replace(only=[table]))
+    url = None if source is None else source_check.checked(source)
     spark = start(target, [one])
+    if url is not None:
+        source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")
+        return
     shows = importlib.import_module("gold.agreement").laws(spark, target, one)
     laws = importlib.import_module("silver.verify").verify(
         spark, target, one, shows, None if every_key else sample
