@@ -1,0 +1,84 @@
+"""`verify --source` on the command line, and views that are read back, without Spark."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gold import catalog, source_verdict
+from gold.source_digests import Difference
+from gold.source_verdict import Verdict
+from gold.views import View
+from lakehouse.cli import source_check
+from lakehouse.errors import ConfigurationError, SourceDiffers
+from lakehouse.target import Target
+from tests.builders import table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NO_SPARK = cast("SparkSession", None)
+CHANGED = Difference("k", {"id": "1"}, {"note": "a"}, {"note": None}, "90")
+GONE = Difference("l", {"id": "2"}, {"id": "2"}, None)
+
+
+def checked(
+    monkeypatch: pytest.MonkeyPatch, real: list[Difference], in_flight: list[Difference], json: bool
+) -> None:
+    def verdict(*_: object) -> Verdict:
+        return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
+
+    monkeypatch.setattr(source_verdict, "verdict", verdict)
+    one = table("debezium", ["id"])
+    source_check.check(NO_SPARK, Target(root="/lake"), one, "u", None, False, json)
+
+
+def test_what_is_in_flight_is_shown_and_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(monkeypatch, [], [GONE], json=False)
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split() == ["in", "flight", "missing", "at", "the", "source", "id=2"]
+    assert told[1] == "3 rows in gold, 2 in shop.t: 0 real differences, 1 in flight"
+    assert told[2] == "not compared: seen"
+
+
+def test_a_real_difference_is_named_with_both_values_and_fails_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SourceDiffers, match="1 rows differ from the source"):
+        checked(monkeypatch, [CHANGED], [], json=True)
+    row, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (row["difference"], row["key"], row["gold"], row["source"]) == (
+        "real",
+        {"id": "1"},
+        {"note": "a"},
+        {"note": None},
+    )
+    assert (summary["real"], summary["in_flight"], summary["not_compared"]) == (1, 0, ["seen"])
+
+
+@pytest.mark.parametrize("url", ["nonsense", "nodb://host/x", "postgresql+nodriver://h/x"])
+def test_a_url_that_cannot_be_used_is_told_before_spark_starts(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="--source"):
+        source_check.checked(url)
+
+
+def test_a_password_is_not_told() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        source_check.checked("nodb://me:secret@host/x")
+    assert "secret" not in str(refused.value)
+
+
+def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
+    found = source_check.checked("postgresql://me:p%40ss@host:5432/shop")
+    assert found == "postgresql+psycopg://me:p%40ss@host:5432/shop"
+
+
+def test_a_pinned_view_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    view = View("orders", {"id": None}, "orders", ("id",), "SELECT 1", pinned=("orders", 7))
+    catalog.publish(NO_SPARK, target, "gold", [view])
+    found = catalog.stored(target, "gold")["orders"]
+    assert (found.pinned, found.query) == (view.pinned, view.query)
