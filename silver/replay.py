@@ -26,6 +26,7 @@ from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
 from silver.log import Summary
+from silver.statements import execute
 
 IDENTITY = ["_feed", "_arrival"]
 _JUDGED = ("_reason", "_message", "_rule")
@@ -161,11 +162,11 @@ def _correct(spark: SparkSession, target: Target, table: Table, again: DataFrame
     missing = [f for f in rows.schema.fields if f.name not in again.columns]
     given = again.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing})
     same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
-    spark.sql(
-        f"MERGE INTO {name} t USING {{again}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"
-        f" WHEN MATCHED AND NOT ({same}) THEN UPDATE SET *",
-        again=given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields]),
+    text = (
+        f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"
+        f" WHEN MATCHED AND NOT ({same}) THEN UPDATE SET *"
     )
+    execute(spark, text, given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields]))
 
 
 def _resolve(
@@ -176,13 +177,13 @@ def _resolve(
     given = again.select(*IDENTITY, *_JUDGED)
     now = f"resolved_at = current_timestamp(), resolved_by = {names.literal(run_id)}"
     today = ", ".join(f"{c} = s._{c}" for c in ("reason", "message", "rule"))
-    spark.sql(
-        f"MERGE INTO {name} t USING {{given}} s ON {dead_letters.SAME} AND t.resolved_at IS NULL"
+    text = (
+        f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t.resolved_at IS NULL"
         f" WHEN MATCHED AND s._reason IS NULL THEN UPDATE SET {now}"
         " WHEN MATCHED AND NOT (t.reason <=> s._reason AND t.message <=> s._message)"
-        f" THEN UPDATE SET {today}",
-        given=given,
+        f" THEN UPDATE SET {today}"
     )
+    execute(spark, text, given)
 
 
 def _note(
