@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger, names
+from lakehouse.errors import TableFailed
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -29,6 +30,10 @@ from silver.log import Summary
 from silver.statements import execute
 
 IDENTITY = ["_feed", "_arrival"]
+_WHOLE_EXTRACTS = (
+    "an extract is compared as a whole, its dead letters cannot be replayed one by one; "
+    "drop the mended extract again, or build the table anew: lakehouse rebuild {}"
+)
 _JUDGED = ("_reason", "_message", "_rule")
 
 
@@ -54,6 +59,7 @@ def replay(
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
+        TableFailed: it is a snapshot table.
         AccountMismatch: the classes of the replayed records do not add up.
     """
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
@@ -66,6 +72,8 @@ def replay(
     before = log.reasons(letters)
     if not before:
         return Replayed(table.table, 0, 0)
+    if table.format == "snapshot":
+        raise TableFailed(table.table, _WHOLE_EXTRACTS.format(table.table))
     learned = layout.learned(spark, target, table)
     built.confirm(spark, target, table, remembered, learned, run_id)
     again = decoded(spark, target, table, letters, seen.batch + 1)
