@@ -60,13 +60,23 @@ def _of(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> Da
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
         return None
     letters = spark.table(names.name(target, "silver", f"{table.table}_dead_letters"))
-    kept = letters.where(all_of(_conditions(wanted)))
-    if wanted.key is not None:
-        log = spark.table(names.name(target, "silver", f"{table.table}_changes")).schema
-        one_key.check_types(spark, wanted.key, log)
-        kept = kept.where(one_key.says_key("_key", wanted.key, log))
+    kept = letters.where(condition(spark, target, table, wanted))
     named = kept.withColumns({"key": F.col("_key"), "sequence": F.col("_sequence")})
     return named.select(F.lit(table.table).alias("table"), *SHOWN, "_arrival")
+
+
+def condition(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> Column:
+    """Which rows of a table's dead letters, which must be there, are wanted.
+
+    Raises:
+        ConfigurationError: a value of the key is none of its column's type.
+    """
+    chosen = all_of(_conditions(wanted))
+    if wanted.key is None:
+        return chosen
+    log = spark.table(names.name(target, "silver", f"{table.table}_changes")).schema
+    one_key.check_types(spark, wanted.key, log)
+    return chosen & one_key.says_key("_key", wanted.key, log)
 
 
 def _conditions(wanted: Wanted) -> list[Column]:

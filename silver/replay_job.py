@@ -1,0 +1,61 @@
+"""Replays the dead letters of many tables; a failure stops no other."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.errors import ConfigurationError, LakehouseError, in_short
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.dead_letter_list import Wanted, condition
+from silver.replay import Replayed, replay
+
+Progress = Callable[[str], None]
+
+
+def replay_all(
+    spark: SparkSession,
+    target: Target,
+    tables: Sequence[Table],
+    wanted: Wanted,
+    run_id: str,
+    progress: Progress,
+) -> tuple[list[Replayed], list[Entry]]:
+    """Tries the wanted unresolved dead letters of the tables again.
+
+    Returns:
+        What became of each table's dead letters, and an entry for each table that failed.
+
+    Raises:
+        ConfigurationError: a value of the key is none of its column's type.
+    """
+    done, failed = [], []
+    for table in tables:
+        progress(f"replay {table.table}")
+        started = datetime.now(timezone.utc)
+        if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
+            continue
+        try:
+            chosen = condition(spark, target, table, wanted)
+            done.append(replay(spark, target, table, chosen, run_id))
+        except ConfigurationError:
+            raise
+        except (PySparkException, LakehouseError, OSError) as failure:
+            failed.append(_failure(table, run_id, started, in_short(failure)))
+    return done, failed
+
+
+def _failure(table: Table, run_id: str, started: datetime, message: str) -> Entry:
+    return Entry(
+        run_id=run_id,
+        layer="silver",
+        table=table.table,
+        started_at=started,
+        ended_at=datetime.now(timezone.utc),
+        status="failed",
+        message=message,
+    )
