@@ -95,9 +95,10 @@ def decoded(
 ) -> DataFrame:
     """The records of dead letters as the change log would have them today.
 
-    What is good gets the number `batch`, what is still bad keeps its own.
+    What is good gets the number `batch`, what is still bad keeps its own. A replay that was killed
+    may have left a record of a letter good in the log already.
     """
-    held = log.read(spark, target, table).where("_reason IS NOT NULL")
+    held = log.read(spark, target, table)
     held = held.join(F.broadcast(letters.select(*IDENTITY)), IDENTITY, "left_semi")
     places = held.select(*IDENTITY, F.col("_feed_batch"), F.col("_batch").alias("_held"))
     spans = places.groupBy("_feed").agg(
