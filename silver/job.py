@@ -40,6 +40,7 @@ def apply(
     swap.end_all(spark, target, run_id)
     seen = applied(spark, target)
     remembered = built.read(spark, target)
+    schema_drift.ensure(spark, target)
     known = {
         table.table: seen.get(table.table, Seen())._replace(built=remembered.get(table.table, {}))
         for table in tables

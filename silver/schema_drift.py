@@ -108,11 +108,18 @@ def _position(raw: DataFrame, changes: DataFrame, table: Table, drift: Drift) ->
     return row["position"] if row else None
 
 
+def ensure(spark: SparkSession, target: Target) -> str:
+    """Creates the table when it is missing, before many write to it at once; its SQL name."""
+    return layout.ensure(spark, target, DRIFT, [], DRIFT_COLUMNS)[0]
+
+
 def _known(spark: SparkSession, target: Target, table: Table) -> list[dict[str, str | None]]:
-    name, created = layout.ensure(spark, target, DRIFT, [], DRIFT_COLUMNS)
-    if created:
-        return []
-    rows = spark.table(name).where(F.col("table") == table.table).select(*_SAME).collect()
+    rows = (
+        spark.table(ensure(spark, target))
+        .where(F.col("table") == table.table)
+        .select(*_SAME)
+        .collect()
+    )
     return [row.asDict() for row in rows]
 
 
