@@ -15,7 +15,7 @@ from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, group_passes, lateness, log, reading, snapshots, swap
+from silver import built, group_passes, lateness, log, reading, schema_drift, snapshots, swap
 from silver.batch import Seen
 from silver.passes import Outcome, Pass, Started, told
 from silver.reading import Arrived

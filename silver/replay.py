@@ -34,6 +34,10 @@ _WHOLE_EXTRACTS = (
     "an extract is compared as a whole, its dead letters cannot be replayed one by one; "
     "drop the mended extract again, or build the table anew: lakehouse rebuild {}"
 )
+_NOT_APPLIED = (
+    "its change log holds records that are not applied yet (a run was killed, or transactions wait "
+    "for other tables): lakehouse run, then replay again"
+)
 _JUDGED = ("_reason", "_message", "_rule")
 
 
@@ -59,7 +63,7 @@ def replay(
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
-        TableFailed: it is a snapshot table.
+        TableFailed: it is a snapshot table, or not all of its change log is applied.
         AccountMismatch: the classes of the replayed records do not add up.
     """
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
@@ -74,6 +78,8 @@ def replay(
         return Replayed(table.table, 0, 0)
     if table.format == "snapshot":
         raise TableFailed(table.table, _WHOLE_EXTRACTS.format(table.table))
+    if log.newest_batches(spark, target, [table]).get(table.table, 0) > seen.batch:
+        raise TableFailed(table.table, _NOT_APPLIED)
     learned = layout.learned(spark, target, table)
     built.confirm(spark, target, table, remembered, learned, run_id)
     again = decoded(spark, target, table, letters, seen.batch + 1)

@@ -56,6 +56,7 @@ def apply_days(
     newest: Mapping[str, int],
 ) -> Pass:
     """Compares and applies extracts."""
+    built.confirm(spark, target, table, seen.built, layout.learned(spark, target, table), run_id)
     after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
     return Pass(after, counts, TableChanges([], []), False)
 
