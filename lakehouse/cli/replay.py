@@ -19,6 +19,7 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     from lakehouse.console import progress
 
     target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
     sought = wanted_key(key, tables)
     spark = start(target, tables)
     chosen_letters = importlib.import_module("silver.dead_letter_list").Wanted(reason or (), sought)
@@ -29,5 +30,5 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
         )
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
-    published = one_round(spark, target, tables, ["gold"], told_when_idle=False)
+    published = one_round(spark, target, tables, ["gold"], everything=everything)
     fail_at_the_end([*entries, *published])
