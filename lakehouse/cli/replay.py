@@ -2,11 +2,19 @@
 
 import importlib
 import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lakehouse.cli.dead_letters import KeyText, Reasons, letters, wanted_key
 from lakehouse.cli.front import command, configured, start
-from lakehouse.cli.run import fail_at_the_end, one_round
+from lakehouse.cli.locking import locked
+from lakehouse.cli.run import failed, one_round, raise_all
 from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from lakehouse.ledger import Entry
 
 
 @command("replay", of=letters)
@@ -16,19 +24,33 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     Their bronze records are decoded and judged as today; what is good now is applied at its own
     place in order. It can be repeated at any time: nothing is applied twice.
     """
-    from lakehouse.console import progress
-
     target, tables = configured(chosen)
     everything = configured(chosen._replace(only=()))[1]
-    sought = wanted_key(key, tables)
+    sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
+    with locked(target, tables, ["silver"], run_id) as (free, failures):
+        if free:
+            entries = _replayed(target, free, everything, reason or [], sought, run_id)
+            failures += failed(entries)
+    raise_all(failures)
+
+
+def _replayed(
+    target: Target,
+    tables: list[Table],
+    everything: list[Table],
+    reasons: list[str],
+    key: Mapping[str, str] | None,
+    run_id: str,
+) -> "list[Entry]":
+    """Replays, says what came of it table by table, and publishes."""
+    from lakehouse.console import progress
+
     spark = start(target, tables)
-    chosen_letters = importlib.import_module("silver.dead_letter_list").Wanted(reason or (), sought)
+    wanted = importlib.import_module("silver.dead_letter_list").Wanted(reasons, key)
     silver = importlib.import_module("silver.replay_job")
     with progress("replay") as tell:
-        done, entries = silver.replay_all(
-            spark, target, tables, chosen_letters, uuid.uuid4().hex, tell
-        )
+        done, entries = silver.replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
     published = one_round(spark, target, tables, ["gold"], everything=everything)
-    fail_at_the_end([*entries, *published])
+    return [*entries, *published]
