@@ -7,7 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse import names
-from lakehouse.errors import ConfigurationError, LakehouseError, in_short
+from lakehouse.errors import ConfigurationError, LakehouseError
+from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
