@@ -102,7 +102,8 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     time = F.date_format("resolved_at", TIME_FORMAT)
     text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), time)
     replayed = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
-    return rows.join(replayed.select("_arrival", text.alias("_replayed")), "_arrival", "left")
+    known = replayed.select("_feed", "_arrival", text.alias("_replayed"))
+    return rows.join(known, ["_feed", "_arrival"], "left")
 
 
 def _record(row: Row) -> Record:

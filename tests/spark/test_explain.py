@@ -86,7 +86,7 @@ def listed(spark: SparkSession, target: Target, **wanted: Any) -> list[tuple[str
 
 def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Target) -> None:
     assert listed(spark, target) == [
-        ("not_json", "{}"),
+        ("not_json", None),
         ("unknown_operation", '{"id":1}'),
         ("bad_value", '{"id":1}'),
     ]
@@ -101,7 +101,7 @@ def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Targe
 def test_dead_letters_are_chosen_by_reason_key_and_time(
     spark: SparkSession, target: Target
 ) -> None:
-    assert listed(spark, target, reasons=["not_json"]) == [("not_json", "{}")]
+    assert listed(spark, target, reasons=["not_json"]) == [("not_json", None)]
     chosen = listed(spark, target, key={"id": "1"}, reasons=["bad_value", "not_json"])
     assert chosen == [("bad_value", '{"id":1}')]
     assert listed(spark, target, since="2999-01-01 00:00:00") == []
