@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from silver.json_text import is_object
+
 _SOURCE = (
     "connector", "name", "snapshot", "ts_us", "ts_ns", "ts_ms", "txId", "lsn", "sequence", "file",
     "pos", "row", "commit_lsn", "change_lsn", "event_serial_no", "commit_scn", "scn",
@@ -18,6 +20,7 @@ _TEXTS = ("op", "pk", "status", "id", "ddl", "ts_us", "ts_ms")
 _BAD = {"columnNameOfCorruptRecord": "_bad"}
 _SPACE = " \t\r\n\ufeff"
 _BEFORE_PAYLOAD, _BEFORE_SCHEMA = ',"payload":{"before"', '"value":{"schema":'
+_SEVERAL = r"\}\s*\{"
 _SCHEMA_FIRST = '{"schema":'
 
 
@@ -106,7 +109,7 @@ def _parts(parts: Mapping[str, str]) -> list[Column]:
 
 def _state() -> list[Column]:
     value, blank = F.col("_value"), F.col("_blank")
-    sound = F.col("_bad").isNull() & F.col("_text").endswith("}")
+    sound = F.col("_bad").isNull() & F.col("_text").endswith("}") & _alone()
     has_block = value["schema"].isNotNull()
     tombstone = (F.col("_whole") & value.isNull()) | (has_block & value["payload"].isNull())
     return [
@@ -114,6 +117,14 @@ def _state() -> list[Column]:
         F.coalesce(~blank & ~sound, F.lit(False)).alias("_malformed"),
         F.coalesce(blank | (sound & tombstone), F.lit(False)).alias("_empty"),
     ]
+
+
+def _alone() -> Column:
+    """Whether the text is one object; Spark reads the first of several and says nothing.
+
+    Asked of the parser only where the text could be several.
+    """
+    return ~F.col("_text").rlike(_SEVERAL) | is_object(F.col("_text"))
 
 
 def _ahead() -> Column:

@@ -44,6 +44,10 @@ def _without(member: str) -> Callable[[int, int], str]:
     return line
 
 
+def _with(lsn: int, key: int, **members: Any) -> str:
+    return json.dumps(event(lsn, "u", a_row(key)) | members)
+
+
 Made = Callable[[int, int], str]
 
 BAD: dict[str, tuple[str, Made]] = {
@@ -72,7 +76,7 @@ BAD: dict[str, tuple[str, Made]] = {
     "a boolean as number": ("bad_value", lambda n, k: text(n, "u", a_row(k, qty=True))),
     "an object as number": ("bad_value", lambda n, k: text(n, "u", a_row(k, qty={"a": 1}))),
     "an array as number": ("bad_value", lambda n, k: text(n, "u", a_row(k, qty=[1]))),
-    "no source": ("bad_sequence", _without("source")),
+    "an empty source": ("bad_sequence", lambda n, k: _with(n, k, source={})),
     "no lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn=None)),
     "a negative lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn=-5)),
     "a text as lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn="soon")),
