@@ -178,3 +178,15 @@ def test_texts_that_are_hard_to_read_never_fail_the_batch(spark: SparkSession) -
     ]
     assert decoded(found, "_reason")[3:] == ["not_json"] * 5 + [None]
     assert decoded(found, "_operation")[8] == "none"
+
+
+def test_sequence_by_orders_rows_in_place_of_the_sequence_number(spark: SparkSession) -> None:
+    lines = [change(1, "9", v=1), change(1, "zz", v=2), change(1, "1", v=None)]
+    ordered = table("bigquery", ["ID"], sequence_by="v")
+    found = to_changes(bronze_rows(spark, lines), ordered)
+    assert decoded(found, "_sequence", "_reason") == [
+        (literal([1]), None),
+        (literal([2]), None),
+        (None, "bad_sequence"),
+    ]
+    assert decoded(found, "_message")[2].startswith("sequence_by: found null (bigint), expected")
