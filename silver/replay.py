@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger, names
+from lakehouse.errors import TableFailed
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -54,9 +55,13 @@ def replay(
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
         AccountMismatch: the classes of the replayed records do not add up.
+        TableFailed: a snapshot table, whose extracts are compared and not replayed.
     """
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
         return Replayed(table.table, 0, 0)
+    if table.format == "snapshot":
+        message = "rows of an extract are decided by comparing it: rebuild the table instead"
+        raise TableFailed(table.table, message)
     started = datetime.now(timezone.utc)
     seen = job.applied(spark, target).get(table.table, Seen())
     remembered = built.read(spark, target).get(table.table, {})
