@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehouse.ledger import Entry
-from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
+from silver.contract import ACCOUNT_NOTES
 
 BUCKETS = 48
-NOT_CLASSES = ("records", *ACCOUNT_NOTES, *EXTRACT_NOTES)
+NOT_CLASSES = ("records", *ACCOUNT_NOTES)
 DEAD_LETTER = "dead_letter"
 
 

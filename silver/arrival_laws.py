@@ -18,7 +18,10 @@ ADDS_UP = "the classes of every run add up to its records"
 
 
 def laws(spark: SparkSession, target: Target, table: Table, seen: Seen) -> dict[str, DataFrame]:
-    """Both laws; that of the log only once something is applied."""
+    """Both laws; that of the log only once something is applied.
+
+    What a full extract lacks is in the log without a record.
+    """
     known = {ADDS_UP: adds_up(ledger.read(spark, target).where(_of(table)))}
     if not any(seen.positions.values()):
         return known

@@ -18,14 +18,14 @@ class LayerColumn(NamedTuple):
 
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
+# Letters of keys that an extract did not bring: changes of the table, but no records.
+EXTRACT_NOTES = ("D", "X")
+
 # Counts of a run that stand beside the classes which add up to its records.
 ACCOUNT_NOTES = (
     "incomplete", "heirs", "ties", "replayed", "rebuilt", "erased", "tombstones_purged",
-    "tables_compacted", "tables_clustered", "tables_vacuumed",
+    "tables_compacted", "tables_clustered", "tables_vacuumed", *EXTRACT_NOTES,
 )  # fmt: skip
-
-# Letters of keys that an extract did not bring: changes of the table, but no records.
-EXTRACT_NOTES = ("D", "X")
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),

@@ -21,7 +21,7 @@ from silver.one_key import Key, check_types, is_key, says_key
 
 SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""
-WITH_KEYS = ("", "_history", "_digests", "_sensitive")
+WITH_KEYS = ("", "_history", "_digests", "_staged")
 
 
 class Found(NamedTuple):

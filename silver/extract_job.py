@@ -44,7 +44,7 @@ def apply_extracts(
     seen, counts = _apply(spark, target, table, run_id, seen, days, write)
     while left := extract_days.pending(spark, target, table, days, done, reach):
         extract_days.refuse_unreadable(spark, target, table, left[0].day)
-        extract_log.extend(spark, target, table, days, left[0], seen.batch + 1)
+        extract_log.extend(spark, target, table, days, left[0], seen, run_id)
         days = extract_state.settle(spark, target, table, days)
         seen, found = _apply(spark, target, table, run_id, seen, days, write)
         counts = {name: counts.get(name, 0) + found.get(name, 0) for name in {**counts, **found}}

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import extract_days, extract_state, layout
+from silver import built, extract_days, extract_state, layout, schema_drift
+from silver.batch import Seen
 from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
@@ -25,11 +26,23 @@ FEW = 100_000
 
 
 def extend(
-    spark: SparkSession, target: Target, table: Table, days: Days, pending: Pending, number: int
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    days: Days,
+    pending: Pending,
+    seen: Seen,
+    run_id: str,
 ) -> None:
-    """Adds one extract to the log as batch `number`, in place of what is there from its date on."""
+    """Adds one extract to the log as its next batch, in place of what is there from its date on.
+
+    Raises:
+        ConfigurationDrift: the configuration contradicts what the table was built with.
+        SchemaChangeRefused: a change of the columns that the table does not allow.
+    """
     raw = _rows(spark, target, table, pending)
-    staged = _staged(spark, target, table, raw)
+    number = seen.batch + 1
+    staged = _staged(spark, target, table, raw, seen, run_id)
     known = days.get(pending.day)
     read = known.feed_batch if known is not None and known.batch is not None else 0
     came = supplied(staged)
@@ -62,10 +75,15 @@ def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -
     return mine.withColumn("_feed", F.lit(extract_days.feed_of(table)))
 
 
-def _staged(spark: SparkSession, target: Target, table: Table, raw: DataFrame) -> DataFrame:
+def _staged(
+    spark: SparkSession, target: Target, table: Table, raw: DataFrame, seen: Seen, run_id: str
+) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
-    changes = gate(decode(raw, table, layout.learned(spark, target, table)), table)
-    rows = digested(changes, table)
+    learned = layout.learned(spark, target, table)
+    built.confirm(spark, target, table, seen.built, learned, run_id)
+    changes = decode(raw, table, learned)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
+    rows = digested(gate(changes, table), table)
     layer = (*GATED_COLUMNS, *DIGEST_COLUMNS)
     fields = layout.business(rows.schema)
     name, _ = layout.ensure(spark, target, f"{table.table}_staged", fields, layer)
