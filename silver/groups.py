@@ -21,6 +21,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_state, log, transaction_ends
 from silver.batch import Seen
+from silver.compact import column
 from silver.contract import TRANSACTIONS
 from silver.group_state import State
 from silver.transactions import Waiting
@@ -177,7 +178,8 @@ def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
     """The rows that earlier passes have applied: not those that waited and do so no longer."""
     waited = through.where(F.col("_batch") <= member.seen.batch).select("_feed", "_arrival")
     earlier = rows.where(F.col("_batch") <= member.seen.batch)
-    return earlier.join(waited, ["_feed", "_arrival"], "left_anti").select(rows.columns)
+    kept = earlier.join(waited, ["_feed", "_arrival"], "left_anti")
+    return kept.select(*[column(c) for c in rows.columns])
 
 
 def _log(spark: SparkSession, target: Target, member: Member) -> DataFrame:
