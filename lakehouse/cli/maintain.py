@@ -83,7 +83,7 @@ def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str
     from pyspark.errors import PySparkException
 
     from lakehouse.errors import LakehouseError
-from lakehouse.failures import in_short
+    from lakehouse.failures import in_short
     from lakehouse.ledger import Entry
 
     started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None
