@@ -128,22 +128,23 @@ def _shares(table: Table, other: Table) -> bool:
 def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Found") -> None:
     """Bronze, rows, versions, dead letters; then the log, which tells what is the key's."""
     from bronze import erasure as bronze
+    from lakehouse import names
     from lakehouse.traces import pattern
     from lakehouse.upkeep import forget_the_past
     from silver import erasure as silver
     from silver.upkeep import of_table
 
-    feeds = bronze.tables_of(spark, target, wanted.table)
-    files = bronze.files(spark, feeds, found.arrivals)
+    feeds = bronze.feeds_of(spark, target, wanted.table)
+    files = bronze.files(spark, target, feeds, found.arrivals)
     for file in files:
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
-    removed = bronze.remove(spark, feeds, found.arrivals)
+    removed = bronze.remove(spark, target, feeds, found.arrivals)
     if found.values:
         removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(found.values))
     rows = silver.remove(spark, target, wanted.table, wanted.key, found)
     log = silver.log_name(target, wanted.table)
     own = [name for name in of_table(spark, target, wanted.table) if name != log]
-    for name in (*feeds, *own):
+    for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
         wanted.say(f"rewriting {name} and deleting its older versions")
         forget_the_past(spark, name)
     silver.remove_log(spark, target, wanted.table, found)
