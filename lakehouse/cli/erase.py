@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.errors import EraseIncomplete
 from lakehouse.key_text import key_of
@@ -61,7 +62,8 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     wanted = Erasure(one, key_of(key, one), landing, print)
-    erase_key(start(target, [one]), target, wanted, tables)
+    with alone(target, [one], wanted.run_id):
+        erase_key(start(target, [one]), target, wanted, tables)
 
 
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:

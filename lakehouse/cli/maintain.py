@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.options import Chosen
 from lakehouse.table import Table
@@ -50,8 +51,10 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """
     target, tables = configured(chosen)
-    spark = start(target, tables)
-    fail_at_the_end(tend(spark, target, tables, dry_run, print, shared=not chosen.only))
+    with alone(target, tables, uuid.uuid4().hex):
+        spark = start(target, tables)
+        entries = tend(spark, target, tables, dry_run, print, shared=not chosen.only)
+    fail_at_the_end(entries)
 
 
 def tend(
@@ -83,7 +86,7 @@ def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str
     from pyspark.errors import PySparkException
 
     from lakehouse.errors import LakehouseError
-from lakehouse.failures import in_short
+    from lakehouse.failures import in_short
     from lakehouse.ledger import Entry
 
     started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.loading import select
 from lakehouse.options import Chosen
@@ -30,8 +31,8 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
-    spark = start(target, [one])
-    rebuild_table(spark, target, one, print, tables)
+    with alone(target, [one], uuid.uuid4().hex):
+        rebuild_table(start(target, [one]), target, one, print, tables)
 
 
 def rebuild_table(
