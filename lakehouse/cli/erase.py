@@ -74,7 +74,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         ManyTablesFailed: the table could not be brought up to bronze first.
     """
     from gold.job import publish
-    from silver import erasure, job
+    from silver import erasure, groups, job
 
     table, started = wanted.table, datetime.now(timezone.utc)
     fail_at_the_end(job.apply(spark, target, [table], wanted.run_id, lambda line: None))
@@ -84,6 +84,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         return
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
+    if table.consistency_group is not None:
+        groups.pin(spark, target, [table])
     fail_at_the_end(publish(spark, target, [table], wanted.run_id, lambda line: None, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)

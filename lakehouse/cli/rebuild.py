@@ -62,6 +62,8 @@ def rebuild_table(
     importlib.import_module("gold.pins").pin_table(spark, target, table)
     tell(f"{table.table}: swapping it in")
     swap.swap(spark, target, known, run_id)
+    if table.consistency_group is not None:
+        importlib.import_module("silver.groups").pin(spark, target, [table])
     publish = importlib.import_module("gold.job").publish
     fail_at_the_end(publish(spark, target, [table], run_id, lambda line: None, configured))
     tell(f"{table.table}: done")
