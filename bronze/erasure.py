@@ -11,39 +11,28 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 
 
-def tables_of(spark: SparkSession, target: Target, table: Table) -> list[str]:
-    """SQL names of the table's feeds that exist."""
+def feeds_of(spark: SparkSession, target: Target, table: Table) -> list[str]:
+    """The table's feeds that exist."""
     found = dict.fromkeys(feed_name(table, source) for source in table.feeds)
-    return [name(target, "bronze", feed) for feed in found if exists(spark, target, "bronze", feed)]
+    return [feed for feed in found if exists(spark, target, "bronze", feed)]
 
 
-def files(spark: SparkSession, feeds: Sequence[str], arrivals: DataFrame) -> list[str]:
-    """The dropped files that brought the records of these arrivals."""
+def files(
+    spark: SparkSession, target: Target, feeds: Sequence[str], records: DataFrame
+) -> list[str]:
+    """The dropped files that brought the records, which `_feed` and `_arrival` tell."""
     found: set[str] = set()
     for feed in feeds:
-        mine = spark.table(feed).join(arrivals, "_arrival", "left_semi")
+        mine = _mine(spark, target, feed, records)
         rows = mine.where("_file IS NOT NULL").select("_file").distinct().collect()
         found |= {row["_file"] for row in rows}
     return sorted(found)
 
 
-def remove(spark: SparkSession, feeds: Sequence[str], arrivals: DataFrame) -> int:
-    """Deletes the records of these arrivals; returns how many.
-
-    The statement names no value, as Delta keeps statements in its log.
-    """
-    removed = 0
-    for feed in feeds:
-        count = spark.table(feed).join(arrivals, "_arrival", "left_semi").count()
-        if not count:
-            continue
-        removed += count
-        spark.sql(
-            f"MERGE INTO {feed} t USING {{arrivals}} s ON t._arrival = s._arrival"
-            " WHEN MATCHED THEN DELETE",
-            arrivals=arrivals,
-        )
-    return removed
+def remove(spark: SparkSession, target: Target, feeds: Sequence[str], records: DataFrame) -> int:
+    """Deletes the records, which `_feed` and `_arrival` tell; returns how many."""
+    own = [_mine(spark, target, feed, records) for feed in feeds]
+    return sum(_delete(spark, target, feed, mine) for feed, mine in zip(feeds, own, strict=True))
 
 
 def remove_unclaimed(spark: SparkSession, target: Target, table: Table, pattern: str) -> int:
@@ -53,9 +42,26 @@ def remove_unclaimed(spark: SparkSession, target: Target, table: Table, pattern:
     """
     shared = {feed_name(table, source) for source in table.feeds if source.topic is not None}
     there = sorted(feed for feed in shared if exists(spark, target, "bronze", feed))
-    names = [name(target, "bronze", feed) for feed in there]
     removed = 0
-    for feed in names:
-        rows = spark.table(feed).where(F.col("_topic").isNull() & F.col("_raw").rlike(pattern))
-        removed += remove(spark, [feed], rows.select("_arrival"))
+    for feed in there:
+        rows = spark.table(name(target, "bronze", feed))
+        found = rows.where(F.col("_topic").isNull() & F.col("_raw").rlike(pattern))
+        removed += _delete(spark, target, feed, found)
     return removed
+
+
+def _mine(spark: SparkSession, target: Target, feed: str, records: DataFrame) -> DataFrame:
+    wanted = records.where(F.col("_feed") == feed).select("_arrival")
+    return spark.table(name(target, "bronze", feed)).join(wanted, "_arrival", "left_semi")
+
+
+def _delete(spark: SparkSession, target: Target, feed: str, rows: DataFrame) -> int:
+    """The statement names no value, as Delta keeps statements in its log."""
+    count = rows.count()
+    if count:
+        spark.sql(
+            f"MERGE INTO {name(target, 'bronze', feed)} t USING {{rows}} s"
+            " ON t._arrival = s._arrival WHEN MATCHED THEN DELETE",
+            rows=rows.select("_arrival"),
+        )
+    return count

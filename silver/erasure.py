@@ -17,10 +17,13 @@ from lakehouse.target import Target
 from lakehouse.traces import pattern
 from silver import layout
 from silver.compact import column
+from silver.dead_letters import SAME
 from silver.one_key import Key, check_types, is_key, says_key
 
 SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""
+PLACE = ["_feed", "_arrival"]
+"""What identifies a record."""
 WITH_KEYS = ("", "_history", "_digests", "_staged")
 
 
@@ -52,7 +55,7 @@ def find(spark: SparkSession, target: Target, table: Table, key: Key) -> Found |
     values = telling(log, mine, texts)
     doomed = mine | _unreadable(table, values)
     heirs = log.where(~mine & says_key("_old_key", key, log.schema)).count()
-    arrivals = log.where(doomed).select("_arrival").distinct()
+    arrivals = log.where(doomed).select(*PLACE).distinct()
     return Found(arrivals.count(), arrivals, values, heirs)
 
 
@@ -114,10 +117,10 @@ def left(spark: SparkSession, target: Target, table: Table, key: Key) -> list[st
 
 
 def _remove(spark: SparkSession, name: str, arrivals: DataFrame) -> int:
-    count = spark.table(name).join(arrivals, "_arrival", "left_semi").count()
+    count = spark.table(name).join(arrivals, PLACE, "left_semi").count()
     if not count:
         return 0
-    text = f"MERGE INTO {name} t USING {{rows}} s ON t._arrival = s._arrival"
+    text = f"MERGE INTO {name} t USING {{rows}} s ON {SAME}"
     spark.sql(f"{text} WHEN MATCHED THEN DELETE", rows=arrivals)
     return count
 

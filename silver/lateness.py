@@ -97,7 +97,8 @@ def _at_or_before(horizon: int) -> Column:
 def _mark(spark: SparkSession, target: Target, table: Table, late: DataFrame, horizon: int) -> None:
     """Gives the late rows of the log their reason and, as every dead letter, their raw record."""
     raw = reading.raw(spark, target, table)
-    rows = late.select("_arrival").join(raw.select("_arrival", "_raw"), "_arrival")
+    place = ["_feed", "_arrival"]
+    rows = late.select(*place).join(raw.select(*place, "_raw"), place)
     until = datetime.fromtimestamp(horizon / 1_000_000, timezone.utc).isoformat()
     message = (
         f"found a change from before {until}, up to which tombstones are purged, of a key without a"
@@ -105,7 +106,7 @@ def _mark(spark: SparkSession, target: Target, table: Table, late: DataFrame, ho
     )
     spark.sql(
         f"MERGE INTO {names.name(target, 'silver', f'{table.table}_changes')} t USING {{late}} s"
-        " ON t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"
+        " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"
         f" t._operation = NULL, t._reason = {names.literal(TOO_LATE)},"
         f" t._message = {names.literal(message)}, t._raw = s._raw",
         late=rows,

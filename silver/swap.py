@@ -20,10 +20,16 @@ from lakehouse.ledger import Entry
 from lakehouse.loading import SUFFIXES
 from lakehouse.target import Aside, Target
 from silver import journal
+from silver.built import BUILT
 from silver.journal import DONE, REBUILDS, SWAPPING, Rebuild
+from silver.lateness import HORIZONS
+from silver.schema_drift import DRIFT
+from silver.snapshots import TABLE_CHANGES
 
 OWN = ("", *SUFFIXES)
 """What ends the names of a table's own tables; most tables have few of them."""
+SHARED = (TABLE_CHANGES, HORIZONS, BUILT, DRIFT)
+"""What is kept over all tables and follows from applying changes alone."""
 NOT_SWAPPED = (ledger.TABLE, REBUILDS)
 _OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
 
@@ -86,10 +92,10 @@ def _replace_own(
 def _replace_shared(
     spark: SparkSession, target: Target, beside: Aside, table: str, built: list[str]
 ) -> None:
-    """The table's rows of the tables that all tables share: those with a column `table`."""
+    """The table's rows of what silver's job keeps over all tables: those with a column `table`."""
     live = names.listed(spark, target, "silver")
-    shared = [n for n in {*built, *live} if n.startswith("_") and n not in NOT_SWAPPED]
-    for name in sorted(shared):
+    made = {n for n in built if n.startswith("_") and n not in NOT_SWAPPED}
+    for name in sorted(made | {n for n in SHARED if n in live}):
         place = names.name(target, "silver", name)
         source = names.name(beside if name in built else target, "silver", name)
         rows = spark.table(source)

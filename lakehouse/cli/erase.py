@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.errors import EraseIncomplete
 from lakehouse.key_text import key_of
@@ -61,7 +62,8 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     wanted = Erasure(one, key_of(key, one), landing, print)
-    erase_key(start(target, [one]), target, wanted, tables)
+    with alone(target, [one], wanted.run_id):
+        erase_key(start(target, [one]), target, wanted, tables)
 
 
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
@@ -72,7 +74,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         ManyTablesFailed: the table could not be brought up to bronze first.
     """
     from gold.job import publish
-    from silver import erasure, job
+    from silver import erasure, groups, job
 
     table, started = wanted.table, datetime.now(timezone.utc)
     fail_at_the_end(job.apply(spark, target, [table], wanted.run_id, lambda line: None))
@@ -82,6 +84,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         return
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
+    if table.consistency_group is not None:
+        groups.pin(spark, target, [table])
     fail_at_the_end(publish(spark, target, [table], wanted.run_id, lambda line: None, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)
@@ -128,22 +132,23 @@ def _shares(table: Table, other: Table) -> bool:
 def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Found") -> None:
     """Bronze, rows, versions, dead letters; then the log, which tells what is the key's."""
     from bronze import erasure as bronze
+    from lakehouse import names
     from lakehouse.traces import pattern
     from lakehouse.upkeep import forget_the_past
     from silver import erasure as silver
     from silver.upkeep import of_table
 
-    feeds = bronze.tables_of(spark, target, wanted.table)
-    files = bronze.files(spark, feeds, found.arrivals)
+    feeds = bronze.feeds_of(spark, target, wanted.table)
+    files = bronze.files(spark, target, feeds, found.arrivals)
     for file in files:
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
-    removed = bronze.remove(spark, feeds, found.arrivals)
+    removed = bronze.remove(spark, target, feeds, found.arrivals)
     if found.values:
         removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(found.values))
     rows = silver.remove(spark, target, wanted.table, wanted.key, found)
     log = silver.log_name(target, wanted.table)
     own = [name for name in of_table(spark, target, wanted.table) if name != log]
-    for name in (*feeds, *own):
+    for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
         wanted.say(f"rewriting {name} and deleting its older versions")
         forget_the_past(spark, name)
     silver.remove_log(spark, target, wanted.table, found)

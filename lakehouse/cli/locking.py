@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from lakehouse.errors import TableFailed, TableLocked
+from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
 from lakehouse.locks import Holder, held
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -48,3 +48,16 @@ def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[st
     groups.pop(None, None)
     others = {t.table: groups[t.consistency_group] for t in tables if t.consistency_group in groups}
     return others | held_by
+
+
+@contextmanager
+def alone(target: Target, tables: Sequence[Table], run_id: str) -> Iterator[None]:
+    """Hold bronze and silver of these tables; for commands that rewrite what is there.
+
+    Raises:
+        ManyTablesFailed: another run holds some of them; nothing has been done.
+    """
+    with locked(target, tables, ("bronze", "silver"), run_id) as (_, refused):
+        if refused:
+            raise ManyTablesFailed(refused)
+        yield

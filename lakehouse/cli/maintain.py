@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.options import Chosen
 from lakehouse.table import Table
@@ -50,8 +51,10 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """
     target, tables = configured(chosen)
-    spark = start(target, tables)
-    fail_at_the_end(tend(spark, target, tables, dry_run, print, shared=not chosen.only))
+    with alone(target, tables, uuid.uuid4().hex):
+        spark = start(target, tables)
+        entries = tend(spark, target, tables, dry_run, print, shared=not chosen.only)
+    fail_at_the_end(entries)
 
 
 def tend(

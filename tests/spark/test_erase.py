@@ -82,6 +82,6 @@ def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     assert found is not None
     with pytest.raises(EraseIncomplete, match="people_history"):
         prove(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
-    bronze.remove(spark, bronze.tables_of(spark, target, PEOPLE), found.arrivals)
+    bronze.remove(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]

@@ -8,7 +8,7 @@ from lakehouse import ledger, names
 from lakehouse.cli.rebuild import rebuild_table
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import job, journal, swap
+from silver import journal, swap, table_pass
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
 
@@ -71,7 +71,7 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "_write", killed)
+        patched.setattr(table_pass, "_write", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
     (begun,) = journal.unfinished(spark, target)
