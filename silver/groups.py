@@ -221,10 +221,11 @@ def pin(spark: SparkSession, target: Target, tables: Sequence[Table]) -> None:
 
     What waited goes on waiting.
     """
-    states = group_state.read(spark, target)
-    for group, members in groups_of(tables).items():
-        if group in states:
-            now = dict(states[group][0].versions) | versions_of(spark, target, members)
-            states[group][0] = states[group][0]._replace(versions=now)
-    if states:
+    named = groups_of(tables)
+    states = group_state.read(spark, target) if named else {}
+    moved = {group: members for group, members in named.items() if group in states}
+    for group, members in moved.items():
+        now = dict(states[group][0].versions) | versions_of(spark, target, members)
+        states[group][0] = states[group][0]._replace(versions=now)
+    if moved:
         group_state.write(spark, target, states)

@@ -11,7 +11,7 @@ import typer
 
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import alone
-from lakehouse.cli.run import fail_at_the_end
+from lakehouse.cli.run import fail_at_the_end, whole_groups
 from lakehouse.errors import EraseIncomplete
 from lakehouse.key_text import key_of
 from lakehouse.loading import select
@@ -62,7 +62,7 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     wanted = Erasure(one, key_of(key, one), landing, print)
-    with alone(target, [one], wanted.run_id):
+    with alone(target, whole_groups([one], tables), wanted.run_id):
         erase_key(start(target, [one]), target, wanted, tables)
 
 
@@ -77,7 +77,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from silver import erasure, groups, job
 
     table, started = wanted.table, datetime.now(timezone.utc)
-    fail_at_the_end(job.apply(spark, target, [table], wanted.run_id, lambda line: None))
+    together = whole_groups([table], tables)
+    fail_at_the_end(job.apply(spark, target, together, wanted.run_id, lambda line: None))
     found = erasure.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
