@@ -23,7 +23,8 @@ from lakehouse.names import name
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
 
-LOSS = "KAFKA_DATA_LOSS"
+# What Spark says when records are gone, on the driver and in a task.
+LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 # The connector asks for this module in its own version, which not every mirror of Maven Central
 # has; this one works with it.
@@ -62,7 +63,7 @@ def ingest_kafka(
         if not again:
             return _stream(spark, target, feed, kafka, place, highest, strict=True)
     except SPARK_FAILURES as failure:
-        if LOSS not in str(failure):
+        if not any(sign in str(failure) for sign in LOSS):
             raise
     now = highest_batch(spark, target, feed)
     appended = _stream(spark, target, feed, kafka, place, now, strict=False)
