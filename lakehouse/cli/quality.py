@@ -75,7 +75,8 @@ def check_all(
     kept = importlib.import_module("gold.quality_results")
     asked = [table for table in tables if table.expectations]
     drifts = kept.drifts(spark, target, asked)
-    run_id, found = uuid.uuid4().hex, dict[str, list[Result] | None]()
+    found: dict[str, list[Result] | None] = {}
+    run_id = uuid.uuid4().hex
     with progress("quality") as tell:
         for table in asked:
             tell(table.table)
