@@ -81,7 +81,7 @@ def listing_options(target: Target, feed: Feed) -> dict[str, str]:
         return shared | {f"cloudFiles.{option}": value for option, value in own.items()}
     if len(limit) > 1:
         raise _both_limits(feed)
-    return shared | limit | {"maxFileAge": "36500d", "ignoreMissingFiles": "true"}
+    return shared | limit | {"maxFileAge": "365000d", "ignoreMissingFiles": "true"}
 
 
 def _both_limits(feed: Feed) -> ConfigurationError:

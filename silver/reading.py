@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +14,8 @@ from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 
 Topics = dict[str | None, int]
+ANY = ""
+"""Stands for every topic of a feed that cannot be read."""
 _EVERY = 2**62
 
 
@@ -45,12 +48,30 @@ def arrived(
             known.setdefault(feed, []).append(done.get(table.table, {}).get(feed, 0))
             shared |= set() if None in topics else {feed}
     held = [feed for feed in sorted(known) if names.exists(spark, target, "bronze", feed)]
-    parts = [_newest_sql(target, feed, min(known[feed]), feed in shared) for feed in held]
-    rows = spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
+    parts = {f: _newest_sql(target, f, min(known[f]), f in shared) for f in held}
+    try:
+        return _asked(spark, list(parts.values()))
+    except PySparkException:
+        found: dict[str, Arrived] = {}
+        for feed, query in parts.items():
+            found |= _asked_alone(spark, feed, query, min(known[feed]))
+        return found
+
+
+def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
+    rows = spark.sql(" UNION ALL ".join(queries)).collect() if queries else []
     found: dict[str, Topics] = {}
     for row in rows:
         found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
     return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}
+
+
+def _asked_alone(spark: SparkSession, feed: str, query: str, done: int) -> dict[str, Arrived]:
+    """A feed that cannot be read has a next batch for everyone: its tables will tell why."""
+    try:
+        return _asked(spark, [query])
+    except PySparkException:
+        return {feed: Arrived(done + 1, {ANY: done + 1})}
 
 
 def reaches(table: Table, found: Mapping[str, Arrived]) -> dict[str, int]:
@@ -64,7 +85,7 @@ def has_new(table: Table, done: Mapping[str, int], found: Mapping[str, Arrived])
         at > done.get(feed, 0)
         for feed, own in feeds_of(table).items()
         for topic, at in (found[feed].topics if feed in found else {}).items()
-        if None in own or topic in own
+        if None in own or topic in own or topic == ANY
     )
 
 
