@@ -52,4 +52,4 @@ def test_auto_loader_lists_on_databricks_and_takes_both_limits() -> None:
 
 
 def test_files_are_never_too_old() -> None:
-    assert listing_options(LOCAL, feed())["maxFileAge"] == "36500d"
+    assert listing_options(LOCAL, feed())["maxFileAge"] == "365000d"
