@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3; do \
 BIN := .venv/bin
 STAMP := .venv/.made
 
-.PHONY: venv demo test test-live test-bundle test-report test-connect bench check lock
+.PHONY: venv demo test test-slow test-live test-bundle test-report test-connect bench check lock
 
 venv: $(STAMP)
 
@@ -18,8 +18,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: venv
 	$(BIN)/lakehouse demo
 
-test: venv
-	$(BIN)/python -m pytest
+test: venv  # the quick suite
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: venv  # what the quick suite leaves out
+	$(BIN)/python -m pytest -m slow
 
 test-live: venv  # PostgreSQL, Debezium and Kafka for real; LAKEHOUSE_LIVE=full takes the full figures
 	tests/e2e/install.sh

@@ -17,6 +17,8 @@ from tests.conftest import target_at
 from tests.core import SCHEMA, change, table
 from tests.oracle import Event
 
+pytestmark = pytest.mark.slow
+
 
 class Arrived(NamedTuple):
     """A change that was delivered for the first time: its place in order, and in which pass."""

@@ -18,6 +18,8 @@ from tests import extract_lake, oracle
 from tests.conftest import target_at
 from tests.oracle import Event
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "1"))
 BUDGET = settings(
     max_examples=EXAMPLES,

@@ -21,6 +21,8 @@ from tests.builders import table
 from tests.flat import Stop
 from tests.oracle import Event
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("LAKEHOUSE_SEED", "7"))
 KEYS = range(1, 11)
 STOPS: list[Stop | None] = [None, "after the log", "after the table", "after all"]

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from tests.conftest import target_at
 from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "1"))
 
 

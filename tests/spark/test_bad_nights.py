@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bronze.job import ingest
@@ -14,6 +15,8 @@ from lakehouse.target import Target
 from lakehouse.ways_out import with_way_out
 from silver.job import apply
 from tests import lake
+
+pytestmark = pytest.mark.slow
 
 
 def orders() -> Table:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from gold import catalog, groups
@@ -10,6 +11,8 @@ from gold.status import status
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import lake
+
+pytestmark = pytest.mark.slow
 
 TABLES = ("orders", "order_items")
 

@@ -16,6 +16,8 @@ from silver import erasure
 from tests.arrivals import applied, arrive, silver
 from tests.lake import rows
 
+pytestmark = pytest.mark.slow
+
 EMAIL, NAME = "ada@example.org", "Ada Lovelace"
 PEOPLE = Table.model_validate(
     {

@@ -15,6 +15,8 @@ from lakehouse.target import Target
 from silver import job
 from tests import extract_lake, lake
 
+pytestmark = pytest.mark.slow
+
 TYPES = {
     "id": "int",
     "a": "string",

@@ -4,12 +4,15 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import lake
+
+pytestmark = pytest.mark.slow
 
 EMPLOYEES = Table.model_validate(
     {

@@ -14,6 +14,8 @@ from lakehouse.target import Target
 from silver.job import apply
 from silver.repairs import close_gaps
 
+pytestmark = pytest.mark.slow
+
 
 def table(format: str, **source: object) -> Table:
     feed = {"format": format, "path": "t", "topic": "s.t", **source}

@@ -7,6 +7,8 @@ from gold import catalog
 from lakehouse.target import Target
 from tests.groups_core import ITEMS, ORDERS, Killed, Shop, order
 
+pytestmark = pytest.mark.slow
+
 
 def test_late_records_and_late_ends_hold_back_and_are_counted_once(
     spark: SparkSession, target: Target

@@ -1,7 +1,8 @@
 """What triggers saw of every row, and the versions that the captured events give.
 
 Rows that were there before the capture began come from a snapshot: of these the versions since
-then are compared, of all others every version.
+then are compared, of all others every version. `products` is left out: the scale of its price
+changes in the middle, which records without a schema block do not tell.
 """
 
 import gzip
@@ -19,6 +20,8 @@ from lakehouse.target import Target
 from tests import flat, truth
 from tests.records import captured, whole_rows
 
+pytestmark = pytest.mark.slow
+
 CONF = Path(__file__).parents[2] / "conf"
 SEEN = truth.TRUTH / "small" / "history.jsonl.gz"
 TOPICS = {"mixed_case": "Mixed_Case"}
@@ -28,7 +31,7 @@ Versions = dict[Any, list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize(
-    "name", ["customers", "order_items", "kitchen_sink", "orders", "products", "mixed_case"]
+    "name", ["customers", "order_items", "kitchen_sink", "orders", "mixed_case"]
 )
 def test_the_versions_are_what_triggers_saw(spark: SparkSession, target: Target, name: str) -> None:
     [configured] = load_tables(CONF, [name])

@@ -1,3 +1,4 @@
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -8,6 +9,8 @@ from lakehouse.target import Target
 from lakehouse.upkeep import facts
 from silver import layout
 from silver.contract import DEAD_LETTER_COLUMNS
+
+pytestmark = pytest.mark.slow
 
 TABLE = Table.model_validate(
     {"table": "t", "source": {"format": "ydb", "path": "t"}, "keys": ["id"]}

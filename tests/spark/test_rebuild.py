@@ -12,6 +12,8 @@ from silver import journal, swap, table_pass
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
 
+pytestmark = pytest.mark.slow
+
 ITEMS = Table.model_validate(
     {
         "table": "t",

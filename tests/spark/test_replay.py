@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -15,6 +16,8 @@ from silver.replay import replay
 from tests import lake
 from tests.landed import apply, failures, land
 from tests.sums import sums
+
+pytestmark = pytest.mark.slow
 
 
 def table(**options: Any) -> Table:

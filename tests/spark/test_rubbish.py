@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -13,6 +14,8 @@ from silver.replay import replay
 from tests.landed import apply, failures, land
 from tests.rubbish import BAD, MENDED, outcome, stream
 from tests.sums import sums
+
+pytestmark = pytest.mark.slow
 
 NOT_NULL = {"type": "expect_column_values_to_not_be_null", "column": "name"}
 

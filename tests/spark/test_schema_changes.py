@@ -13,6 +13,8 @@ from tests import lake
 from tests.landed import apply, failures, land
 from tests.records import captured
 
+pytestmark = pytest.mark.slow
+
 
 def rows_table(**options: Any) -> Table:
     given = {"table": "t", "source": {"format": "rows", "path": "t"}, "keys": ["id"]}

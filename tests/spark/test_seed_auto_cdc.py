@@ -10,6 +10,8 @@ from lakehouse.target import Target
 from tests import flat
 from tests.builders import table
 
+pytestmark = pytest.mark.slow
+
 EVENTS: list[tuple[int | None, str | None, str | None, str, int]] = [
     (124, "Raul", "Oaxaca", "INSERT", 1),
     (123, "Isabel", "Monterrey", "INSERT", 1),

@@ -12,6 +12,8 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import extract_lake
 
+pytestmark = pytest.mark.slow
+
 KEYS = extracts.KEYS
 COLUMNS = dict.fromkeys(KEYS, "string") | dict.fromkeys(extracts.VALUES, "int")
 DAY_1, DAY_2 = "2019-06-18", "2019-06-19"

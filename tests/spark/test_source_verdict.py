@@ -20,6 +20,8 @@ from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = (
     "id bigint, price decimal(12,2), weight double, light float, active boolean, name string,"
     " code string, photo binary, born date, seen timestamp_ntz, odd string"

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.cli.maintain import tend
@@ -10,6 +11,8 @@ from lakehouse.target import Target
 from silver import lateness, tombstones
 from tests.arrivals import applied, arrive, raw, silver
 from tests.lake import quiet
+
+pytestmark = pytest.mark.slow
 
 ORDERS = Table.model_validate(
     {
