@@ -56,6 +56,7 @@ def test_every_captured_table_equals_its_truth(
     check(spark, target, capture, tables)
 
 
+@pytest.mark.slow
 def test_landing_a_capture_twice_changes_no_row(spark: SparkSession, target: Target) -> None:
     tables = [t for t in shop() if t.keys]
     for name in ("one.jsonl", "two.jsonl"):
@@ -64,6 +65,7 @@ def test_landing_a_capture_twice_changes_no_row(spark: SparkSession, target: Tar
         check(spark, target, "small", tables)
 
 
+@pytest.mark.slow
 def test_ten_batches_give_the_truth(spark: SparkSession, target: Target) -> None:
     chosen = [t for t in shop() if t.table in ("products", "orders", "staging")]
     events = lines("small")
@@ -73,6 +75,7 @@ def test_ten_batches_give_the_truth(spark: SparkSession, target: Target) -> None
     check(spark, target, "small", chosen)
 
 
+@pytest.mark.slow
 def test_one_file_per_event_gives_the_truth(spark: SparkSession, target: Target) -> None:
     chosen = [t for t in shop() if t.table in ("products", "customers")]
     for at, line in enumerate(lines("small")):
