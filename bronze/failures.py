@@ -2,10 +2,9 @@
 
 import re
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from lakehouse.spark_failures import SPARK_FAILURES
 
-SPARK_FAILURES = (PySparkException, Py4JError)
+__all__ = ["SPARK_FAILURES", "cause"]
 
 
 def cause(failure: Exception) -> str:

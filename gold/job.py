@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gold import catalog, extract_views, groups, stale, status, views
@@ -11,9 +10,9 @@ from gold.catalog import open_catalog
 from gold.sensitive import masked
 from gold.views import View
 from lakehouse import names
-from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -43,7 +42,7 @@ def publish(
         started, message, own = datetime.now(timezone.utc), None, list[View]()
         try:
             own = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
-        except (PySparkException, LakehouseError, OSError) as failure:
+        except TABLE_FAILURES as failure:
             message = in_short(failure)
             broken.add(table.consistency_group or "")
         shown += own

@@ -10,13 +10,12 @@ of the pass before.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
-from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
+from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_state, log, transaction_ends
@@ -27,7 +26,7 @@ from silver.group_state import State
 from silver.transactions import Waiting
 from silver.waiting import waiting
 
-FAILURES = (PySparkException, LakehouseError, OSError)
+FAILURES = TABLE_FAILURES
 
 
 class Member(NamedTuple):

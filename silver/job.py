@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import ledger
-from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, group_passes, lateness, log, reading, schema_drift, snapshots, swap
@@ -132,7 +131,7 @@ def _outcome(
         built.check(table, seen.built)
         for one in _passes(spark, target, table, run_id, seen, logged, found):
             passes.append(one)
-    except (PySparkException, LakehouseError, OSError) as failure:
+    except TABLE_FAILURES as failure:
         message = in_short(failure)
     seen = passes[-1].seen if passes else seen
     reached = reading.reaches(table, found) if message is None else {}

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from lakehouse import names
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 
@@ -51,7 +51,7 @@ def arrived(
     parts = {f: _newest_sql(target, f, min(known[f]), f in shared) for f in held}
     try:
         return _asked(spark, list(parts.values()))
-    except PySparkException:
+    except SPARK_FAILURES:
         found: dict[str, Arrived] = {}
         for feed, query in parts.items():
             found |= _asked_alone(spark, feed, query, min(known[feed]))
@@ -70,7 +70,7 @@ def _asked_alone(spark: SparkSession, feed: str, query: str, done: int) -> dict[
     """A feed that cannot be read has a next batch for everyone: its tables will tell why."""
     try:
         return _asked(spark, [query])
-    except PySparkException:
+    except SPARK_FAILURES:
         return {feed: Arrived(done + 1, {ANY: done + 1})}
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse import names
-from lakehouse.errors import ConfigurationError, LakehouseError
+from lakehouse.errors import ConfigurationError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.dead_letter_list import Wanted, condition
@@ -45,7 +45,7 @@ def replay_all(
             done.append(replay(spark, target, table, chosen, run_id))
         except ConfigurationError:
             raise
-        except (PySparkException, LakehouseError, OSError) as failure:
+        except TABLE_FAILURES as failure:
             failed.append(_failure(table, run_id, started, in_short(failure)))
     return done, failed
 

@@ -33,7 +33,10 @@ def entry(name: str, minutes_ago: int, **more: Any) -> Entry:
 
 
 RUNS = [
-    *[entry("orders", 200 - n, batch=1, duration_ms=1000 * n) for n in range(20)],
+    *[
+        entry("orders", 200 - n, batch=1, duration_ms=1000 * n, counts={"records": 1, "late": 1})
+        for n in range(20)
+    ],
     entry("orders", 90, batch=1, counts={"records": 5, "inserted": 3, "superseded": 2}),
     entry("orders", 80, batch=2, counts={"records": 2, "dead_letter:no_key": 1, "woven": 1}),
     entry("orders", 70, batch=3, status="failed", message="no space"),

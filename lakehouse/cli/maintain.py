@@ -83,16 +83,15 @@ def tend(
 
 
 def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
-    from pyspark.errors import PySparkException
 
-    from lakehouse.errors import LakehouseError
     from lakehouse.failures import in_short
     from lakehouse.ledger import Entry
+    from lakehouse.spark_failures import TABLE_FAILURES
 
     started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None
     try:
         counts = tend_it()
-    except (PySparkException, LakehouseError, OSError) as failure:
+    except TABLE_FAILURES as failure:
         message = in_short(failure)
     return Entry(
         run_id=work.run_id,

@@ -15,7 +15,7 @@ from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
 from lakehouse.durations import seconds
-from lakehouse.errors import ConfigurationError, LakehouseError, ManyTablesFailed, TableFailed
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
 from lakehouse.options import Chosen, with_common_options
@@ -150,10 +150,8 @@ def _until_told(
     everything: list[Table],
 ) -> list[TableFailed]:
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     from lakehouse.console import progress, show_entry
+    from lakehouse.spark_failures import TABLE_FAILURES
 
     def tell(entry: "Entry") -> None:
         show_entry(entry)
@@ -168,7 +166,7 @@ def _until_told(
         watched[work] = now if watch else watched[work]
         try:
             return do_layer(spark, target, some, layer, run_id, _quiet, watch, everything)
-        except (PySparkException, Py4JJavaError, LakehouseError, OSError) as failure:
+        except TABLE_FAILURES as failure:
             return [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
 
     families = importlib.import_module("bronze.feeds").families(tables)

@@ -95,7 +95,7 @@ def test_waiting_transactions_are_those_of_the_groups_newest_pass(
 def test_the_classes_add_up_to_the_records_without_the_notes(
     records: dict[str, dict[str, Any]],
 ) -> None:
-    assert records["orders"]["counts"]["records"] == 7
+    assert records["orders"]["counts"]["records"] == 27
     assert records["orders"]["accounted"] is True
     assert records["clicks"]["accounted"] is False
 
