@@ -78,6 +78,8 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
         "spark.databricks.delta.snapshotPartitions": "1",
+        # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
         **(SETTINGS_OF_SMALL_LAKES if small else {}),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
