@@ -10,11 +10,11 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_passes, layout, log
-from silver import job as silver
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
 from silver.passes import Pass
 from silver.side_columns import TRANSACTION_COLUMNS
+from silver.table_pass import apply_part
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"
@@ -100,7 +100,7 @@ class Shop:
         def apply(*given: Any) -> Pass:
             if given[2].table == dies:
                 raise Killed
-            return silver._apply(*given)
+            return apply_part(*given)
 
         found = group_passes.advance(
             self.spark, self.target, self.tables, "run", self.known, self._extended, apply, _quiet
