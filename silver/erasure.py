@@ -52,7 +52,7 @@ def find(spark: SparkSession, target: Target, table: Table, key: Key) -> Found |
     check_types(spark, key, log.schema)
     mine = F.coalesce(is_key(key, log.schema), F.lit(False))
     texts = [f.name for f in layout.business(log.schema) if isinstance(f.dataType, StringType)]
-    values = telling(log, mine, texts)
+    values = telling(log.where(~_nameless(table)), mine, texts)
     doomed = mine | _unreadable(table, values)
     heirs = log.where(~mine & says_key("_old_key", key, log.schema)).count()
     arrivals = log.where(doomed).select(*PLACE).distinct()
@@ -76,9 +76,14 @@ def _unreadable(table: Table, values: list[str]) -> Column:
     """Dead letters without a key in which one of the values stands."""
     if not values:
         return F.lit(False)
-    no_key = F.coalesce(*[column(k).cast("string") for k in table.keys]).isNull()
     holds = F.coalesce(F.col("_raw").rlike(pattern(values)), F.lit(False))
-    return F.col("_reason").isNotNull() & no_key & holds
+    return _nameless(table) & holds
+
+
+def _nameless(table: Table) -> Column:
+    """Dead letters without a key."""
+    no_key = F.coalesce(*[column(k).cast("string") for k in table.keys]).isNull()
+    return F.col("_reason").isNotNull() & no_key
 
 
 def remove(spark: SparkSession, target: Target, table: Table, key: Key, found: Found) -> int:
