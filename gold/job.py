@@ -9,7 +9,7 @@ from gold import catalog, extract_views, groups, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
 from gold.views import View
-from lakehouse import names
+from lakehouse import ledger, names
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.spark_failures import TABLE_FAILURES
@@ -46,7 +46,7 @@ def publish(
             message = in_short(failure)
             broken.add(table.consistency_group or "")
         shown += own
-        entries.append(_entry(run_id, table, started, message))
+        entries.append(ledger.told(run_id, "gold", table.table, started, message))
     catalog.publish(spark, target, "gold", _without(shown, tables, broken))
     return entries
 
@@ -102,17 +102,3 @@ def _without_stale(
     if keys is None:
         return shown
     return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]
-
-
-def _entry(run_id: str, table: Table, started: datetime, message: str | None) -> Entry:
-    ended = datetime.now(timezone.utc)
-    return Entry(
-        run_id=run_id,
-        layer="gold",
-        table=table.table,
-        started_at=started,
-        ended_at=ended,
-        status="ok" if message is None else "failed",
-        message=message,
-        duration_ms=int((ended - started).total_seconds() * 1000),
-    )
