@@ -12,6 +12,7 @@ from bronze.kafka import ingest_kafka
 from bronze.outcome import Outcome, entries
 from bronze.storage import highest_batch, news, prepare, properties, set_properties
 from bronze.unreadable import noted
+from bronze.views import published
 from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
@@ -38,7 +39,7 @@ def ingest(
     for feed in feeds(tables):
         outcomes.append(_outcome(spark, target, feed))
         progress(outcomes[-1].told())
-    return entries(run_id, tables, outcomes)
+    return published(spark, target, tables, entries(run_id, tables, outcomes))
 
 
 def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:

@@ -5,16 +5,17 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from gold import catalog, extract_views, groups, stale, status, views
+from gold import extract_views, groups, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
-from gold.views import View
 from lakehouse import ledger, names
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View
+from lakehouse.views import publish as publish_views
 
 __all__ = ["open_catalog", "publish"]
 
@@ -47,7 +48,7 @@ def publish(
             broken.add(table.consistency_group or "")
         shown += own
         entries.append(ledger.told(run_id, "gold", table.table, started, message))
-    catalog.publish(spark, target, "gold", _without(shown, tables, broken))
+    publish_views(spark, target, "gold", _without(shown, tables, broken))
     return entries
 
 

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from gold import catalog, groups, job
+from gold import groups, job
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from silver import group_passes, layout, log
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
@@ -118,7 +119,7 @@ class Shop:
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
-        views = catalog.stored(self.target, "gold")
+        views = stored(self.target, "gold")
         if ORDERS not in views:
             assert ITEMS not in views
             return set()

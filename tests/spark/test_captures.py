@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.catalog import stored
 from lakehouse.loading import load_tables
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from tests import lake, truth
 
 EVENTS = Path(__file__).parents[1] / "fixtures" / "shop" / "events"

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import catalog, groups
+from gold import groups
 from gold.status import status
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from tests import lake
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ class Source:
 
 def shown(spark: SparkSession, target: Target) -> dict[int, int]:
     """The items that gold shows of each order; fails where it is not what the order says."""
-    views = catalog.stored(target, "gold")
+    views = stored(target, "gold")
     if not views:
         return {}
     query = (
