@@ -12,26 +12,13 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
 from tests import lake
+from tests.groups_core import members
 
 pytestmark = pytest.mark.slow
 
-TABLES = ("orders", "order_items")
 
-
-def shop(**options: Any) -> list[Table]:
-    keys = {"orders": ["id"], "order_items": ["order_id", "line"]}
-    return [
-        Table.model_validate(
-            {
-                "table": name,
-                "source": {"format": "debezium", "path": "shop", "topic": f"shop.shop.{name}"},
-                "keys": keys[name],
-                "consistency_group": "shop",
-            }
-            | options
-        )
-        for name in TABLES
-    ]
+def shop() -> list[Table]:
+    return members({"orders": ["id"], "order_items": ["order_id", "line"]})
 
 
 class Source:
