@@ -56,7 +56,6 @@ class Target(Strict):
     master: str = "local[*]"
     driver_memory: str = "2g"
     sensitive: Sensitive = "hash"
-    secret_scope: str | None = None
 
     @property
     def lake(self) -> str:
