@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import WHOLE_RECORD_FORMATS
-from bronze.failures import SPARK_FAILURES
 from bronze.feeds import Feed
 from bronze.lines import DroppedFile, lines
 from bronze.records import with_origin, without_origin
 from bronze.storage import Commit, append, hexadecimal
 from bronze.unreadable import find_unreadable, note
 from lakehouse.names import literal, name
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.target import Target
 
 

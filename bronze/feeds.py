@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from bronze.contract import COLUMNS, feed_name, topics, transaction_feed
+from bronze.contract import feed_name, topics, transaction_feed
 from lakehouse.formats import Format
-from lakehouse.names import literal, name, quote
 from lakehouse.table import FileFormat, Kafka, Source, Strict, Table
 from lakehouse.target import Target
 
@@ -54,14 +53,6 @@ def families(tables: Sequence[Table]) -> list[list[Table]]:
     return [[table for table in tables if table.table in names] for names in distinct]
 
 
-def view_sql(target: Target, table: Table) -> str:
-    """SELECT of the table's own records, out of the bronze tables of all its feeds."""
-    return " UNION ALL ".join(
-        _own_records(name(target, "bronze", feed_name(table, source)), topics(source))
-        for source in table.feeds
-    )
-
-
 def folder(target: Target, feed: Feed) -> str:
     """The feed's folder: below the landing root, unless its path is absolute or a URL."""
     path = str(feed.path).rstrip("/")
@@ -95,9 +86,3 @@ def _topics_by_table(uses: Sequence[tuple[str, Source]]) -> dict[str, tuple[str,
     for table, source in uses:
         own[table] = own.get(table, ()) + topics(source)
     return own
-
-
-def _own_records(bronze: str, own: Sequence[str]) -> str:
-    columns = ", ".join(quote(column.name) for column in COLUMNS)
-    chosen = ", ".join(literal(topic) for topic in own)
-    return f"SELECT {columns} FROM {bronze}" + (f" WHERE _topic IN ({chosen})" if own else "")

@@ -6,15 +6,17 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from bronze.checkpoint import Checkpoint, caught_up, checkpoint
-from bronze.failures import SPARK_FAILURES, cause
 from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
 from bronze.outcome import Outcome, entries
 from bronze.storage import highest_batch, news, prepare, properties, set_properties
 from bronze.unreadable import noted
+from bronze.views import published
 from lakehouse.errors import LakehouseError
+from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -37,7 +39,7 @@ def ingest(
     for feed in feeds(tables):
         outcomes.append(_outcome(spark, target, feed))
         progress(outcomes[-1].told())
-    return entries(run_id, tables, outcomes)
+    return published(spark, target, tables, entries(run_id, tables, outcomes))
 
 
 def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
@@ -45,7 +47,7 @@ def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
     try:
         outcome = _ingested(spark, target, feed, outcome)
     except (*SPARK_FAILURES, LakehouseError, OSError) as failure:
-        outcome = outcome.model_copy(update={"message": cause(failure)})
+        outcome = outcome.model_copy(update={"message": in_short(failure)})
     return outcome.model_copy(update={"ended_at": _now()})
 
 

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from bronze.batches import mark
 from bronze.checkpoint import Checkpoint
-from bronze.failures import SPARK_FAILURES
 from bronze.feeds import Feed
 from bronze.holes import jumps
 from bronze.secrets import resolved
@@ -20,6 +19,7 @@ from bronze.streams import run_to_end
 from lakehouse.gaps import record
 from lakehouse.jars import Jar
 from lakehouse.names import name
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
 

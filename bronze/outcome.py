@@ -7,6 +7,7 @@ from pydantic import Field
 
 from bronze.contract import feed_name, transaction_feed
 from bronze.feeds import Feed
+from lakehouse import ledger
 from lakehouse.ledger import Entry
 from lakehouse.table import Strict, Table
 
@@ -50,17 +51,16 @@ def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
     messages = [outcome.message for outcome in outcomes if outcome.message]
     started = min(outcome.started_at for outcome in outcomes)
     ended = max(outcome.ended_at or outcome.started_at for outcome in outcomes)
-    return Entry(
-        run_id=run_id,
-        layer="bronze",
-        table=table.table,
-        batch=max((outcome.batch for outcome in outcomes if outcome.batch), default=None),
-        started_at=started,
-        ended_at=ended,
-        status="failed" if messages else "ok",
+    batch = max((outcome.batch for outcome in outcomes if outcome.batch), default=None)
+    return ledger.told(
+        run_id,
+        "bronze",
+        table.table,
+        started,
+        "; ".join(messages) or None,
+        ended=ended,
         counts=_counts(table.table, outcomes),
-        message="; ".join(messages) or None,
-        duration_ms=int((ended - started).total_seconds() * 1000),
+        batch=batch,
     )
 
 

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import unreadable_name
-from bronze.failures import SPARK_FAILURES, cause
 from bronze.feeds import Feed
 from bronze.lines import DroppedFile, lines, literal_path
+from lakehouse.failures import in_short
 from lakehouse.names import exists, literal, name
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.target import Target
 
 _COLUMNS = "file string, message string, at timestamp"
@@ -29,7 +30,7 @@ def find_unreadable(
         lines(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
     except SPARK_FAILURES as failure:
         if len(files) == 1:
-            return {files[0]: cause(failure)}
+            return {files[0]: in_short(failure)}
         middle = len(files) // 2
         first, second = files[:middle], files[middle:]
         return find_unreadable(spark, feed, first) | find_unreadable(spark, feed, second)

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gold import catalog, job
-from gold.views import View
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View, stored
 
 ONE_ROW = "gold shows one row per key"
 AS_CONFIGURED = "gold is published as the table is configured"
@@ -21,7 +21,7 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
     wanted = job.table_views(spark, target, table)
     if not wanted:
         return {}
-    published = catalog.stored(target, "gold")
+    published = stored(target, "gold")
     found: dict[str, DataFrame] = {}
     if not target.catalog:
         units = [

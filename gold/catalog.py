@@ -1,53 +1,16 @@
-"""Gold's views where people find them: in the catalog or, without one, in a file of the lake.
+"""Lets people ask bronze, silver and gold by name, also in a lake without a catalog."""
 
-The file is replaced in one rename, so a reader sees all views of one publication or all of another.
-"""
-
-import json
-import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from gold.groups import version_at
-from gold.views import View, at_time, create_sql, function_sql
 from lakehouse import names
 from lakehouse.target import Layer, Target
+from lakehouse.views import View, as_of_name, at_time, create_sql, function_sql, stored
 
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
-
-
-def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
-    """Makes the views findable; views of other tables stay as they are."""
-    if target.catalog:
-        for view in views:
-            spark.sql(create_sql(names.name(target, layer, view.name), view))
-            if view.as_of:
-                spark.sql(function_sql(names.name(target, layer, as_of_name(view)), view))
-        return
-    kept = stored(target, layer) | {view.name: view for view in views}
-    text = json.dumps([view._asdict() for view in kept.values()], indent=1)
-    file = _file(target, layer)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_text(text)
-    fresh.replace(file)
-
-
-def as_of_name(view: View) -> str:
-    """What the function is called that shows a view with a history at a time."""
-    return f"{view.name}_as_of"
-
-
-def stored(target: Target, layer: Layer) -> dict[str, View]:
-    """The views that a lake without a catalog holds, by name."""
-    file = _file(target, layer)
-    if not file.exists():
-        return {}
-    views = [View(**entry) for entry in json.loads(file.read_text())]
-    return {view.name: _pinned(view) for view in views}
 
 
 def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
@@ -57,14 +20,6 @@ def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
         return spark.table(names.name(target, "gold", name)) if there else None
     view = stored(target, "gold").get(name)
     return spark.sql(view.query) if view else None
-
-
-def _pinned(view: View) -> View:
-    """The view with the pair that JSON made a list."""
-    if view.pinned is None:
-        return view
-    kept, version = view.pinned
-    return view._replace(pinned=(kept, version))
 
 
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
@@ -123,7 +78,3 @@ def _tables(target: Target, layer: Layer) -> list[str]:
 
 def _names(query: str, table: str) -> bool:
     return re.search(rf"(?<![\w]){re.escape(table)}(?![\w])", query, re.IGNORECASE) is not None
-
-
-def _file(target: Target, layer: Layer) -> Path:
-    return Path(target.lake, layer, "_views.json")

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from gold.sensitive import is_sensitive, shown
-from gold.views import View, comments
+from gold.views import comments
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from lakehouse.target import Sensitive, Target
+from lakehouse.views import View
 
 LETTERS = "I new, U changed, D missing from a full extract, X not supplied in a delta, N unchanged"
 _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"

@@ -11,12 +11,11 @@ from lakehouse.target import Target
 
 
 class Files(NamedTuple):
-    """Of the newest version: data files, their bytes, deletion vectors, rows these hide."""
+    """Of the newest version: data files, their bytes, deletion vectors."""
 
     files: int | None = None
     bytes: int | None = None
     deletion_vectors: int | None = None
-    deleted_rows: int | None = None
 
 
 def measure(spark: SparkSession, target: Target, table: str) -> Files:
@@ -40,10 +39,7 @@ def checksum(log: Path) -> Files | None:
     except ValueError:
         return None
     return Files(
-        noted.get("numFiles"),
-        noted.get("tableSizeBytes"),
-        noted.get("numDeletionVectorsOpt"),
-        noted.get("numDeletedRecordsOpt"),
+        noted.get("numFiles"), noted.get("tableSizeBytes"), noted.get("numDeletionVectorsOpt")
     )
 
 
@@ -51,10 +47,6 @@ def _described(spark: SparkSession, name: str) -> Files:
     row = spark.sql(f"DESCRIBE DETAIL {name}").first()
     detail = row.asDict() if row else {}
     more = detail.get("statistics") or {}
-    vectors, hidden = more.get("numDeletionVectors"), more.get("numRowsDeletedByDeletionVectors")
-    return Files(
-        detail.get("numFiles"),
-        detail.get("sizeInBytes"),
-        None if vectors is None else int(vectors),
-        None if hidden is None else int(hidden),
-    )
+    vectors = more.get("numDeletionVectors")
+    known = None if vectors is None else int(vectors)
+    return Files(detail.get("numFiles"), detail.get("sizeInBytes"), known)

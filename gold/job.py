@@ -5,16 +5,17 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from gold import catalog, extract_views, groups, stale, status, views
+from gold import extract_views, groups, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
-from gold.views import View
-from lakehouse import names
+from lakehouse import ledger, names
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View
+from lakehouse.views import publish as publish_views
 
 __all__ = ["open_catalog", "publish"]
 
@@ -46,8 +47,8 @@ def publish(
             message = in_short(failure)
             broken.add(table.consistency_group or "")
         shown += own
-        entries.append(_entry(run_id, table, started, message))
-    catalog.publish(spark, target, "gold", _without(shown, tables, broken))
+        entries.append(ledger.told(run_id, "gold", table.table, started, message))
+    publish_views(spark, target, "gold", _without(shown, tables, broken))
     return entries
 
 
@@ -102,17 +103,3 @@ def _without_stale(
     if keys is None:
         return shown
     return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]
-
-
-def _entry(run_id: str, table: Table, started: datetime, message: str | None) -> Entry:
-    ended = datetime.now(timezone.utc)
-    return Entry(
-        run_id=run_id,
-        layer="gold",
-        table=table.table,
-        started_at=started,
-        ended_at=ended,
-        status="ok" if message is None else "failed",
-        message=message,
-        duration_ms=int((ended - started).total_seconds() * 1000),
-    )

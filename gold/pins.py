@@ -9,11 +9,10 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from gold.catalog import publish, stored
-from gold.views import View
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View, publish, stored
 
 _SOURCE = r"((?:`[^`]+`|[\w]+)(?:\.(?:`[^`]+`|[\w]+))+)"
 _PINNED = re.compile(_SOURCE + r"\s+(?:FOR\s+)?VERSION\s+AS\s+OF\s+(\d+)", re.IGNORECASE)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gold.files import Files
-from gold.views import View
 from lakehouse import ledger
 from lakehouse.names import literal, quote
+from lakehouse.views import View
 
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"

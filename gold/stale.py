@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from gold.views import View
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View
 
 
 def of(spark: SparkSession, target: Target, table: Table) -> str | None:

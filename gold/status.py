@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from gold import files, pipeline, stale, story
 from gold.pipeline import Facts, Sources
-from gold.views import View
 from lakehouse import ledger, names
 from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View
 from silver.contract import GROUPS
 
 Record = dict[str, Any]

@@ -1,10 +1,10 @@
 """The text of gold's views: pure functions from a table's configuration and silver's columns."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from lakehouse.names import literal, quote
+from lakehouse.names import quote
 from lakehouse.table import Table
+from lakehouse.views import View
 
 # A delete of a key that was never seen has no row to keep.
 _KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE _upsert_stamp IS NOT NULL"
@@ -12,23 +12,6 @@ _KEPT_VERSIONS = (
     "NOT _is_current AS is_deleted FROM {source}"
     " WHERE _is_current OR (_kept AND _next_stamp IS NULL)"
 )
-
-
-class View(NamedTuple):
-    """A view of gold: its name, its columns with their comments, and the SELECT behind it.
-
-    `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
-    for a view that knows no other time. A view of a consistency group is pinned: to this silver
-    table at this Delta version, which VACUUM must keep.
-    """
-
-    name: str
-    columns: dict[str, str | None]
-    comment: str
-    keys: tuple[str, ...]
-    query: str
-    as_of: str | None = None
-    pinned: tuple[str, int] | None = None
 
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
@@ -86,33 +69,6 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
     comment = f"every version of every row of {table.table}"
     shown = comments(table, columns) | bounds
     return View(f"{table.table}_history", shown, comment, (*table.keys, "valid_from"), query)
-
-
-def create_sql(name: str, view: View) -> str:
-    """CREATE VIEW with everything a catalog browser shows."""
-    columns = ", ".join(
-        quote(column) + (f" COMMENT {literal(text)}" if text else "")
-        for column, text in view.columns.items()
-    )
-    keys = literal(", ".join(view.keys))
-    return (
-        f"CREATE OR REPLACE VIEW {name} ({columns}) COMMENT {literal(view.comment)}"
-        f" TBLPROPERTIES ('keys' = {keys}) AS {view.query}"
-    )
-
-
-def at_time(view: View, moment: str) -> str:
-    """The SELECT of a view with a history at a moment, which is SQL."""
-    return str(view.as_of).replace("{at}", moment)
-
-
-def function_sql(name: str, view: View) -> str:
-    """CREATE FUNCTION of `T_as_of(timestamp)`, which shows a view with a history at a time."""
-    comment = literal(f"{view.name} as of a time at the source")
-    return (
-        f"CREATE OR REPLACE FUNCTION {name}(_at TIMESTAMP COMMENT 'time at the source')"
-        f" RETURNS TABLE COMMENT {comment} RETURN {at_time(view, '_at')}"
-    )
 
 
 def comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:

@@ -1,9 +1,27 @@
 """What Spark says of a failure, as short as a person needs it."""
 
+import re
+
+from lakehouse.conflicts import is_conflict
+
+_CAUSE = re.compile(r"Caused by: ((?:[\w$]+\.)*)([\w$]+): (.+)")
+_CALLED = re.compile(r"^An error occurred while calling [\w$.]+?\.?\s*\n: ")
+_REST = re.compile(r";\n|\n *(?:'|\+-|\tat |JVM stacktrace)")
+_STATE = re.compile(r" SQLSTATE: \w{5}")
+_CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] .+", re.MULTILINE)
+_MOST = 2000
+
 
 def in_short(failure: Exception) -> str:
-    """A failure's message without the query plan and the Java stack that Spark adds to it."""
-    text = str(failure)
-    for tail in ("; line ", ";\n", "\n\tat ", "\nJVM stacktrace"):
-        text = text.split(tail)[0]
-    return text[:2000]
+    """A failure's message without the query plan and the stack that Spark adds to it.
+
+    Where a stack names causes it is the innermost one, but a conflict between transactions keeps
+    its name. A failure without a message is told by its kind. At most 2,000 characters.
+    """
+    text = _CALLED.sub("", str(failure).strip())
+    causes = _CAUSE.findall(text)
+    if causes and not is_conflict(text):
+        text = f"{causes[-1][1]}: {causes[-1][2]}"
+    elif text.startswith("Traceback"):
+        text = (_CONDITION.findall(text) or text.splitlines())[-1]
+    return _STATE.sub("", _REST.split(text)[0]).strip()[:_MOST] or type(failure).__name__

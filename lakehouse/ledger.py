@@ -1,7 +1,7 @@
 """What every run did to every table: an append-only Delta table, silver's `_runs`."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Literal
 
 from pydantic import Field
@@ -43,6 +43,38 @@ class Entry(Strict):
     counts: dict[str, int] = Field(default_factory=dict)
     message: str | None = None
     duration_ms: int = 0
+
+
+def told(
+    run_id: str,
+    layer: Layer,
+    table: str,
+    started: datetime,
+    message: str | None = None,
+    *,
+    ended: datetime | None = None,
+    counts: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    positions: Mapping[str, int] | None = None,
+) -> Entry:
+    """What is told of work that has ended, just now unless `ended` says when.
+
+    A `message` says why it failed.
+    """
+    ended = ended or datetime.now(timezone.utc)
+    return Entry(
+        run_id=run_id,
+        layer=layer,
+        table=table,
+        batch=batch,
+        positions=dict(positions or {}),
+        started_at=started,
+        ended_at=ended,
+        status="ok" if message is None else "failed",
+        counts=dict(counts or {}),
+        message=message,
+        duration_ms=int((ended - started).total_seconds() * 1000),
+    )
 
 
 def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> None:

@@ -169,7 +169,4 @@ HISTORY_COLUMNS = (
     ),
 )
 
-SNAPSHOT_TABLES = ("_digests", "_extracts", "_staged")
-"""What the names of a snapshot table's further tables in silver end in."""
-
 TRANSACTIONS, GROUPS = "_transactions", "_groups"

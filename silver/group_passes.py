@@ -1,6 +1,5 @@
 """The passes of all consistency groups of a run, and what they come to for each table."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Protocol
@@ -12,7 +11,7 @@ from lakehouse.target import Target
 from silver import group_state, groups
 from silver.batch import Seen
 from silver.groups import Extend, Moved, Part
-from silver.passes import Outcome, Pass, Started, told
+from silver.passes import Outcome, Pass, told
 from silver.snapshots import TableChanges
 
 
@@ -52,7 +51,7 @@ def advance(
     outcomes, new = list[Outcome](), False
     for group, of in members.items():
         progress(f"silver {', '.join(table.table for table in of)}")
-        began = Started(datetime.now(timezone.utc), time.monotonic())
+        began = datetime.now(timezone.utc)
         passes: dict[str, list[Pass]] = {}
 
         def apply_one(part: Part, passes: dict[str, list[Pass]] = passes) -> None:

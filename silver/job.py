@@ -1,6 +1,5 @@
 """Silver's job, table by table: decode, gate, sequence, apply, record."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -16,7 +15,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, group_passes, lateness, log, reading, schema_drift, snapshots, swap
 from silver.batch import Seen
-from silver.passes import Outcome, Pass, Started, told
+from silver.passes import Outcome, Pass, told
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
 from silver.table_pass import apply_ahead, apply_days, apply_new, apply_part, extended
@@ -125,7 +124,7 @@ def _outcome(
     logged: int,
     found: Mapping[str, Arrived],
 ) -> Outcome:
-    began = Started(datetime.now(timezone.utc), time.monotonic())
+    began = datetime.now(timezone.utc)
     passes, message = list[Pass](), None
     try:
         built.check(table, seen.built)

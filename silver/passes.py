@@ -1,9 +1,9 @@
 """A pass over a table, and what a run tells of a table's passes."""
 
-import time
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import NamedTuple
 
+from lakehouse import ledger
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from silver.batch import Seen
@@ -26,29 +26,20 @@ class Outcome(NamedTuple):
     passes: list[Pass]
 
 
-class Started(NamedTuple):
-    """When work began, by the calendar and by the monotonic clock in seconds."""
-
-    at: datetime
-    clock: float
-
-
 def told(
-    table: Table, run_id: str, seen: Seen, passes: list[Pass], message: str | None, began: Started
+    table: Table, run_id: str, seen: Seen, passes: list[Pass], message: str | None, began: datetime
 ) -> Outcome:
     """The outcome of a table: `seen` is what it has applied now, `message` why it failed."""
-    entry = Entry(
-        run_id=run_id,
-        layer="silver",
-        table=table.table,
+    counts = _sum([each.counts for each in passes])
+    entry = ledger.told(
+        run_id,
+        "silver",
+        table.table,
+        began,
+        message,
+        counts=counts,
         batch=seen.batch,
-        positions=dict(seen.positions),
-        started_at=began.at,
-        ended_at=datetime.now(timezone.utc),
-        status="ok" if message is None else "failed",
-        counts=_sum([each.counts for each in passes]),
-        message=message,
-        duration_ms=int((time.monotonic() - began.clock) * 1000),
+        positions=seen.positions,
     )
     return Outcome(entry, passes)
 

@@ -73,7 +73,5 @@ def _seed(spark: SparkSession, target: Target, beside: Aside, table: Table, run_
         snapshots.record(spark, beside, {table.table: [(known.batch, seen)]})
     now = datetime.now(timezone.utc)
     batch = 0 if known is None else known.batch
-    first = Entry(
-        run_id=run_id, layer="silver", table=table.table, batch=batch, started_at=now, ended_at=now
-    )
+    first = ledger.told(run_id, "silver", table.table, now, batch=batch)
     ledger.append(spark, beside, [first])

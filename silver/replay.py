@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from lakehouse import ledger, names
 from lakehouse.errors import TableFailed
-from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
@@ -214,16 +213,8 @@ def _note(
     seen: Seen,
     counts: dict[str, int],
 ) -> None:
-    ended = datetime.now(timezone.utc)
-    entry = Entry(
-        run_id=run_id,
-        layer="silver",
-        table=table.table,
-        batch=seen.batch,
-        positions=dict(seen.positions),
-        started_at=started,
-        ended_at=ended,
-        counts=counts,
-        duration_ms=int((ended - started).total_seconds() * 1000),
+    batch, positions = seen.batch, seen.positions
+    entry = ledger.told(
+        run_id, "silver", table.table, started, counts=counts, batch=batch, positions=positions
     )
     ledger.append(spark, target, [entry])

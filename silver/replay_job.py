@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from lakehouse import names
+from lakehouse import ledger, names
 from lakehouse.errors import ConfigurationError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
@@ -46,17 +46,6 @@ def replay_all(
         except ConfigurationError:
             raise
         except TABLE_FAILURES as failure:
-            failed.append(_failure(table, run_id, started, in_short(failure)))
+            message = in_short(failure)
+            failed.append(ledger.told(run_id, "silver", table.table, started, message))
     return done, failed
-
-
-def _failure(table: Table, run_id: str, started: datetime, message: str) -> Entry:
-    return Entry(
-        run_id=run_id,
-        layer="silver",
-        table=table.table,
-        started_at=started,
-        ended_at=datetime.now(timezone.utc),
-        status="failed",
-        message=message,
-    )

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from gold.catalog import stored
 from lakehouse.loading import load_tables
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from tests import lake, truth
 
 EVENTS = Path(__file__).parent / "fixtures" / "shop" / "events"

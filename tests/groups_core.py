@@ -1,14 +1,16 @@
 """Drives the passes of a consistency group with changes that are decoded already."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from gold import catalog, groups, job
+from gold import groups, job
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from silver import group_passes, layout, log
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
@@ -18,6 +20,7 @@ from silver.table_pass import apply_part
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"
+KEYS = {ORDERS: ["id"], ITEMS: ["id", "line"]}
 SCHEMA = "id int, items int, line int, " + ", ".join(f"{c.name} {c.type}" for c in GATED_COLUMNS)
 ENDS = ", ".join(f"`{c.name}` {c.type}" for c in TRANSACTION_COLUMNS)
 
@@ -43,19 +46,19 @@ class End(NamedTuple):
     counts: dict[str, int]
 
 
-def members(scd: int = 1) -> list[Table]:
-    keys = {ORDERS: ["id"], ITEMS: ["id", "line"]}
+def members(keys: Mapping[str, list[str]], **options: Any) -> list[Table]:
+    """The tables of one consistency group, by their key columns."""
     return [
         Table.model_validate(
             {
                 "table": name,
                 "source": {"format": "debezium", "path": "shop", "topic": f"shop.shop.{name}"},
-                "keys": keys[name],
+                "keys": columns,
                 "consistency_group": "shop",
-                "stored_as_scd_type": scd,
             }
+            | options
         )
-        for name in keys
+        for name, columns in keys.items()
     ]
 
 
@@ -70,7 +73,7 @@ class Shop:
     """A lake with the group, whose ledger is this object: a kill forgets what it had not noted."""
 
     def __init__(self, spark: SparkSession, target: Target, scd: int = 1) -> None:
-        self.spark, self.target, self.tables = spark, target, members(scd)
+        self.spark, self.target, self.tables = spark, target, members(KEYS, stored_as_scd_type=scd)
         self.known = {table.table: Seen() for table in self.tables}
         self.counts: dict[str, dict[str, int]] = {table.table: {} for table in self.tables}
         self.arrived = self.feed_batch = 0
@@ -118,7 +121,7 @@ class Shop:
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
-        views = catalog.stored(self.target, "gold")
+        views = stored(self.target, "gold")
         if ORDERS not in views:
             assert ITEMS not in views
             return set()

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-ABSENT = object()
-
 
 @dataclass(frozen=True)
 class Event:

@@ -9,6 +9,7 @@ import typer
 from lakehouse.cli.front import command, configured, start
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
+from lakehouse.failures import in_short
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -60,9 +61,9 @@ def print_answer(
         importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
         _print_rows(spark.sql(query), shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(_without_plan(str(refused))) from refused
+        raise QueryRefused(in_short(refused)) from refused
     except (PySparkException, Py4JJavaError) as failed:
-        raise QueryFailed(cause(str(failed))) from failed
+        raise QueryFailed(in_short(failed)) from failed
 
 
 def print_status(
@@ -77,11 +78,11 @@ def print_status(
     records: list[dict[str, Any]] = importlib.import_module("gold.status").status(
         spark, target, tables
     )
-    show_records(records if as_json else [in_short(record) for record in records], as_json)
+    show_records(records if as_json else [essence(record) for record in records], as_json)
     return records
 
 
-def in_short(record: "dict[str, Any]") -> dict[str, object]:
+def essence(record: "dict[str, Any]") -> dict[str, object]:
     """A status record in one line of a grid."""
     return {
         "table": record["table"],
@@ -128,19 +129,3 @@ def _print_rows(answer: "DataFrame", shown: str) -> None:
         return
     for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
         print(line)
-
-
-def _without_plan(message: str) -> str:
-    """Spark's message without the query plan or the Java stack that follows it."""
-    lines = message.strip().splitlines()
-    plan = next(
-        (i for i, line in enumerate(lines) if line.startswith(("'", "+-", "\tat ", "JVM "))),
-        len(lines),
-    )
-    return "\n".join(lines[:plan]).strip()
-
-
-def cause(message: str) -> str:
-    """The innermost cause that a Java stack names, else the message without it."""
-    causes = [line for line in message.splitlines() if line.startswith("Caused by: ")]
-    return causes[-1].removeprefix("Caused by: ") if causes else _without_plan(message)

@@ -173,16 +173,7 @@ def _record(
 ) -> None:
     """One ledger entry, without a value of the key; none when nothing was found."""
     from lakehouse import ledger
-    from lakehouse.ledger import Entry
 
-    now = datetime.now(timezone.utc)
-    entry = Entry(
-        run_id=wanted.run_id,
-        layer="silver",
-        table=wanted.table.table,
-        started_at=started,
-        ended_at=now,
-        counts={"erased": found.records},
-        duration_ms=int((now - started).total_seconds() * 1000),
-    )
+    counts = {"erased": found.records}
+    entry = ledger.told(wanted.run_id, "silver", wanted.table.table, started, counts=counts)
     ledger.append(spark, target, [entry] if found.records else [])

@@ -1,7 +1,6 @@
 """`maintain`: what keeps the tables quick to read and no larger than they need to be."""
 
 import importlib
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -84,26 +83,16 @@ def tend(
 
 def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
 
+    from lakehouse import ledger
     from lakehouse.failures import in_short
-    from lakehouse.ledger import Entry
     from lakehouse.spark_failures import TABLE_FAILURES
 
-    started, clock, counts, message = datetime.now(timezone.utc), time.monotonic(), {}, None
+    started, counts, message = datetime.now(timezone.utc), dict[str, int](), None
     try:
         counts = tend_it()
     except TABLE_FAILURES as failure:
         message = in_short(failure)
-    return Entry(
-        run_id=work.run_id,
-        layer=layer,
-        table=table,
-        started_at=started,
-        ended_at=datetime.now(timezone.utc),
-        status="ok" if message is None else "failed",
-        counts=counts,
-        message=message,
-        duration_ms=int((time.monotonic() - clock) * 1000),
-    )
+    return ledger.told(work.run_id, layer, table, started, message, counts=counts)
 
 
 def _table(work: Round, table: Table) -> dict[str, int]:

@@ -66,13 +66,9 @@ def is_worth_telling(entry: "Entry") -> bool:
 
 def failure_entry(layer: Layer, table: Table, run_id: str | None, message: str) -> "Entry":
     """What to tell of a table when a whole piece of work failed."""
-    from lakehouse.ledger import Entry
+    from lakehouse import ledger
 
-    now = datetime.now(timezone.utc)
-    return Entry(
-        run_id=run_id or "none", layer=layer, table=table.table, started_at=now, ended_at=now,
-        status="failed", message=message,
-    )  # fmt: skip
+    return ledger.told(run_id or "none", layer, table.table, datetime.now(timezone.utc), message)
 
 
 def job(layer: Layer, everything: list[Table] | None) -> "Job":

@@ -12,7 +12,6 @@ from psycopg import errors
 from tests.e2e.postgres import Postgres
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-LONG = "x" * 40
 RETRIED = (errors.DeadlockDetected, errors.UniqueViolation, errors.ForeignKeyViolation)
 SINK = """
   INSERT INTO shop.{table} VALUES (gen_random_uuid(), 1, %s, 3, 12.34, 1.5, 0.5, 2.25, true,

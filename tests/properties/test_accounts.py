@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -16,6 +16,7 @@ from silver.batch import Seen
 from tests.conftest import target_at
 from tests.core import SCHEMA, change, table
 from tests.oracle import Event
+from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow
 
@@ -110,12 +111,7 @@ def _ties(known: dict[Event, Arrived]) -> int:
 
 
 @pytest.mark.parametrize("history", [False, True])
-@settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@budget(3)
 @given(batches=deliveries())
 def test_every_record_is_in_the_class_of_a_plain_count(
     spark: SparkSession,

@@ -3,28 +3,21 @@
 The outcome is the oracle's.
 """
 
-import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests import core, oracle
 from tests.conftest import target_at
 from tests.oracle import Event
-
-EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "2"))
+from tests.properties.budget import budget
 
 
 @pytest.mark.parametrize("scd", [1, 2])
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="LAKEHOUSE_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@budget(2)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_of_a_stream_gives_the_oracles_tables(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, scd: int, seed: int

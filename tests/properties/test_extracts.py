@@ -1,14 +1,13 @@
 """Extracts: equal digests mean equal rows; days in any order and cut give the oracle's tables."""
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import date, timedelta
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -17,16 +16,11 @@ from silver.extracts import KEY_DIGEST, VALUE_DIGEST, letters, letters_of_few, w
 from tests import extract_lake, oracle
 from tests.conftest import target_at
 from tests.oracle import Event
+from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "1"))
-BUDGET = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="LAKEHOUSE_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+BUDGET = budget(1)
 COLUMNS = {"id": "int", "a": "string", "b": {"type": "string", "operational": True}}
 FIRST = date(2024, 1, 1)
 Row = dict[str, Any]

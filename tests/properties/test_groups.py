@@ -1,27 +1,20 @@
 """Whatever arrives when: gold shows whole transactions only, in their order, and in the end all."""
 
-import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.conftest import target_at
 from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
+from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("LAKEHOUSE_EXAMPLES", "1"))
 
-
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="LAKEHOUSE_EXAMPLES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_a_reader_sees_the_source_move_from_transaction_to_transaction(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int

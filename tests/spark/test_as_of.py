@@ -5,10 +5,10 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import catalog
 from gold import job as gold
 from lakehouse.cli.ask import print_answer, utc
 from lakehouse.target import Target
+from lakehouse.views import publish
 from tests import flat
 from tests.builders import table
 
@@ -31,7 +31,7 @@ def test_a_history_is_asked_by_time_at_the_source(
         {"id": 2, "at": "2024-02-15T00:00:00Z", "_op": "D"},
     ]
     flat.deliver(spark, target, people, lines)
-    catalog.publish(spark, target, "gold", gold.table_views(spark, target, people))
+    publish(spark, target, "gold", gold.table_views(spark, target, people))
     days = ["2023-12-31", "2024-01-01", "2024-02-01", "2024-02-15", "2024-03-01"]
     asked = " UNION ALL ".join(
         f"SELECT '{day}' AS day, id, city FROM gold.t_as_of(TIMESTAMP '{day} 00:00:00Z')"

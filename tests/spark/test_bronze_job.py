@@ -12,6 +12,7 @@ from lakehouse.ledger import Entry
 from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 
 
 def table(called: str = "orders", path: str = "orders", **source: object) -> Table:
@@ -195,3 +196,5 @@ def test_tables_of_one_folder_share_a_feed_and_count_their_own_topics(
     assert counts == [{"records": 1, "others": 1}, {"records": 2}]
     found = bronze(spark, target, ["_topic", "_offset", "_whole"], "feed_shop")
     assert found == [("s.a", 1, True), ("s.b", 2, True), ("s.b", 3, True), ("tx", 4, True)]
+    own = spark.sql(stored(target, "bronze")["b"].query).orderBy("_arrival").collect()
+    assert [row["_offset"] for row in own] == [2, 3]

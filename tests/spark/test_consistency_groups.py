@@ -6,31 +6,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import catalog, groups
+from gold import groups
 from gold.status import status
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from tests import lake
+from tests.groups_core import members
 
 pytestmark = pytest.mark.slow
 
-TABLES = ("orders", "order_items")
 
-
-def shop(**options: Any) -> list[Table]:
-    keys = {"orders": ["id"], "order_items": ["order_id", "line"]}
-    return [
-        Table.model_validate(
-            {
-                "table": name,
-                "source": {"format": "debezium", "path": "shop", "topic": f"shop.shop.{name}"},
-                "keys": keys[name],
-                "consistency_group": "shop",
-            }
-            | options
-        )
-        for name in TABLES
-    ]
+def shop() -> list[Table]:
+    return members({"orders": ["id"], "order_items": ["order_id", "line"]})
 
 
 class Source:
@@ -93,7 +81,7 @@ class Source:
 
 def shown(spark: SparkSession, target: Target) -> dict[int, int]:
     """The items that gold shows of each order; fails where it is not what the order says."""
-    views = catalog.stored(target, "gold")
+    views = stored(target, "gold")
     if not views:
         return {}
     query = (

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import catalog
 from lakehouse.target import Target
+from lakehouse.views import stored
 from tests.groups_core import ITEMS, ORDERS, Killed, Shop, order
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def test_late_records_and_late_ends_hold_back_and_are_counted_once(
         "inserted": 3,
         "duplicate": 1,
     }
-    assert {p.pinned is not None for p in catalog.stored(target, "gold").values()} >= {True}
+    assert {p.pinned is not None for p in stored(target, "gold").values()} >= {True}
 
 
 def test_a_member_without_traffic_holds_nothing_back(spark: SparkSession, target: Target) -> None:

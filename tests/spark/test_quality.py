@@ -6,10 +6,10 @@ import pytest
 
 from gold import catalog
 from gold.quality import check, critical_failures, run
-from gold.views import View
 from lakehouse.cli.quality import check_all, try_rules
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import View, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,7 @@ def test_the_site_shows_every_table_of_every_run(spark: "SparkSession", tmp_path
 
 def published(target: Target, spark: "SparkSession") -> None:
     query = "SELECT * FROM VALUES (1, 5), (2, -1), (3, null) AS t(id, qty)"
-    catalog.publish(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
+    publish(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
 
 
 def test_the_command_keeps_results_and_tells_which_rules_changed(

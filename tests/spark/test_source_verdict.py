@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import create_engine, text
 
-from gold import catalog, views
+from gold import views
 from gold.source_database import connected, find
 from gold.source_digests import compare
 from gold.source_plan import planned
@@ -19,6 +19,7 @@ from lakehouse import names
 from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import publish
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], confi
     frame.write.format("delta").save(f"{target.lake}/silver/things")
     columns = [c for c in frame.columns if c != "_deleted"]
     keyed = config.model_copy(update={"keys": ["id"]})
-    catalog.publish(spark, target, "gold", [views.current(keyed, source, columns)])
+    publish(spark, target, "gold", [views.current(keyed, source, columns)])
 
 
 def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:

@@ -1,5 +1,6 @@
 from bronze.contract import COLUMNS, feed_name
-from bronze.feeds import families, feeds, folder, view_sql
+from bronze.feeds import families, feeds, folder
+from bronze.views import view
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -66,10 +67,10 @@ def test_a_folder_lies_below_the_landing_root_unless_it_is_absolute() -> None:
 def test_the_view_shows_a_tables_topics_of_each_of_its_feeds() -> None:
     columns = ", ".join(f"`{column.name}`" for column in COLUMNS)
     both = table("t", {"path": "shop", "topic": "it's"}, {"path": "old"})
-    assert view_sql(LAKE, both) == (
-        f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_shop` WHERE _topic IN ('it\\'s')"
-        f" UNION ALL SELECT {columns} FROM delta.`/lake/lake/bronze/feed_old`"
-    )
+    shop = f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_shop` WHERE _topic IN ('it\\'s')"
+    old = f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_old`"
+    assert view(LAKE, both, {"feed_shop", "feed_old"}).query == f"{shop} UNION ALL {old}"
+    assert view(LAKE, both, {"feed_shop"}).query == shop
 
 
 def test_the_name_is_a_function_of_the_table_and_its_source_alone() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import app, layer_main
-from lakehouse.cli.ask import cause, utc
+from lakehouse.cli.ask import utc
 from lakehouse.cli.front import application, enter
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.console import show_grid, summary
@@ -253,16 +253,3 @@ def test_a_grid_shows_everything_when_it_goes_into_a_file(
     ]
     assert header.split() == ["a", "[b]"]
     assert (first.split(), second.split()) == (["x" * 300], ["[red]", "y"])
-
-
-def test_of_a_java_stack_the_innermost_cause_is_told() -> None:
-    stack = (
-        "An error occurred.\n: a.B: outer\n\tat x.y\nCaused by: c.D: middle\nCaused by: e.F: why"
-    )
-    assert cause(stack) == "e.F: why"
-
-
-def test_of_a_message_the_plan_is_left_out() -> None:
-    assert cause("[X] no such table; line 1\n'Project [*]\n+- 'Unresolved") == (
-        "[X] no such table; line 1"
-    )

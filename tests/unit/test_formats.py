@@ -9,8 +9,6 @@ from lakehouse.table import Table
 from lakehouse.unpacking import unpack_table
 from silver.decode import decoder
 
-MODES = {"snapshot": {"mode": "full"}}
-
 
 def document(format: str) -> dict[str, object]:
     source = {

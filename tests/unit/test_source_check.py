@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gold import catalog, source_verdict
+from gold import source_verdict
 from gold.source_digests import Difference
 from gold.source_verdict import Verdict
-from gold.views import View
 from lakehouse.cli import source_check
 from lakehouse.errors import ConfigurationError, SourceDiffers
 from lakehouse.target import Target
+from lakehouse.views import View, publish, stored
 from tests.builders import table
 
 if TYPE_CHECKING:
@@ -79,6 +79,6 @@ def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
 def test_a_pinned_view_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     view = View("orders", {"id": None}, "orders", ("id",), "SELECT 1", pinned=("orders", 7))
-    catalog.publish(NO_SPARK, target, "gold", [view])
-    found = catalog.stored(target, "gold")["orders"]
+    publish(NO_SPARK, target, "gold", [view])
+    found = stored(target, "gold")["orders"]
     assert (found.pinned, found.query) == (view.pinned, view.query)

@@ -1,5 +1,6 @@
-from gold.views import create_sql, current, history
+from gold.views import current, history
 from lakehouse.table import Table
+from lakehouse.views import create_sql
 
 
 def table(**options: object) -> Table:

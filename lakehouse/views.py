@@ -1,0 +1,103 @@
+"""Views that a layer publishes: in the catalog or, without one, in a file of the lake.
+
+The file is replaced in one rename, so a reader sees all views of one publication or all of another.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.names import literal, quote
+from lakehouse.target import Layer, Target
+
+
+class View(NamedTuple):
+    """A view of gold: its name, its columns with their comments, and the SELECT behind it.
+
+    `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
+    for a view that knows no other time. A view of a consistency group is pinned: to this silver
+    table at this Delta version, which VACUUM must keep.
+    """
+
+    name: str
+    columns: dict[str, str | None]
+    comment: str
+    keys: tuple[str, ...]
+    query: str
+    as_of: str | None = None
+    pinned: tuple[str, int] | None = None
+
+
+def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
+    """Makes the views findable; views of other tables stay as they are."""
+    if target.catalog:
+        for view in views:
+            spark.sql(create_sql(names.name(target, layer, view.name), view))
+            if view.as_of:
+                spark.sql(function_sql(names.name(target, layer, as_of_name(view)), view))
+        return
+    kept = stored(target, layer) | {view.name: view for view in views}
+    text = json.dumps([view._asdict() for view in kept.values()], indent=1)
+    file = _file(target, layer)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(file)
+
+
+def stored(target: Target, layer: Layer) -> dict[str, View]:
+    """The views that a lake without a catalog holds, by name."""
+    file = _file(target, layer)
+    if not file.exists():
+        return {}
+    views = [View(**entry) for entry in json.loads(file.read_text())]
+    return {view.name: _pinned(view) for view in views}
+
+
+def create_sql(name: str, view: View) -> str:
+    """CREATE VIEW with everything a catalog browser shows."""
+    columns = ", ".join(
+        quote(column) + (f" COMMENT {literal(text)}" if text else "")
+        for column, text in view.columns.items()
+    )
+    keys = literal(", ".join(view.keys))
+    return (
+        f"CREATE OR REPLACE VIEW {name} ({columns}) COMMENT {literal(view.comment)}"
+        f" TBLPROPERTIES ('keys' = {keys}) AS {view.query}"
+    )
+
+
+def function_sql(name: str, view: View) -> str:
+    """CREATE FUNCTION of `T_as_of(timestamp)`, which shows a view with a history at a time."""
+    comment = literal(f"{view.name} as of a time at the source")
+    return (
+        f"CREATE OR REPLACE FUNCTION {name}(_at TIMESTAMP COMMENT 'time at the source')"
+        f" RETURNS TABLE COMMENT {comment} RETURN {at_time(view, '_at')}"
+    )
+
+
+def as_of_name(view: View) -> str:
+    """What the function is called that shows a view with a history at a time."""
+    return f"{view.name}_as_of"
+
+
+def at_time(view: View, moment: str) -> str:
+    """The SELECT of a view with a history at a moment, which is SQL."""
+    return str(view.as_of).replace("{at}", moment)
+
+
+def _pinned(view: View) -> View:
+    """The view with the pair that JSON made a list."""
+    if view.pinned is None:
+        return view
+    kept, version = view.pinned
+    return view._replace(pinned=(kept, version))
+
+
+def _file(target: Target, layer: Layer) -> Path:
+    return Path(target.lake, layer, "_views.json")
