@@ -78,7 +78,8 @@ def test_the_main_job_makes_captured_events_right_tables(conf: Path, spark: Spar
     make_schemas(spark, target)
     land(target, "shop", "events.jsonl", lines(CAPTURE))
     for layer, place in (("bronze", "server"), ("silver", "workspace"), ("gold", "workspace")):
-        assert layer_run(layer, conf, place, SPARK_REMOTE=str(REMOTE)) == (0, ""), layer
+        code, told = layer_run(layer, conf, place, SPARK_REMOTE=str(REMOTE))
+        assert code == 0, told
     for table in load_tables(conf):
         types = truth.truth_schema(CAPTURE, table.table)
         found = [row.asDict() for row in spark.table(name(target, "gold", table.table)).collect()]
