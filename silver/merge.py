@@ -111,7 +111,7 @@ def _revived(columns: list[str], partial: bool, batch: int) -> str:
         name: f"CASE WHEN {newest} THEN s.{name} ELSE t.{name} END"
         for name in ("_stamp", "_deleted", "_digest", "_source_time", "_position")
     }
-    kept["_class"] = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'late' END"
+    kept["_class"] = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'superseded' END"
     newer = f"{_place('s._upsert_stamp')} > {_place('t._upsert_stamp')}"
     dead = f"(t._deleted OR s._deleted){_whole(partial)}"
     sets = _assign(values | _meta(batch, **kept))

@@ -107,15 +107,14 @@ def decoded(
     What is good gets the number `batch`, what is still bad keeps its own. A replay that was killed
     may have left a record of a letter good in the log already.
     """
-    held = log.read(spark, target, table)
-    held = held.join(F.broadcast(letters.select(*IDENTITY)), IDENTITY, "left_semi")
-    places = held.select(*IDENTITY, F.col("_feed_batch"), F.col("_batch").alias("_held"))
-    spans = places.groupBy("_feed").agg(
+    wanted = F.broadcast(letters.select(*IDENTITY))
+    held = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
+    spans = held.groupBy("_feed").agg(
         F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
     )
     parts = [
         reading.between(spark, target, table, row["_feed"], row["first"], row["last"]).join(
-            F.broadcast(places.select(*IDENTITY)), IDENTITY, "left_semi"
+            wanted, IDENTITY, "left_semi"
         )
         for row in spans.collect()
     ]
@@ -124,7 +123,8 @@ def decoded(
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
-    known = F.broadcast(places.select(*IDENTITY, "_held"))
+    grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
+    known = F.broadcast(grown.select(*IDENTITY, F.col("_batch").alias("_held")))
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
     whole = changes.withColumn("_digest", digest(columns)).join(known, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -110,9 +110,16 @@ def _ties(known: dict[Event, Arrived]) -> int:
     return len(known) - len({(e.key, e.sequence) for e in known})
 
 
+UNDER_A_TOMBSTONE = [
+    [Event("delete", 8, 1)],
+    [Event("upsert", 1, 1, (("a", "a0"), ("b", "b"))), Event("delete", 2, 1)],
+]
+
+
 @pytest.mark.parametrize("history", [False, True])
 @budget(3)
 @given(batches=deliveries())
+@example(batches=UNDER_A_TOMBSTONE)
 def test_every_record_is_in_the_class_of_a_plain_count(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,

@@ -113,7 +113,8 @@ def test_an_ignored_new_column_is_noted_and_left_out(spark: SparkSession, target
         land(spark, target, config, batch, [row])
         assert failures(apply(spark, target, config)) == []
     assert "new" not in spark.table(names.name(target, "silver", "t")).columns
-    assert [d[:5] for d in drift(spark, target)] == [("add_column", "new", None, None, "ignored")]
+    ignored = {(d[0], d[1], d[4]) for d in drift(spark, target)}
+    assert ignored == {("add_column", "v", "ignored"), ("add_column", "new", "ignored")}
 
 
 def test_fail_stops_that_table_alone_before_anything_is_written(
