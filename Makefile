@@ -3,6 +3,9 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3; do \
   $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.made
+# databricks-connect has a pyspark of its own, so it has an environment of its own.
+DATABRICKS := .venv-databricks
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --no-header -q
 
 .PHONY: venv demo test test-slow test-live test-bundle test-report test-connect bench check lock
 
@@ -31,6 +34,14 @@ test-live: venv  # PostgreSQL, Debezium and Kafka for real; LAKEHOUSE_LIVE=full 
 test-bundle: venv
 	$(BIN)/python -m pytest tests/bundle
 
+test-connect: venv $(DATABRICKS)/.made  # tests/spark on a Spark Connect server; the main job through databricks-connect
+	$(BIN)/python -m tests.connect $(BIN)/python -m pytest tests/spark tests/connect
+
+$(DATABRICKS)/.made: $(STAMP) requirements-databricks.lock
+	$(BIN)/python -m venv $(DATABRICKS)
+	$(DATABRICKS)/bin/python -m pip install --quiet --require-hashes -r requirements-databricks.lock
+	@touch $@
+
 test-report: venv  # looks at the report in a real browser: apt-get install chromium chromium-driver
 	$(BIN)/python -m pytest tests/browser
 
@@ -41,4 +52,5 @@ check: venv
 	$(BIN)/python -m pytest tests/unit
 
 lock:  # resolve pyproject.toml anew
-	uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --all-extras --group dev --no-header -q -o requirements.lock
+	$(COMPILE) --extra local --extra quality --extra postgres --group dev -o requirements.lock
+	$(COMPILE) --extra databricks -o requirements-databricks.lock

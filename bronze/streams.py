@@ -1,5 +1,6 @@
 """Streams that end when they have shown what there was."""
 
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
@@ -11,4 +12,9 @@ def run_to_end(stream: DataStreamWriter) -> bool:
     """
     query = stream.trigger(availableNow=True).start()
     query.awaitTermination()
-    return any(progress.numInputRows for progress in query.recentProgress)
+    return any(_rows(progress) for progress in query.recentProgress)
+
+
+def _rows(progress: StreamingQueryProgress) -> int:
+    """How many rows came in: an attribute since Spark 4, where Connect's key has nothing."""
+    return int(getattr(progress, "numInputRows", None) or progress.get("numInputRows") or 0)

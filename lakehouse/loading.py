@@ -24,6 +24,8 @@ SUFFIXES = (
     "_sensitive",
 )
 COMMAND_LINE = "command line"
+# What a target says of places that do not lie below its root.
+OUTSIDE = ("catalog", "schemas", "landing", "checkpoints")
 
 Document: TypeAlias = dict[str, Any]
 
@@ -61,12 +63,13 @@ def with_settings(document: Document, settings: Sequence[str]) -> Document:
 
 
 def with_root(document: Document, root: str) -> Document:
-    """The document with another root, and with nothing that lies outside of it."""
-    if "catalog" in document:
-        expected = "a target without a catalog"
-        raise ConfigurationError(COMMAND_LINE, "--root", root, expected, "leave --root out")
-    kept = {key: document[key] for key in document if key not in ("landing", "checkpoints")}
-    return kept | {"root": root}
+    """The document with another root, and with nothing that lies outside of it.
+
+    Such a lake needs no workspace: in place of Databricks a Spark of this machine works on it.
+    """
+    kept = {key: document[key] for key in document if key not in OUTSIDE}
+    here = {"kind": "local"} if document.get("kind") == "databricks" else {}
+    return kept | here | {"root": root}
 
 
 def load_tables(conf: Path, only: Sequence[str] = (), checks: Sequence[Check] = ()) -> list[Table]:

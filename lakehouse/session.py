@@ -3,17 +3,20 @@
 import importlib
 import importlib.util
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SparkUnavailable
+from lakehouse.failures import in_short
 from lakehouse.jars import Jar, in_folder
 from lakehouse.java import use_java
 from lakehouse.target import Target
@@ -25,6 +28,9 @@ SETTINGS_OF_SMALL_LAKES = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
+
+# Of a url that names no port, and seconds until a server must have answered.
+CONNECT_PORT, PATIENCE = 15002, 10.0
 
 # PySpark prints an exception with its Java stack on stderr as well as raising it.
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -44,11 +50,11 @@ def get_spark(
     """
     for name in ECHOING_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
-    if target.kind == "databricks":
-        return _databricks()
     _use_utc()
+    if target.kind == "databricks":
+        return _in_utc(_databricks())
     if target.kind == "connect":
-        return _connect(str(target.remote))
+        return _in_utc(_connect(str(target.remote)))
     use_java()
     return _local(target, packages, jars)
 
@@ -135,9 +141,15 @@ def _local(target: Target, packages: Sequence[str], jars: Sequence[Jar]) -> Spar
 
 
 def _connect(remote: str) -> SparkSession:
-    spark = SparkSession.Builder().remote(remote).getOrCreate()
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    return spark
+    """A session on that server, which is asked for first: Spark would try it for ten minutes."""
+    place = urlsplit(remote)
+    try:
+        with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
+            return SparkSession.Builder().remote(remote).getOrCreate()
+    except (OSError, PySparkException) as failure:
+        raise SparkUnavailable(
+            f"{remote}: {in_short(failure)}", "start the server, or correct the target's remote"
+        ) from failure
 
 
 def _databricks() -> SparkSession:
@@ -153,8 +165,21 @@ def _databricks() -> SparkSession:
             "a Databricks target, but neither a Databricks runtime nor databricks-connect",
             "run it as a job of the bundle, install databricks-connect, or take --target local",
         ) from missing
-    session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
+    try:
+        session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
+    except Exception as failure:  # it raises bare ones
+        raise SparkUnavailable(
+            f"databricks-connect: {in_short(failure)}",
+            "name a workspace and its compute: `databricks auth login --configure-serverless`, or "
+            "DATABRICKS_CONFIG_PROFILE",
+        ) from failure
     return session
+
+
+def _in_utc(spark: SparkSession) -> SparkSession:
+    """The session with times of day in UTC: a setting that serverless takes too."""
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark
 
 
 def _use_utc() -> None:

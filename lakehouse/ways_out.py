@@ -21,7 +21,13 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "the lake cannot be written: make it writable and run again; nothing is lost",
     ),
     (
-        ("/_checkpoints/", "STREAMING_CHECKPOINT", "Incomplete log file", "offset log"),
+        (
+            "/_checkpoints/",
+            "STREAMING_CHECKPOINT",
+            "MALFORMED_LOG_FILE",
+            "Incomplete log file",
+            "offset log",
+        ),
         "the stream's memory is damaged: remove the feed's folder below checkpoints and run again; "
         "what bronze holds is recognised and not taken twice",
     ),

@@ -130,8 +130,8 @@ def _token(column: Reading, table: Table) -> Column:
 
 
 def _with_values(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
-    values = {c.value: F.expr(value_of(c, c.token)) for c in columns}
-    judged = rows.withColumns(values).withColumn("_why", reason(columns, table))
+    values = [F.expr(value_of(c, c.token)).alias(c.value) for c in columns]
+    judged = rows.select("*", *values).withColumn("_why", reason(columns, table))
     return judged.withColumn("_old_key", _old_key(columns, table))
 
 

@@ -179,7 +179,7 @@ def _correct(spark: SparkSession, target: Target, table: Table, again: DataFrame
     name = names.name(target, "silver", f"{table.table}_changes")
     rows = spark.table(name)
     missing = [f for f in rows.schema.fields if f.name not in again.columns]
-    given = again.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing})
+    given = again.select("*", *[F.lit(None).cast(f.dataType).alias(f.name) for f in missing])
     same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"

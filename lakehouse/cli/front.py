@@ -3,11 +3,11 @@
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
 
 import typer
 
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import LakehouseError, SparkUnavailable
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Given = ParamSpec("Given")
+
+WITH_SPARK = (
+    "pip install 'cdc-lakehouse[local]' for a Spark of this machine, 'cdc-lakehouse[databricks]' "
+    "for that of a workspace, or run it as a job of the bundle"
+)
 
 
 def application(help_text: str) -> typer.Typer:
@@ -65,8 +70,11 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
     try:
         _run(application, given)
     except LakehouseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _leave(error)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "pyspark":
+            raise
+        _leave(SparkUnavailable("no pyspark here", WITH_SPARK))
 
 
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
@@ -103,6 +111,11 @@ def _run(application: typer.Typer, given: Sequence[str]) -> None:
     except SystemExit as ended:
         if ended.code:
             raise
+
+
+def _leave(error: LakehouseError) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:

@@ -17,6 +17,15 @@ COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "EQUAL_TO": lambda left, right: left == right,
     "NOT_EQUAL": lambda left, right: left != right,
 }
+# Whether a task starts, by the states that those it depends on have ended in.
+RUN_IF: dict[str, Callable[[set[str]], bool]] = {
+    "ALL_SUCCESS": lambda ended: not ended & {FAILED, EXCLUDED},
+    "AT_LEAST_ONE_SUCCESS": lambda ended: bool(ended - {FAILED, EXCLUDED}),
+    "NONE_FAILED": lambda ended: FAILED not in ended and ended != {EXCLUDED},
+    "ALL_DONE": lambda ended: True,
+    "AT_LEAST_ONE_FAILED": lambda ended: FAILED in ended,
+    "ALL_FAILED": lambda ended: ended == {FAILED},
+}
 
 
 class Step(NamedTuple):
@@ -38,11 +47,6 @@ def run(
     `programs` are the wheel's entry points by name: arguments in, exit code out.
     """
     return list(_run(bundle, job, programs, given or {}))
-
-
-def locally(arguments: list[str], root: str) -> list[str]:
-    """A task's arguments for a lake below `root`: without what names places of a catalog."""
-    return [text for text in arguments if not text.startswith("--set=")] + [f"--root={root}"]
 
 
 def _run(
@@ -70,15 +74,7 @@ def _starts(task: Task, states: Mapping[str, str]) -> bool:
         EXCLUDED if outcome and states[key] not in (outcome, FAILED) else states[key]
         for key, outcome in wanted.items()
     ]
-    match task.get("run_if", "ALL_SUCCESS"):
-        case "ALL_SUCCESS":
-            return FAILED not in ended and EXCLUDED not in ended
-        case "NONE_FAILED":
-            return FAILED not in ended and (not ended or set(ended) != {EXCLUDED})
-        case "ALL_DONE":
-            return True
-        case other:
-            raise NotImplementedError(f"run_if: {other}")
+    return RUN_IF[task.get("run_if", "ALL_SUCCESS")](set(ended))
 
 
 def _with_parameters(value: Value, parameters: Mapping[str, str]) -> Value:

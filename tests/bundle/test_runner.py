@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.bundle.reading import Bundle, read
-from tests.bundle.runner import Step, locally, run
+from tests.bundle.runner import Step, run
 
 MAIN = ["bronze", "silver", "gold"]
 
@@ -120,6 +120,29 @@ def test_a_parameter_that_the_job_lacks_is_refused(bundle: Bundle, calls: Calls)
         run(bundle, "cdc", calls.programs(), {"tabel": "orders"})
 
 
-def test_local_arguments_name_a_root_and_no_catalog() -> None:
-    arguments = ["--conf=conf", "--target=local", "--set=catalog=dev"]
-    assert locally(arguments, "/lake") == ["--conf=conf", "--target=local", "--root=/lake"]
+@pytest.mark.parametrize(
+    ("run_if", "failing", "starts"),
+    [
+        ("ALL_SUCCESS", [], True),
+        ("ALL_SUCCESS", ["bronze"], False),
+        ("AT_LEAST_ONE_SUCCESS", ["bronze"], True),
+        ("AT_LEAST_ONE_SUCCESS", ["bronze", "silver"], False),
+        ("NONE_FAILED", ["bronze"], False),
+        ("ALL_DONE", ["bronze", "silver"], True),
+        ("AT_LEAST_ONE_FAILED", ["bronze"], True),
+        ("AT_LEAST_ONE_FAILED", [], False),
+        ("ALL_FAILED", ["bronze"], False),
+        ("ALL_FAILED", ["bronze", "silver"], True),
+    ],
+)
+def test_run_if_decides_by_how_the_tasks_before_have_ended(
+    bundle: Bundle, calls: Calls, run_if: str, failing: list[str], starts: bool
+) -> None:
+    wheels = [
+        {"task_key": name, "python_wheel_task": {"entry_point": name, "parameters": []}}
+        for name in MAIN
+    ]
+    last = wheels[-1] | {"run_if": run_if, "depends_on": [{"task_key": n} for n in MAIN[:2]]}
+    jobs = {"jobs": {"job": {"tasks": [*wheels[:-1], last]}}}
+    run(bundle._replace(resources=jobs), "job", calls.programs(*failing))
+    assert ("gold" in calls.commands) == starts

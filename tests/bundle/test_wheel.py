@@ -1,12 +1,8 @@
-import subprocess
-import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
 
-from tests.bundle.conftest import PROJECT
+from tests.bundle.conftest import PROJECT, ended
 from tests.bundle.reading import read
 from tests.bundle.runner import Program, run
 
@@ -20,42 +16,6 @@ entry_points = distribution("cdc_lakehouse").entry_points
 entry_point.load()()
 print("returned")
 """
-
-
-@pytest.fixture(scope="session")
-def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as the bundle's artifact is built, but with the back end that is installed here."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        folder,
-        project,
-    ]
-    subprocess.run(build, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="session")
-def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the programs of a clean environment with the wheel; what it needs is borrowed."""
-    folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--no-index", wheel], check=True)
-    site = next(folder.glob("lib/python*/site-packages"))
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-    return python.parent
-
-
-def ended(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A finished process that sees the wheel only: neither this project's folder nor PYTHONPATH."""
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env={})
 
 
 def calls() -> list[list[str]]:
@@ -116,3 +76,41 @@ def test_the_package_name_runs_as_a_module(programs: Path) -> None:
     )
     assert helped.returncode == 0
     assert "--continuous" in helped.stdout
+
+
+@pytest.fixture(scope="session")
+def without_spark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PYTHONPATH that hides pyspark, which the clean environment has borrowed."""
+    folder = tmp_path_factory.mktemp("hidden")
+    (folder / "sitecustomize.py").write_text("import sys; sys.modules['pyspark'] = None")
+    return folder
+
+
+@pytest.mark.parametrize("module", ["bronze", "silver", "gold", "cdc_lakehouse"])
+def test_a_module_says_that_it_lacks_spark(
+    programs: Path, without_spark: Path, project: Path, module: str
+) -> None:
+    given = [f"--conf={project}/conf", "--target=dev"]
+    command = [programs / "python", "-m", module, *given]
+    refused = ended(*command, folder=programs, PYTHONPATH=str(without_spark))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no pyspark here" in refused.stderr
+
+
+@pytest.mark.parametrize("call", calls(), ids=lambda call: " ".join(call[:2]))
+def test_what_a_job_calls_says_outside_of_databricks_what_it_lacks(
+    programs: Path, project: Path, call: list[str]
+) -> None:
+    """With the job's own arguments, but for the configuration's folder, which is not deployed."""
+    given = [text.replace("/Workspace/bundle/files", str(project)) for text in call[1:]]
+    refused = ended(programs / call[0], *given, folder=programs)
+    assert refused.returncode == 2
+    assert "neither a Databricks runtime nor databricks-connect" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("module", ["bronze", "silver", "gold"])
+def test_a_module_without_a_configuration_says_so(programs: Path, module: str) -> None:
+    refused = ended(programs / "python", "-m", module, folder=programs)
+    assert refused.returncode == 2
+    assert "a folder with targets/NAME.yml and tables/" in refused.stderr

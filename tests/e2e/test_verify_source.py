@@ -19,9 +19,9 @@ from lakehouse.loading import load_tables
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import lake
+from tests.captures import lines
 from tests.conftest import target_at
 from tests.records import SHOP
-from tests.spark.test_captures import lines
 
 pytestmark = pytest.mark.live
 

@@ -152,8 +152,15 @@ def test_a_target_with_a_catalog_must_name_its_folders(tmp_path: Path) -> None:
     assert [error.key for error in caught.value.errors] == ["landing", "checkpoints"]
 
 
-def test_a_root_cannot_replace_a_catalog(tmp_path: Path) -> None:
+def test_a_root_takes_the_place_of_a_catalog_and_needs_no_databricks(tmp_path: Path) -> None:
     folder = conf(tmp_path)
-    (folder / "targets" / "local.yml").write_text("kind: databricks\ncatalog: c\n")
-    with pytest.raises(ConfigurationError, match="--root"):
-        load_target(folder, "local", "/r")
+    places = "landing: /Volumes/l\ncheckpoints: /Volumes/c\nsensitive: omit\n"
+    (folder / "targets" / "dev.yml").write_text(f"kind: databricks\ncatalog: c\n{places}")
+    target = load_target(folder, "dev", "/r", ["schemas.gold=mine"])
+    assert (target.kind, target.catalog, target.lake, target.landing, target.sensitive) == (
+        "local",
+        None,
+        "/r/lake",
+        "/r/landing",
+        "omit",
+    )

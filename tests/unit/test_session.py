@@ -1,6 +1,9 @@
 from pathlib import Path
 
-from lakehouse.session import SMALL, local_settings
+import pytest
+
+from lakehouse.errors import SparkUnavailable
+from lakehouse.session import SMALL, get_spark, local_settings
 from lakehouse.target import Target
 
 
@@ -24,3 +27,11 @@ def test_a_lake_that_holds_little_has_its_queries_interpreted(tmp_path: Path) ->
     with (place / "1.jsonl").open("wb") as file:
         file.truncate(SMALL)
     assert "spark.sql.codegen.wholeStage" not in local_settings(target, cores=2)
+
+
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    nowhere = Target(kind="connect", root="/r", remote="sc://127.0.0.1:1")
+    with pytest.raises(
+        SparkUnavailable, match=r"sc://127.0.0.1:1: .*refused(.|\n)*start the server"
+    ):
+        get_spark(nowhere)

@@ -1,0 +1,58 @@
+"""A job's graph run from its YAML on a local Spark, each task a process of the wheel's programs."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.loading import load_tables
+from lakehouse.target import Target
+from tests import lake
+from tests.bundle.conftest import ended
+from tests.bundle.reading import Bundle, read
+from tests.bundle.runner import Program, Step, run
+from tests.captures import check, lines
+
+TABLES = ("customers", "orders")
+TASKS = ["bronze", "silver", "gold", "maintain"]
+CAPTURE = "small_with_schemas"
+
+
+@pytest.fixture
+def bundle(project: Path, tmp_path: Path) -> Bundle:
+    """The bundle as it is deployed to a folder: its configuration, of a few tables only."""
+    deployed = tmp_path / "files"
+    shutil.copytree(project / "conf" / "targets", deployed / "conf" / "targets")
+    (deployed / "conf" / "tables").mkdir()
+    for table in TABLES:
+        shutil.copy(project / "conf" / "tables" / f"{table}.yml", deployed / "conf" / "tables")
+    bundle = read(project, "dev")
+    return bundle._replace(known=bundle.known | {"workspace.file_path": str(deployed)})
+
+
+def on_a_local_lake(programs: Path, root: Path) -> dict[str, Program]:
+    """The wheel's programs, called with what the job gives them and a root besides."""
+    here = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+
+    def program(name: str) -> Program:
+        def call(arguments: list[str]) -> int:
+            done = ended(programs / name, *arguments, f"--root={root}", folder=root, **here)
+            print(name, done.stdout, done.stderr, sep="\n")
+            return done.returncode
+
+        return call
+
+    return {name: program(name) for name in ("bronze", "silver", "gold", "lakehouse")}
+
+
+def test_the_main_job_makes_captured_events_right_tables_and_then_maintains_them(
+    bundle: Bundle, programs: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    target = Target(root=str(tmp_path))
+    lake.land(target, "shop", "events.jsonl", lines(CAPTURE))
+    steps = run(bundle, "maintenance", on_a_local_lake(programs, tmp_path))
+    done = [step.task for step in steps if step.job == "cdc" and step.state == "done"]
+    assert (done, steps[-1]) == (TASKS, Step("maintenance", "cdc", "done"))
+    check(spark, target, CAPTURE, load_tables(tmp_path / "files" / "conf"))

@@ -1,0 +1,110 @@
+"""A Spark Connect server with Delta on this machine, from the pyspark wheel alone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+
+from lakehouse.java import use_java
+from lakehouse.session import local_settings
+from lakehouse.target import Target
+
+MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+LONGEST_START = 180.0
+PACKAGES = "spark.jars.packages"
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The url of a server that lives as long as the context; it writes below `folder` only.
+
+    It has the settings of a local lake. Its Python workers are this interpreter, which must see the
+    project: a stream's batches are handled there.
+
+    Raises:
+        RuntimeError: it ended, or did not answer, instead of starting; its log is named.
+    """
+    use_java()
+    port, log = _free_port(), folder / "server.log"
+    for place in ("lake/_tmp", "cwd"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            _command(folder, port), cwd=folder / "cwd", env=_environment(),
+            stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        _wait(server, port, log)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        _stop(server)
+
+
+def _command(folder: Path, port: int) -> list[str]:
+    """spark-submit, which becomes the server's own process."""
+    settings = {
+        **local_settings(Target(root=str(folder)), os.cpu_count() or 1),
+        PACKAGES: _delta(),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    return [submit, "--master", "local[2]", *options, "--class", MAIN, "spark-internal"]
+
+
+def _delta() -> str:
+    """Maven coordinates of Delta, as its own wheel gives them to a session."""
+    options: dict[str, str] = vars(configure_spark_with_delta_pip(SparkSession.Builder()))[
+        "_options"
+    ]
+    return options[PACKAGES]
+
+
+def _environment() -> dict[str, str]:
+    inherited = {key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"}
+    home = str(Path(pyspark.__file__).parent)
+    return inherited | {
+        "SPARK_HOME": home,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "TZ": "UTC",
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + LONGEST_START
+    while time.monotonic() < until and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+    raise RuntimeError(f"no Spark Connect server, see {log}:\n{last}")
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.send_signal(signal.SIGTERM)
+    try:
+        server.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
