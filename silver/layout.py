@@ -1,7 +1,8 @@
 """Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
 
-Every table is created with column mapping (column names of any shape), deletion vectors (an update
-writes the changed rows only) and type widening (a column grows in place).
+Every table is created with column mapping (column names of any shape) and type widening (a column
+grows in place); one whose rows are updated by batches with deletion vectors as well (an update
+writes the changed rows only). A table that is appended to is read with less ado without them.
 """
 
 from pyspark.sql import SparkSession
@@ -21,13 +22,12 @@ from pyspark.sql.types import (
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.contract import LayerColumn
+from silver.contract import LOG_COLUMNS, LayerColumn
+from silver.side_columns import BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS
 
-PROPERTIES = {
-    "delta.columnMapping.mode": "name",
-    "delta.enableDeletionVectors": "true",
-    "delta.enableTypeWidening": "true",
-}
+PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
+APPENDED = (LOG_COLUMNS, BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS)
 _SINCE = "since batch "
 STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_stamp", "_upsert_stamp", "_deleted_stamp",
@@ -67,7 +67,8 @@ def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
     and never of a value from the source.
     """
     kept = ",".join(c.name for c in layer if c.name in STATISTICS)
-    return PROPERTIES | ({"delta.dataSkippingStatsColumns": kept} if kept else {})
+    skipped_by = {"delta.dataSkippingStatsColumns": kept} if kept else {}
+    return PROPERTIES | ({} if layer in APPENDED else OF_UPDATED_TABLES) | skipped_by
 
 
 def ensure(
