@@ -27,7 +27,6 @@ SETTINGS_OF_SMALL_LAKES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.stats.skipping": "false",
 }
 
 # Of a url that names no port, and seconds until a server must have answered.

@@ -12,12 +12,12 @@ from pyspark.sql.types import DataType
 
 from lakehouse.table import Table
 from silver import row_order
-from silver.changes import changes, fault, origin
+from silver.changes import ORIGIN, changes, fault, origin
 from silver.contract import DELETE, NONE, UPSERT
 from silver.expressions import with_named_columns
 from silver.flat import Rows, absent, lacking, names_array, rows
 from silver.presence import nulls_to_ignore
-from silver.sequence import canonical, section
+from silver.sequence import WIDTH, canonical, join, section
 from silver.times import row_time
 
 _TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
@@ -55,7 +55,14 @@ def _sequence(types: list[DataType]) -> Column:
     if types:
         return row_order.sequence(types)
     number = F.col(_NUMBER)
-    return F.when(number.isNull(), section(F.lit(0))).otherwise(canonical(number))
+    return F.when(number.isNull(), _by_arrival()).otherwise(canonical(number))
+
+
+def _by_arrival() -> Column:
+    """Before all numbers, each row at a place of its own: equal rows may come in turns."""
+    digits = F.rpad(F.col(f"{ORIGIN}._arrival"), 3 * WIDTH, "0")
+    parts = [F.substring(digits, 1 + at * WIDTH, WIDTH) for at in range(3)]
+    return join(section(F.lit(0)), *parts)
 
 
 def _absent(found: Rows, table: Table) -> Column:

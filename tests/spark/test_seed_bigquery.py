@@ -46,3 +46,15 @@ def test_the_employees_table_and_the_comparisons(spark: SparkSession, target: Ta
     latest = [(example, COMPARISONS[example][2], None) for example in COMPARISONS]
     again = [(example + 10, name, None) for example, name, _ in latest]
     assert [r for r in shown if r[0] < 99] == sorted([*latest, *again], key=repr)
+
+
+def test_a_value_that_comes_back_without_a_number_is_a_version_again(
+    spark: SparkSession, target: Target
+) -> None:
+    employees = table("bigquery", ["ID"], stored_as_scd_type=2)
+    turns = [row(1, name, None, "UPSERT") for name in ("Ann", "Bea", "Ann")]
+    done = flat.deliver(spark, target, employees, turns[:2])
+    flat.deliver(spark, target, employees, turns[2:], done)
+    versions = flat.shown(spark, target, employees, "t_history").orderBy("sequence_from")
+    found = [(version["Name"], version["is_current"]) for version in versions.collect()]
+    assert found == [("Ann", False), ("Bea", False), ("Ann", True)]
