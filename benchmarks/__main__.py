@@ -1,5 +1,6 @@
 """The same work through this project and through its peers, one part per question.
 
+    make bench [PARTS="apply load"]
     python -m benchmarks apply load [--rows 1000000] [--changes 100000] [--keep]
 
 Every result is compared with the truth, and wrong rows are shown beside the time. With --keep the
@@ -16,13 +17,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from benchmarks import apply, load, page
+from benchmarks import apply, compare, fixed, load, page
 from benchmarks.events import Workload
 from benchmarks.result import Line, Result, keep, machine, table
 
 Measure = Callable[[Workload, Path, int, int], list[Line]]
 PARTS: dict[str, tuple[str, Measure]] = {
     "apply": (apply.QUESTION, apply.measure),
+    "compare": (compare.QUESTION, compare.measure),
+    "fixed": (fixed.QUESTION, fixed.measure),
     "load": (load.QUESTION, load.measure),
 }
 

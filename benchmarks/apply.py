@@ -14,7 +14,7 @@ from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Run, Step, in_turn, parts_of
 from benchmarks.result import Line
-from benchmarks.truth import truth, wrong_rows
+from benchmarks.truth import truth, wrong
 
 QUESTION = "A batch of changes, from JSON files to a right table"
 
@@ -29,13 +29,13 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
     in_turn([{one.name: functools.partial(one.load, files) for one in competitors}], 1)
     taken = in_turn([_steps(competitors, batch) for batch in later], warm)
     right = truth(work, [first, *stream])
-    wrong = {one.name: wrong_rows(work, right, one.rows()) for one in competitors}
-    return [_line(name, runs, wrong[name]) for name, runs in taken.items()]
+    counted = {one.name: wrong(work, right, one.rows()) for one in competitors}
+    return [_line(name, runs, counted[name]) for name, runs in taken.items()]
 
 
 def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
     """This project, the documented recipe twice, and the one without Spark."""
-    ours.configure(root / "ours", work)
+    ours.configure(root / "ours", ours.table_of(work))
     ours.drop(root / "ours", first)
     spark, target = ours.session(root / "ours")
     return [

@@ -12,7 +12,7 @@ from benchmarks.engine import Engine
 from benchmarks.events import Workload, snapshot, write
 from benchmarks.measure import Step, in_turn, parts_of
 from benchmarks.result import Line
-from benchmarks.truth import truth, wrong_rows
+from benchmarks.truth import truth, wrong
 
 QUESTION = "The first load of an empty lake"
 FLOOR = "Spark reads JSON, writes Delta"
@@ -23,7 +23,7 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
     first = snapshot(work)
     files = write(work, first, root / "files", "first")
     for at in range(warm + rounds):
-        ours.configure(root / f"ours-{at}", work)
+        ours.configure(root / f"ours-{at}", ours.table_of(work))
         ours.drop(root / f"ours-{at}", files)
     spark, _ = ours.session(root / "ours-0")
     lakes = [ours.engine(spark, ours.target_at(root / f"ours-{n}")) for n in range(warm + rounds)]
@@ -33,10 +33,10 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
     steps = [_steps(lake, floor, files) for lake, floor in zip(lakes, floors, strict=True)]
     taken = in_turn(steps, warm)
     right = truth(work, [first])
-    wrong = [wrong_rows(work, right, engine.rows()) for engine in (lakes[-1], floors[-1])]
+    counted = [wrong(work, right, engine.rows()) for engine in (lakes[-1], floors[-1])]
     return [
         Line(name, [round(run.seconds, 3) for run in runs], count, parts_of(runs))
-        for (name, runs), count in zip(taken.items(), wrong, strict=True)
+        for (name, runs), count in zip(taken.items(), counted, strict=True)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,31 +14,36 @@ from benchmarks.events import Workload, columns, key_columns
 from gold.catalog import open_catalog
 from lakehouse.cli.rounds import JOBS
 from lakehouse.cli.run import failed, one_round, raise_all
+from lakehouse.ledger import Entry
 from lakehouse.loading import load_tables, load_target
 from lakehouse.session import get_spark
 from lakehouse.target import Target
 
-TABLE = "orders"
 TARGET = {"kind": "local", "root": ".", "master": "local[*]", "driver_memory": "4g"}
 
 
-def configure(root: Path, work: Workload, **settings: object) -> None:
-    """Writes the configuration: a target, and the workload's one table with its columns."""
-    table = {
-        "table": TABLE,
-        "source": {"format": "debezium", "path": TABLE},
+def table_of(work: Workload) -> dict[str, object]:
+    """The workload's table as its YAML says it."""
+    return {
+        "table": "orders",
+        "source": {"format": "debezium", "path": "orders", "decimal_handling_mode": "string"},
         "keys": [column.name for column in key_columns(work)],
         "columns": {column.name: column.type for column in columns(work)},
     }
-    for name, document in {"targets/local": TARGET, f"tables/{TABLE}": table | settings}.items():
+
+
+def configure(root: Path, *tables: Mapping[str, object]) -> None:
+    """Writes the configuration of a lake: a target and these tables."""
+    named = {f"tables/{table['table']}": dict(table) for table in tables}
+    for name, document in {"targets/local": TARGET, **named}.items():
         file = root / "conf" / f"{name}.yml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(document))
 
 
-def drop(root: Path, files: Files) -> None:
+def drop(root: Path, files: Files, path: str = "orders") -> None:
     """Puts the files where the lake looks for them."""
-    folder = root / "landing" / TABLE
+    folder = root / "landing" / path
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         os.link(file, folder / file.name)
@@ -56,7 +61,7 @@ def target_at(root: Path) -> Target:
 
 
 def engine(spark: SparkSession, target: Target) -> Engine:
-    """The lake as one of the engines; its first load finds the files dropped already."""
+    """The lake of one table as an engine; its first load finds the files dropped already."""
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
 
@@ -64,15 +69,20 @@ def engine(spark: SparkSession, target: Target) -> Engine:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
             entries = one_round(spark, target, tables, list(JOBS))
         raise_all(failed(entries))
-        return {entry.layer: entry.duration_ms / 1000 for entry in entries}
+        return {layer: _seconds(entries, layer) for layer in JOBS}
 
     def apply(files: Files) -> Mapping[str, float]:
         drop(root, files)
         return work(files)
 
     def rows() -> pl.DataFrame:
-        query = f"SELECT * FROM gold.{TABLE}"
+        query = f"SELECT * FROM gold.{tables[0].table}"
         open_catalog(spark, target, query)
         return pl.DataFrame(spark.sql(query).toArrow())
 
     return Engine("cdc-lakehouse", work, apply, rows)
+
+
+def _seconds(entries: Sequence[Entry], layer: str) -> float:
+    """How long a layer took over its tables; several at a time count one after the other."""
+    return sum(entry.duration_ms for entry in entries if entry.layer == layer) / 1000

@@ -46,13 +46,16 @@ def _typed(found: pl.DataType, name: str, wanted: pl.DataType) -> pl.Expr:
     return value.cast(wanted)
 
 
-def wrong_rows(work: Workload, right: pl.DataFrame, found: pl.DataFrame) -> int:
+def wrong(work: Workload, right: pl.DataFrame, found: pl.DataFrame) -> int:
+    """How many rows of a workload's table are not right."""
+    return wrong_rows([column.name for column in key_columns(work)], right, typed(work, found))
+
+
+def wrong_rows(keys: list[str], right: pl.DataFrame, found: pl.DataFrame) -> int:
     """How many rows are missing, too many, or differ in any column."""
-    keys = [column.name for column in key_columns(work)]
-    ours = typed(work, found)
-    same = right.join(ours, on=list(types(work)), how="semi", nulls_equal=True)
+    same = right.join(found, on=right.columns, how="semi", nulls_equal=True)
     touched = pl.concat(
-        [right.join(same, on=keys, how="anti").select(keys), _extra(ours, same, keys)]
+        [right.join(same, on=keys, how="anti").select(keys), _extra(found, same, keys)]
     )
     return touched.unique().height
 
