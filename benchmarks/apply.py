@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import delta_rs, ours, recipe
+from benchmarks import delta_rs, iceberg, ours, recipe
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Run, Step, in_turn, parts_of
@@ -34,7 +34,7 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
 
 
 def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
-    """This project, the documented recipe twice, and the one without Spark."""
+    """This project, the documented recipe twice, delta-rs, and Iceberg if it is there."""
     ours.configure(root / "ours", ours.table_of(work))
     ours.drop(root / "ours", first)
     spark, target = ours.session(root / "ours")
@@ -43,6 +43,7 @@ def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
         recipe.engine(spark, root / "recipe", work, tuned=False),
         recipe.engine(spark, root / "tuned", work, tuned=True),
         delta_rs.engine(root / "delta_rs", work),
+        *iceberg.engines(root / "iceberg", work),
     ]
 
 
