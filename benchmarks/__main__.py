@@ -19,9 +19,10 @@ from pathlib import Path
 
 from benchmarks import apply, compare, fixed, load, page, scan
 from benchmarks.events import Workload
+from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
 
-Measure = Callable[[Workload, Path, int, int], list[Line]]
+Measure = Callable[[Workload, Path, Plan], list[Line]]
 PARTS: dict[str, tuple[str, Measure]] = {
     "apply": (apply.QUESTION, apply.measure),
     "compare": (compare.QUESTION, compare.measure),
@@ -57,7 +58,7 @@ def _measured(part: str, work: Workload, given: argparse.Namespace) -> Result:
     root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / part
     shutil.rmtree(root, ignore_errors=True)
     try:
-        lines = measure(work, root, given.rounds, given.warm)
+        lines = measure(work, root, Plan(given.rounds, given.warm, given.seconds))
     finally:
         shutil.rmtree(root, ignore_errors=True)
     name = "-".join([part, *(given.name or "").split()])
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument("--warm", type=int, default=2, help="rounds before those that count")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")
     parser.add_argument("--folder", type=Path, help="where to work; emptied, and removed after it")
     parser.add_argument("--name", help="what is put behind the part's name in a kept result")
     parser.add_argument("--keep", action="store_true", help="write results/ and README.md")

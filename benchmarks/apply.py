@@ -12,25 +12,27 @@ from pathlib import Path
 from benchmarks import delta_rs, iceberg, ours, recipe
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
-from benchmarks.measure import Run, Step, in_turn, parts_of
+from benchmarks.measure import Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 
+LOADS = Plan(rounds=0, warm=1, seconds=0)
 QUESTION = "A batch of changes, from JSON files to a right table"
 
 
-def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Every engine over the same changes."""
     first = snapshot(work)
-    stream = list(itertools.islice(batches(work), warm + rounds))
+    stream = list(itertools.islice(batches(work), plan.most))
     files = write(work, first, root / "files", "first")
     later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
     competitors = engines(work, root, files)
-    in_turn([{one.name: functools.partial(one.load, files) for one in competitors}], 1)
-    taken = in_turn([_steps(competitors, batch) for batch in later], warm)
-    right = truth(work, [first, *stream])
-    counted = {one.name: wrong(work, right, one.rows()) for one in competitors}
-    return [_line(name, runs, counted[name]) for name, runs in taken.items()]
+    in_turn([{one.name: functools.partial(one.load, files) for one in competitors}], LOADS)
+    taken = in_turn([_steps(competitors, batch) for batch in later], plan)
+    arrived = plan.warm + len(taken[competitors[0].name])
+    right = truth(work, [first, *stream[:arrived]])
+    missed = {one.name: wrong(work, right, one.rows()) for one in competitors}
+    return [counted(name, runs, missed[name]) for name, runs in taken.items()]
 
 
 def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
@@ -49,7 +51,3 @@ def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
 
 def _steps(competitors: Sequence[Engine], batch: Files) -> dict[str, Step]:
     return {one.name: functools.partial(one.apply, batch) for one in competitors}
-
-
-def _line(name: str, runs: Sequence[Run], wrong: int) -> Line:
-    return Line(name, [round(run.seconds, 3) for run in runs], wrong, parts_of(runs))

@@ -16,7 +16,7 @@ from benchmarks import article, ours
 from benchmarks.engine import Engine
 from benchmarks.events import Workload
 from benchmarks.extracts import KEYS, VALUES, days, write
-from benchmarks.measure import Parts, Run, Step, in_turn, parts_of
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import wrong_rows
 
@@ -31,19 +31,20 @@ TABLE = {
 }
 
 
-def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Day after day; the first is the load, which is not counted."""
-    count = 1 + warm + rounds
+    count = 1 + plan.most
     folders = write(root / "files", work.rows, work.seed, count)
     ours.configure(root / "ours", TABLE)
     _land(root, folders[0], 0)
     spark, target = ours.session(root / "ours")
     lake = ours.engine(spark, target)
     turns = [_steps(spark, lake, root, folders, at) for at in range(count)]
-    taken = in_turn(turns, 1 + warm)
-    last = next(itertools.islice(days(work.rows, work.seed), count - 1, None))
+    taken = in_turn(turns, plan._replace(warm=1 + plan.warm))
+    at = plan.warm + len(taken[lake.name])
+    last = next(itertools.islice(days(work.rows, work.seed), at, None))
     return [
-        _line(name, runs, wrong_rows(KEYS, last, _rows(spark, lake, root, name, count - 1)))
+        counted(name, runs, wrong_rows(KEYS, last, _rows(spark, lake, root, name, at)))
         for name, runs in taken.items()
     ]
 
@@ -85,7 +86,3 @@ def _rows(spark: SparkSession, lake: Engine, root: Path, name: str, at: int) -> 
         current = spark.read.parquet(str(_place(root, name, at) / "current"))
         found = pl.DataFrame(current.where("operation <> 'D'").toArrow())
     return found.select(*KEYS, *(pl.col(value).cast(pl.Int64) for value in VALUES))
-
-
-def _line(name: str, runs: list[Run], wrong: int) -> Line:
-    return Line(name, [round(run.seconds, 3) for run in runs], wrong, parts_of(runs))

@@ -14,14 +14,14 @@ from pathlib import Path
 from benchmarks import ours
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
-from benchmarks.measure import Parts, Step, in_turn, parts_of
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 
 QUESTION = "A run with little to do, over 20 tables"
 TABLES, ROWS, CHANGES = 20, 1000, 100
 
 
-def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Commands and rounds, with nothing new and with 100 changes over all tables."""
     small = work._replace(rows=ROWS, changes=CHANGES // TABLES * 10)
     names = [f"t{at:02d}" for at in range(TABLES)]
@@ -31,16 +31,13 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
     spark, target = ours.session(root / "ours")
     lake = ours.engine(spark, target)
     lake.load(files)
-    stream = itertools.islice(batches(small), warm + rounds)
+    stream = itertools.islice(batches(small), plan.most)
     later = [
         write(small, part[: CHANGES // TABLES], root / "files", f"batch-{at}")
         for at, part in enumerate(stream)
     ]
-    taken = in_turn([_steps(lake, root, names, batch) for batch in later], warm)
-    return [
-        Line(name, [round(run.seconds, 3) for run in runs], None, parts_of(runs))
-        for name, runs in taken.items()
-    ]
+    taken = in_turn([_steps(lake, root, names, batch) for batch in later], plan)
+    return [counted(name, runs) for name, runs in taken.items()]
 
 
 def _steps(lake: Engine, root: Path, names: Sequence[str], batch: Files) -> dict[str, Step]:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import ours
 from benchmarks.events import Workload, batches, key_columns, snapshot, write
-from benchmarks.measure import Parts, Step, in_turn
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from gold.catalog import open_catalog
 
@@ -25,7 +25,7 @@ QUERIES = {
 }
 
 
-def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Every query on both, in turn."""
     ours.configure(root / "ours", ours.table_of(work))
     ours.drop(root / "ours", write(work, snapshot(work), root / "files", "first"))
@@ -38,8 +38,8 @@ def measure(work: Workload, root: Path, rounds: int, warm: int) -> list[Line]:
     plain = f"delta.`{root / 'plain'}`"
     spark.sql(f"CREATE TABLE {plain} USING delta AS SELECT * FROM gold.orders")
     turn = _steps(spark, work, {"gold": "gold.orders", "plain": plain})
-    taken = in_turn([turn] * (warm + rounds), warm)
-    return [Line(name, [round(run.seconds, 3) for run in runs]) for name, runs in taken.items()]
+    taken = in_turn([turn] * plan.most, plan)
+    return [counted(name, runs) for name, runs in taken.items()]
 
 
 def _steps(spark: SparkSession, work: Workload, tables: Mapping[str, str]) -> dict[str, Step]:
