@@ -2,6 +2,8 @@
 
 The batch is read from the change log, where it was parsed once. One aggregation brings it to a row
 per key; one MERGE INTO joins these into the table. The first load of an empty table is an append.
+The batch's number is a column of its rows, so that the code of a batch is that of the one before
+(see `silver.stages`). What it costs beside its peers is in `benchmarks/README.md`.
 Deletes stay as tombstones (`_deleted`), so that an insert that arrives after its delete is still
 the older one. A truncate, or a full snapshot whose last row has arrived, is a floor: changes older
 than it are left out, rows older than it are deleted in the same MERGE. Nothing here depends on the
