@@ -45,6 +45,11 @@ $(DATABRICKS)/.made: $(STAMP) requirements-databricks.lock
 test-report: venv  # looks at the report in a real browser: apt-get install chromium chromium-driver
 	$(BIN)/python -m pytest tests/browser
 
+PARTS ?= apply load compare scan fixed
+
+bench: venv  # each part against its peers, figures into benchmarks/README.md: make bench PARTS="apply load"
+	$(BIN)/python -m benchmarks $(PARTS) --keep
+
 check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -1,60 +1,71 @@
-"""Two days of one extract: 5 uuid columns are the key, 10 number columns the values.
+"""Extracts of one table, day after day: 5 uuid columns are the key, 10 number columns the values.
 
-On day 2 the source has deleted 20 % of the rows, changed 40 %, left 40 % as they were, and added as
-many as it deleted. The same seed gives the same files.
+From one day to the next the source deletes 20 % of the rows, changes 40 %, leaves 40 % as they are,
+and adds as many as it deletes. The same seed gives the same files.
 
-    python -m benchmarks.extracts FOLDER [--rows 10000] [--seed 1]
+    python -m benchmarks.extracts FOLDER [--rows 10000] [--seed 1] [--days 2]
 """
 
 import argparse
-import csv
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from uuid import UUID
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
 
 KEYS = [f"key{n}" for n in range(1, 6)]
 VALUES = [f"value{n}" for n in range(1, 11)]
 DELETED, UPDATED = 0.2, 0.4
-
-Row = tuple[str | int, ...]
-
-
-def days(rows: int, seed: int) -> tuple[list[Row], list[Row]]:
-    """The rows of day 1 and of day 2, keys first; day 2 in another order."""
-    random = Random(seed)
-    first = [_row(random) for _ in range(rows)]
-    deleted, updated = int(rows * DELETED), int(rows * UPDATED)
-    changed = [(*row[: len(KEYS)], *_other(random, row)) for row in first[deleted:][:updated]]
-    added = [_row(random) for _ in range(deleted)]
-    second = [*changed, *first[deleted + updated :], *added]
-    random.shuffle(second)
-    return first, second
+_DASHES = (8, 13, 18, 23)
 
 
-def write(folder: Path, rows: int = 10_000, seed: int = 1) -> tuple[Path, Path]:
-    """FOLDER/day1 and FOLDER/day2, one CSV file each; the two folders."""
-    places = folder / "day1", folder / "day2"
-    for place, day in zip(places, days(rows, seed), strict=True):
+def days(rows: int, seed: int) -> Iterator[pl.DataFrame]:
+    """The rows of day 1, of day 2, and so on, keys first; each day in another order."""
+    random = np.random.default_rng(seed)
+    day = _new(random, rows)
+    while True:
+        yield day
+        deleted, updated = int(rows * DELETED), int(rows * UPDATED)
+        changed = _changed(random, day[deleted : deleted + updated])
+        same, added = day[deleted + updated :], _new(random, deleted)
+        day = pl.concat([changed, same, added])[random.permutation(rows)]
+
+
+def write(folder: Path, rows: int = 10_000, seed: int = 1, count: int = 2) -> list[Path]:
+    """FOLDER/day1, FOLDER/day2 and so on, one CSV file each; the folders."""
+    places = [folder / f"day{at + 1}" for at in range(count)]
+    for place, day in zip(places, itertools.islice(days(rows, seed), count), strict=True):
         place.mkdir(parents=True, exist_ok=True)
-        with (place / "extract.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([(*KEYS, *VALUES), *day])
+        day.write_csv(place / "extract.csv")
     return places
 
 
-def _row(random: Random) -> Row:
-    return (*_uuids(random), *(random.randrange(1_000_000) for _ in VALUES))
+def _new(random: np.random.Generator, rows: int) -> pl.DataFrame:
+    keys = [_uuids(random, rows).alias(name) for name in KEYS]
+    return pl.DataFrame([*keys, *(_numbers(random, rows).alias(name) for name in VALUES)])
 
 
-def _uuids(random: Random) -> Iterator[str]:
-    return (str(UUID(int=random.getrandbits(128), version=4)) for _ in KEYS)
-
-
-def _other(random: Random, row: Row) -> Row:
+def _changed(random: np.random.Generator, rows: pl.DataFrame) -> pl.DataFrame:
     """Other values, at least the first of them different."""
-    values = [random.randrange(1_000_000) for _ in VALUES]
-    values[0] = int(row[len(KEYS)]) + 1
-    return tuple(values)
+    others = [_numbers(random, rows.height).alias(name) for name in VALUES[1:]]
+    return rows.with_columns((pl.col(VALUES[0]) + 1).alias(VALUES[0]), *others)
+
+
+def _numbers(random: np.random.Generator, rows: int) -> pl.Series:
+    return pl.Series(random.integers(0, 1_000_000, rows))
+
+
+def _uuids(random: np.random.Generator, rows: int) -> pl.Series:
+    """Random uuids of version 4."""
+    digits = np.frombuffer(random.bytes(16 * rows).hex().encode(), dtype="S1").reshape(rows, 32)
+    texts = np.insert(digits, [at - dash for dash, at in enumerate(_DASHES)], b"-", axis=1)
+    texts[:, 14], texts[:, 19] = b"4", b"a"
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(36), rows, [None, pa.py_buffer(np.ascontiguousarray(texts))]
+    )
+    return pl.Series(fixed.cast(pa.binary()).cast(pa.string()))
 
 
 def main() -> None:
@@ -63,8 +74,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--days", type=int, default=2)
     given = parser.parse_args()
-    for place in write(given.folder, given.rows, given.seed):
+    for place in write(given.folder, given.rows, given.seed, given.days):
         print(place)
 
 

@@ -32,6 +32,9 @@ SETTINGS_OF_SMALL_LAKES = {
 # Of a url that names no port, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
 
+# What a MERGE takes in is computed once, and not again for each of its three passes.
+SETTINGS_OF_LARGER_LAKES = {"spark.databricks.delta.merge.materializeSource": "all"}
+
 # PySpark prints an exception with its Java stack on stderr as well as raising it.
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -87,7 +90,7 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
-        **(SETTINGS_OF_SMALL_LAKES if small else {}),
+        **(SETTINGS_OF_SMALL_LAKES if small else SETTINGS_OF_LARGER_LAKES),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
     }
 

@@ -109,19 +109,18 @@ def _arrivals(rows: DataFrame, keys: list[str], done: int, oldest: str | None) -
     new = F.col("_batch") > done
     near = changes.where(new | (F.col("_sequence") >= F.lit(oldest)))
     own = F.when(F.col("_snapshot").isNotNull(), position())
-    place = [column(k) for k in keys] or [F.col("_digest"), own.alias("_own")]
-    identity = F.struct("_operation", "_digest")
-    known = near.groupBy(*place, "_sequence").agg(
-        F.collect_set(F.when(new, identity)).alias("new"),
-        F.collect_set(F.when(~new, identity)).alias("old"),
+    named = near.withColumns({"_is_new": new.cast("int"), "_own": own})
+    place = [*([column(k) for k in keys] or [F.col("_digest"), F.col("_own")]), F.col("_sequence")]
+    identity = ["_operation", *(["_digest"] if keys else [])]
+    each = named.repartition(*place).groupBy(*place, *identity)
+    known = each.agg(F.min("_is_new").alias("first"), F.max(1 - F.col("_is_new")).alias("old"))
+    at_place = known.groupBy(*place).agg(
+        F.sum("first").alias("first"),
+        (F.count(F.lit(1)) - F.greatest(F.sum("old"), F.lit(1))).alias("ties"),
     )
-    first = F.size(F.array_except("new", "old"))
-    broken = F.size(F.array_union("new", "old")) - F.greatest(F.size("old"), F.lit(1))
-    kinds = F.array(
-        F.struct(F.lit("first").alias("kind"), first.cast("bigint").alias("n")),
-        F.struct(F.lit("ties").alias("kind"), broken.cast("bigint").alias("n")),
-    )
-    return known.select(F.inline(kinds))
+    found = at_place.agg(F.sum("first").alias("first"), F.sum("ties").alias("ties"))
+    kinds = [F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("n")) for kind in found.columns]
+    return found.select(F.inline(F.array(*kinds)))
 
 
 def _written(spark: SparkSession, target: Target, table: Table, done: int) -> DataFrame:

@@ -2,6 +2,8 @@
 
 The batch is read from the change log, where it was parsed once. One aggregation brings it to a row
 per key; one MERGE INTO joins these into the table. The first load of an empty table is an append.
+The batch's number is a column of its rows, so that the code of a batch is that of the one before
+(see `silver.stages`). What it costs beside its peers is in `benchmarks/README.md`.
 Deletes stay as tombstones (`_deleted`), so that an insert that arrives after its delete is still
 the older one. A truncate, or a full snapshot whose last row has arrived, is a floor: changes older
 than it are left out, rows older than it are deleted in the same MERGE. Nothing here depends on the
@@ -23,6 +25,7 @@ from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
 from silver.lives import last_lives, without_repeats
 from silver.merge import first_class, merge_sql, replace_sql
+from silver.stages import apart
 from silver.statements import execute
 
 
@@ -36,16 +39,16 @@ def apply_current(
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
-    rows = compacted(table, batch, columns)
+    rows = apart(compacted(table, batch, columns)).withColumn("_batch", F.lit(batch.number))
     if refold or empty:
-        _load(rows, name, batch.number, refold)
+        _load(rows, name, refold)
         return
     if batch.of_keys is not None:
-        execute(spark, replace_sql(name, table.keys, columns, batch.number), rows)
+        execute(spark, replace_sql(name, table.keys, columns), rows)
         return
     new = batch.floor if batch.floor_is_new else None
     split = bool(batch.partial) or batch.seen_partial
-    text = merge_sql(name, table.keys, columns, split, batch.number, new, batch.late)
+    text = merge_sql(name, table.keys, columns, split, new, batch.late)
     execute(spark, text, _floored(rows, new))
     if new is not None and split:
         spark.sql(forget_sql(name, columns, new, batch.number))
@@ -70,8 +73,8 @@ def _floored(rows: DataFrame, floor: str | None) -> DataFrame:
     return rows.withColumn("_deleted_stamp", F.greatest("_deleted_stamp", F.lit(floor)))
 
 
-def _load(rows: DataFrame, name: str, batch: int, replace: bool) -> None:
-    loaded = rows.withColumn("_batch", F.lit(batch)).withColumn("_class", F.expr(first_class()))
+def _load(rows: DataFrame, name: str, replace: bool) -> None:
+    loaded = rows.withColumn("_class", F.expr(first_class()))
     if replace:
         loaded.writeTo(name).overwrite(F.lit(True))
     else:

@@ -123,9 +123,11 @@ def _state() -> list[Column]:
 def _alone() -> Column:
     """Whether the text is one object; Spark reads the first of several and says nothing.
 
-    Asked of the parser only where the text could be several.
+    Asked of the parser only where the text could be several: of the two sides of an `or` Spark
+    would compute both, as the answer is used twice.
     """
-    return ~F.col("_text").rlike(_SEVERAL) | is_object(F.col("_text"))
+    several = F.col("_text").rlike(_SEVERAL)
+    return F.when(several, is_object(F.col("_text"))).otherwise(F.lit(True))
 
 
 def _ahead() -> Column:

@@ -19,6 +19,7 @@ from silver.compact import digest
 from silver.contract import DELETE, LOG_COLUMNS, NONE, TRUNCATE, UPSERT
 from silver.epochs import Sighting, domain, position
 from silver.presence import absent_before
+from silver.stages import apart
 
 _LEAVE_OUT = ("ydb", "bigquery", "rows")
 
@@ -51,8 +52,8 @@ def append(
     fields = layout.business(changes.schema)
     name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS, batch)
     columns = [f.name for f in fields if f.name not in table.keys]
-    logged = changes.withColumns({"_digest": digest(columns), "_batch": F.lit(batch)})
-    logged.writeTo(name).append()
+    logged = apart(changes.withColumn("_digest", digest(columns)))
+    logged.withColumn("_batch", F.lit(batch)).writeTo(name).append()
 
 
 def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
@@ -109,7 +110,10 @@ def summarize(rows: DataFrame) -> Summary:
 
 
 def _kinds(rows: DataFrame) -> DataFrame:
-    """One row per kind of record; those of a full snapshot apart by snapshot and domain."""
+    """One row per kind of record; those of a full snapshot apart by snapshot and domain.
+
+    The set among the aggregates lets Spark hash by kind: for text alone it would sort all rows.
+    """
     shows = F.col("_snapshot").isNotNull() & F.col("_reason").isNull()
     incomplete = F.col("_absent").isNotNull()
     kinds = {
@@ -123,7 +127,7 @@ def _kinds(rows: DataFrame) -> DataFrame:
     return rows.groupBy(*[kind.alias(name) for name, kind in kinds.items()]).agg(
         F.count(F.lit(1)).alias("records"),
         F.min(F.when(shows, position())).alias("first_position"),
-        F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("complete"),
+        F.array_contains(F.collect_set("_snapshot_last"), True).alias("complete"),
         F.min(F.unix_micros("_source_time")).alias("started"),
         F.min("_sequence").alias("oldest"),
     )

@@ -32,31 +32,29 @@ def merge_sql(
     keys: list[str],
     columns: list[str],
     partial: bool,
-    batch: int,
     floor: str | None,
     late: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """The MERGE INTO text; the source is the placeholder `{rows}`.
+    """The MERGE INTO text; the source is the placeholder `{rows}`, whose `_batch` is kept.
 
     Args:
         target: SQL name of the current table.
         keys: key columns.
         columns: other business columns.
         partial: whether a row of the batch or of the table may have column stamps of its own.
-        batch: number that the written rows get.
         floor: stamp of a truncate that comes in force with this batch; every row older than it
             goes.
         late: columns that rows written before a batch did not carry, with that batch.
     """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
     clauses = [
-        _taken(columns, partial, batch),
-        _deleted(partial, batch),
-        _revived(columns, partial, batch),
+        _taken(columns, partial),
+        _deleted(partial),
+        _revived(columns, partial),
     ]
     if partial:
-        clauses.append(_joined(columns, batch, late))
-    clauses.append(_inserted(keys, columns, batch))
+        clauses.append(_joined(columns, late))
+    clauses.append(_inserted(keys, columns))
     if floor is not None:
         older = f"t._stamp < {names.literal(floor)}"
         clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE")
@@ -67,24 +65,24 @@ def _assign(values: dict[str, str]) -> str:
     return ", ".join(f"t.{names.quote(column)} = {value}" for column, value in values.items())
 
 
-def _meta(batch: int, **changed: str) -> dict[str, str]:
+def _meta(**changed: str) -> dict[str, str]:
     values = {name: f"s.{name}" for name in _META}
     greatest = "greatest(s._deleted_stamp, t._deleted_stamp)"
-    return values | {"_deleted_stamp": greatest, "_batch": str(batch), "_class": _CLASS} | changed
+    return values | {"_deleted_stamp": greatest, "_class": _CLASS} | changed
 
 
 def _whole(partial: bool) -> str:
     return " AND s._column_stamps IS NULL" if partial else ""
 
 
-def _taken(columns: list[str], partial: bool, batch: int) -> str:
+def _taken(columns: list[str], partial: bool) -> str:
     """A whole, live, newer row."""
-    values = {c: f"s.{names.quote(c)}" for c in columns} | _meta(batch)
+    values = {c: f"s.{names.quote(c)}" for c in columns} | _meta()
     newer = f"{_NEWER} AND NOT s._deleted{_whole(partial)}"
     return f"WHEN MATCHED AND {newer} THEN UPDATE SET {_assign(values)}"
 
 
-def _deleted(partial: bool, batch: int) -> str:
+def _deleted(partial: bool) -> str:
     """A newer delete without an upsert newer than the table's.
 
     The values stay under the tombstone.
@@ -96,11 +94,11 @@ def _deleted(partial: bool, batch: int) -> str:
         if partial
         else f" AND {older}"
     )
-    sets = _assign(_meta(batch, **kept))
+    sets = _assign(_meta(**kept))
     return f"WHEN MATCHED AND {_NEWER} AND s._deleted{alone} THEN UPDATE SET {sets}"
 
 
-def _revived(columns: list[str], partial: bool, batch: int) -> str:
+def _revived(columns: list[str], partial: bool) -> str:
     """A tombstone whose last known values get newer: they are what a key change takes along.
 
     Holds for a newer delete that came with newer values, and for late values under an older row.
@@ -114,11 +112,11 @@ def _revived(columns: list[str], partial: bool, batch: int) -> str:
     kept["_class"] = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'superseded' END"
     newer = f"{_place('s._upsert_stamp')} > {_place('t._upsert_stamp')}"
     dead = f"(t._deleted OR s._deleted){_whole(partial)}"
-    sets = _assign(values | _meta(batch, **kept))
+    sets = _assign(values | _meta(**kept))
     return f"WHEN MATCHED AND {newer} AND {dead} THEN UPDATE SET {sets}"
 
 
-def _joined(columns: list[str], batch: int, late: Mapping[str, int]) -> str:
+def _joined(columns: list[str], late: Mapping[str, int]) -> str:
     """The general rule, column by column."""
     ours = {c: own_stamp("s", c) for c in columns}
     theirs = {c: own_stamp("t", c, late.get(c)) for c in columns}
@@ -140,7 +138,7 @@ def _joined(columns: list[str], batch: int, late: Mapping[str, int]) -> str:
         "_deleted_stamp": deleted,
         "_column_stamps": own,
         "_partial": f"size({kept}) > 0",
-        "_batch": str(batch),
+        "_batch": "s._batch",
         "_class": f"CASE WHEN {newest} THEN {_CLASS} ELSE 'late' END",
     }
     newer = [f"{_place(ours[c])} > {_place(theirs[c])}" for c in columns]
@@ -170,16 +168,15 @@ def _entry(name: str, at: str, live: str, upsert: str, deleted: str) -> str:
     return f"CASE WHEN {place} <> {upsert} THEN {entry} END"
 
 
-def _inserted(keys: list[str], columns: list[str], batch: int) -> str:
+def _inserted(keys: list[str], columns: list[str]) -> str:
     values = {name: f"s.{names.quote(name)}" for name in (*keys, *columns)}
     values |= {name: f"s.{name}" for name in _META}
-    values["_batch"] = str(batch)
     values["_class"] = first_class("s.")
     listed = ", ".join(names.quote(c) for c in values)
     return f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({', '.join(values.values())})"
 
 
-def replace_sql(target: str, keys: list[str], columns: list[str], batch: int) -> str:
+def replace_sql(target: str, keys: list[str], columns: list[str]) -> str:
     """The MERGE INTO text for rows that hold all there is of their keys; the source is `{rows}`.
 
     A row that comes out as it was is not written: what a row holds follows from its stamps.
@@ -189,12 +186,12 @@ def replace_sql(target: str, keys: list[str], columns: list[str], batch: int) ->
     same = [f"s.{name} <=> t.{name}" for name in stamps]
     same.append("map_entries(s._column_stamps) <=> map_entries(t._column_stamps)")
     kind = f"CASE WHEN s._stamp > t._stamp THEN {_CLASS} ELSE 'late' END"
-    changed = _meta(batch, _class=kind, _deleted_stamp="s._deleted_stamp")
+    changed = _meta(_class=kind, _deleted_stamp="s._deleted_stamp")
     sets = _assign({c: f"s.{names.quote(c)}" for c in columns} | changed)
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on}"
         f" WHEN MATCHED AND NOT ({' AND '.join(same)}) THEN UPDATE SET {sets}"
-        f" {_inserted(keys, columns, batch)}"
+        f" {_inserted(keys, columns)}"
     )
 
 

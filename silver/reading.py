@@ -12,6 +12,7 @@ from lakehouse import names
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
+from silver.stages import apart
 
 Topics = dict[str | None, int]
 ANY = ""
@@ -155,4 +156,4 @@ def _rows(
     rows = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
     topics = sorted(topic for topic in own if topic is not None)
     chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
-    return chosen.withColumn("_feed", F.lit(feed))
+    return apart(chosen).withColumn("_feed", F.lit(feed))

@@ -18,6 +18,7 @@ from silver.keyless import apply_keyless
 from silver.passes import Pass
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
+from silver.stages import apart
 
 
 def apply_new(
@@ -94,7 +95,7 @@ def apply_part(
     Raises:
         AccountMismatch: the classes do not add up to the records.
     """
-    pending = rows.where(F.col("_batch") > seen.batch)
+    pending = apart(rows.where(F.col("_batch") > seen.batch))
     summary = log.summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
     _write(spark, target, table, placed.batch, placed.refold)

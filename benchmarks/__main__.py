@@ -1,0 +1,93 @@
+"""The same work through this project and through its peers, one part per question.
+
+    make bench [PARTS="apply load"]
+    python -m benchmarks apply load [--rows 1000000] [--changes 100000] [--keep]
+
+Every result is compared with the truth, and wrong rows are shown beside the time. With --keep the
+results, their pictures and benchmarks/README.md are written anew.
+"""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from benchmarks import apply, compare, fixed, load, page, scan
+from benchmarks.events import Workload
+from benchmarks.measure import Plan
+from benchmarks.result import Line, Result, keep, machine, table
+
+Measure = Callable[[Workload, Path, Plan], list[Line]]
+PARTS: dict[str, tuple[str, Measure]] = {
+    "apply": (apply.QUESTION, apply.measure),
+    "compare": (compare.QUESTION, compare.measure),
+    "fixed": (fixed.QUESTION, fixed.measure),
+    "load": (load.QUESTION, load.measure),
+    "scan": (scan.QUESTION, scan.measure),
+}
+
+
+def main() -> None:
+    """Measure the parts that the command line names."""
+    given = _parser().parse_args()
+    if len(given.parts) > 1:
+        sys.exit(_one_by_one(given.parts))
+    work = Workload(given.rows, given.changes, given.width, given.keys, given.hot, given.seed)
+    print(f"{given.parts[0]}: {work.title}", flush=True)
+    result = _measured(given.parts[0], work, given)
+    print(f"\n{table(result.lines)}\n", flush=True)
+    if given.keep:
+        keep(result)
+        page.write()
+
+
+def _one_by_one(parts: Sequence[str]) -> int:
+    """Each part in a process of its own, as a Spark session belongs to one lake."""
+    options = [argument for argument in sys.argv[1:] if argument not in parts]
+    commands = [[sys.executable, "-m", "benchmarks", part, *options] for part in parts]
+    return max([subprocess.run(command, check=False).returncode for command in commands])
+
+
+def _measured(part: str, work: Workload, given: argparse.Namespace) -> Result:
+    question, measure = PARTS[part]
+    root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / part
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        lines = measure(work, root, Plan(given.rounds, given.warm, given.seconds))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    name = "-".join([part, *(given.name or "").split()])
+    command = f"python -m benchmarks {shlex.join(_without_keep(sys.argv[1:]))}"
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}"
+    return Result(name, question, work.title, command, made, lines)
+
+
+def _without_keep(arguments: list[str]) -> list[str]:
+    return [argument for argument in arguments if argument != "--keep"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="+", choices=sorted(PARTS))
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the first snapshot")
+    parser.add_argument("--changes", type=int, default=100_000, help="in a batch")
+    parser.add_argument("--width", type=int, default=7, help="columns of the table")
+    parser.add_argument("--keys", choices=("number", "text", "composite"), default="number")
+    parser.add_argument("--hot", type=float, default=0.0, help="share of updates on 1 %% of keys")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3, help="that count")
+    parser.add_argument("--warm", type=int, default=2, help="rounds before those that count")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")
+    parser.add_argument("--folder", type=Path, help="where to work; emptied, and removed after it")
+    parser.add_argument("--name", help="what is put behind the part's name in a kept result")
+    parser.add_argument("--keep", action="store_true", help="write results/ and README.md")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

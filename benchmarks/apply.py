@@ -1,0 +1,53 @@
+"""How long a batch of changes takes, from JSON files to the table a reader sees.
+
+All engines live in one process and one Spark, each with its own table, and take their turn at every
+batch. The result is compared with the truth row by row after the last one.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import delta_rs, iceberg, ours, recipe
+from benchmarks.engine import Engine, Files
+from benchmarks.events import Workload, batches, snapshot, write
+from benchmarks.measure import Plan, Step, counted, in_turn
+from benchmarks.result import Line
+from benchmarks.truth import truth, wrong
+
+LOADS = Plan(rounds=0, warm=1, seconds=0)
+QUESTION = "A batch of changes, from JSON files to a right table"
+
+
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
+    """Every engine over the same changes."""
+    first = snapshot(work)
+    stream = list(itertools.islice(batches(work), plan.most))
+    files = write(work, first, root / "files", "first")
+    later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
+    competitors = engines(work, root, files)
+    in_turn([{one.name: functools.partial(one.load, files) for one in competitors}], LOADS)
+    taken = in_turn([_steps(competitors, batch) for batch in later], plan)
+    arrived = plan.warm + len(taken[competitors[0].name])
+    right = truth(work, [first, *stream[:arrived]])
+    missed = {one.name: wrong(work, right, one.rows()) for one in competitors}
+    return [counted(name, runs, missed[name]) for name, runs in taken.items()]
+
+
+def engines(work: Workload, root: Path, first: Files) -> list[Engine]:
+    """This project, the documented recipe twice, delta-rs, and Iceberg if it is there."""
+    ours.configure(root / "ours", ours.table_of(work))
+    ours.drop(root / "ours", first)
+    spark, target = ours.session(root / "ours")
+    return [
+        ours.engine(spark, target),
+        recipe.engine(spark, root / "recipe", work, tuned=False),
+        recipe.engine(spark, root / "tuned", work, tuned=True),
+        delta_rs.engine(root / "delta_rs", work),
+        *iceberg.engines(root / "iceberg", work),
+    ]
+
+
+def _steps(competitors: Sequence[Engine], batch: Files) -> dict[str, Step]:
+    return {one.name: functools.partial(one.apply, batch) for one in competitors}

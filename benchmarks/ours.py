@@ -1,0 +1,88 @@
+"""This project: the files are dropped, and one round of `lakehouse run` takes them to gold."""
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import yaml
+from pyspark.sql import SparkSession
+
+from benchmarks.engine import Engine, Files
+from benchmarks.events import Workload, columns, key_columns
+from gold.catalog import open_catalog
+from lakehouse.cli.rounds import JOBS
+from lakehouse.cli.run import failed, one_round, raise_all
+from lakehouse.ledger import Entry
+from lakehouse.loading import load_tables, load_target
+from lakehouse.session import get_spark
+from lakehouse.target import Target
+
+TARGET = {"kind": "local", "root": ".", "master": "local[*]", "driver_memory": "4g"}
+
+
+def table_of(work: Workload) -> dict[str, object]:
+    """The workload's table as its YAML says it."""
+    return {
+        "table": "orders",
+        "source": {"format": "debezium", "path": "orders", "decimal_handling_mode": "string"},
+        "keys": [column.name for column in key_columns(work)],
+        "columns": {column.name: column.type for column in columns(work)},
+    }
+
+
+def configure(root: Path, *tables: Mapping[str, object]) -> None:
+    """Writes the configuration of a lake: a target and these tables."""
+    named = {f"tables/{table['table']}": dict(table) for table in tables}
+    for name, document in {"targets/local": TARGET, **named}.items():
+        file = root / "conf" / f"{name}.yml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(document))
+
+
+def drop(root: Path, files: Files, path: str = "orders") -> None:
+    """Puts the files where the lake looks for them."""
+    folder = root / "landing" / path
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        os.link(file, folder / file.name)
+
+
+def session(root: Path) -> tuple[SparkSession, Target]:
+    """Spark as the lake asks for it, by what lies in its landing folder; and its target."""
+    target = target_at(root)
+    return get_spark(target), target
+
+
+def target_at(root: Path) -> Target:
+    """The lake below a folder that `configure` has prepared."""
+    return load_target(root / "conf", "local", str(root))
+
+
+def engine(spark: SparkSession, target: Target) -> Engine:
+    """The lake of one table as an engine; its first load finds the files dropped already."""
+    root = Path(str(target.root))
+    tables = load_tables(root / "conf")
+
+    def work(_: Files) -> Mapping[str, float]:
+        with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
+            entries = one_round(spark, target, tables, list(JOBS))
+        raise_all(failed(entries))
+        return {layer: _seconds(entries, layer) for layer in JOBS}
+
+    def apply(files: Files) -> Mapping[str, float]:
+        drop(root, files)
+        return work(files)
+
+    def rows() -> pl.DataFrame:
+        query = f"SELECT * FROM gold.{tables[0].table}"
+        open_catalog(spark, target, query)
+        return pl.DataFrame(spark.sql(query).toArrow())
+
+    return Engine("cdc-lakehouse", work, apply, rows)
+
+
+def _seconds(entries: Sequence[Entry], layer: str) -> float:
+    """How long a layer took over its tables; several at a time count one after the other."""
+    return sum(entry.duration_ms for entry in entries if entry.layer == layer) / 1000
