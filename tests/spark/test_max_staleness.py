@@ -121,8 +121,11 @@ def test_reads_are_noted_as_plain_ones_and_run_time_merges(
 def test_a_promise_of_nothing_is_applied_by_every_run(spark: SparkSession, target: Target) -> None:
     config = table(0)
     come(spark, target, config, 1, FIRST)
-    come(spark, target, config, 2, SECOND)
+    counts = dict(come(spark, target, config, 2, SECOND).counts)
     assert kept(spark, target) == shown(spark, target) == AFTER
+    assert counts.pop("bytes") > 0
+    classes = {"inserted": 1, "updated": 1, "deleted": 1, "superseded": 1}
+    assert counts == {"records": 4} | classes
 
 
 def test_what_waited_is_applied_and_accounted_for(spark: SparkSession, target: Target) -> None:
