@@ -23,7 +23,7 @@ from silver.contract import PENDING
 def source(spark: SparkSession, target: Target, table: Table, kept: str) -> str | None:
     """What the table's views read in place of the silver table `kept`; None for that table itself.
 
-    Nothing waits in tables without `max_staleness`, and in none before its second run.
+    Nothing waits in tables without `max_staleness`, and in none before its first load.
     """
     waits = f"{table.table}{PENDING}"
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):

@@ -82,12 +82,14 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
     execute(spark, text, rows)
 
 
-def clear(spark: SparkSession, target: Target, table: Table) -> None:
-    """Removes what is kept of a table, if anything."""
+def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> None:
+    """Removes what is kept of a table; where it may keep something its place is made before."""
     if names.exists(spark, target, "silver", f"{table.table}{PENDING}"):
         name = names.name(target, "silver", f"{table.table}{PENDING}")
         if not spark.table(name).isEmpty():
             spark.sql(f"DELETE FROM {name}")
+    elif table.max_staleness is not None:
+        _ensure(spark, target, table, batch.fields)
 
 
 def until(spark: SparkSession, target: Target, table: Table) -> int:
@@ -184,11 +186,18 @@ def _place(
     spark: SparkSession, target: Target, table: Table, fields: list[StructField], rows: DataFrame
 ) -> str:
     """The SQL name of the table of what waits, made anew where it has another shape."""
-    layer = (*_columns(table), *PENDING_COLUMNS)
-    name, _ = layout.ensure(spark, target, f"{table.table}{PENDING}", fields, layer)
+    name = _ensure(spark, target, table, fields)
     if not set(_shape(rows.schema.fields)) <= set(_shape(spark.table(name).schema.fields)):
-        spark.sql(layout.create_sql(name, fields, layer, anew=True))
+        spark.sql(layout.create_sql(name, fields, _layer(table), anew=True))
     return name
+
+
+def _ensure(spark: SparkSession, target: Target, table: Table, fields: list[StructField]) -> str:
+    return layout.ensure(spark, target, f"{table.table}{PENDING}", fields, _layer(table))[0]
+
+
+def _layer(table: Table) -> tuple[LayerColumn, ...]:
+    return (*_columns(table), *PENDING_COLUMNS)
 
 
 def _shape(fields: Iterable[StructField]) -> list[tuple[str, str]]:

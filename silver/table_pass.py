@@ -160,9 +160,9 @@ def _apply(
     """
     if staged is not None:
         pending.write(spark, target, table, placed.batch, staged)
-        pending.clear(spark, target, table)
+        pending.clear(spark, target, table, placed.batch)
         return
-    pending.clear(spark, target, table)
+    pending.clear(spark, target, table, placed.batch)
     _write(spark, target, table, placed.batch, placed.refold)
 
 
