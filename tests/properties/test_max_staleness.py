@@ -20,6 +20,8 @@ from tests.oracle import Outcome
 from tests.properties.budget import budget
 from tests.properties.test_convergence import delivery, stream
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scd", [1, 2])
 @budget(2)

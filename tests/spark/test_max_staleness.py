@@ -147,6 +147,7 @@ def test_what_waited_is_applied_and_accounted_for(spark: SparkSession, target: T
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_anything_waits_is_continued(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +167,7 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_column_that_comes_while_changes_wait_is_shown_with_them(
     spark: SparkSession, target: Target
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_history_waits_as_well(spark: SparkSession, target: Target) -> None:
     assert shown(spark, target) == AFTER
 
 
+@pytest.mark.slow
 def test_a_replay_applies_what_waits_first(spark: SparkSession, target: Target) -> None:
     rule = {"type": "expect_column_values_to_not_be_null", "column": "v"}
     config = table("1 day", expectations=[rule])
@@ -205,6 +208,7 @@ def test_a_replay_applies_what_waits_first(spark: SparkSession, target: Target) 
     assert classes == {"inserted": 4, "updated": 1}
 
 
+@pytest.mark.slow
 def test_a_deleted_row_that_stays_in_sight_keeps_its_values_while_its_delete_waits(
     spark: SparkSession, target: Target
 ) -> None:
