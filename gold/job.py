@@ -81,8 +81,7 @@ def table_views(
     pinned = f"{source} VERSION AS OF {versions[kept]}"
     found = _of(spark, target, table, pinned, kinds)
     found = [view._replace(pinned=(kept, versions[kept])) for view in found]
-    rows = names.name(target, "silver", kept)
-    return [*_without_stale(spark, target, table, found, rows), *extracts]
+    return [*_without_stale(spark, target, table, found, source), *extracts]
 
 
 def _alone(
