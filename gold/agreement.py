@@ -38,11 +38,12 @@ def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFra
 def _same(published: View | None, wanted: View) -> bool:
     """Whether they are the same view, as a file keeps it.
 
-    A view that is pinned to a version may show an earlier one than it would now.
+    A view that is pinned to a version may show an earlier one than it would now, and one that
+    merges what waits tells when, which moves on.
     """
     if published is None:
         return False
-    if wanted.pinned:
+    if wanted.pinned or wanted.applied:
         published = published._replace(query=wanted.query, as_of=wanted.as_of, pinned=wanted.pinned)
     return json.dumps(published._asdict()) == json.dumps(wanted._asdict())
 

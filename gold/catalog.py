@@ -27,7 +27,8 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
 
     Only what the query's text names is registered; a query that lists tables gets everything. With
     `as_of` (SQL's text of a time in UTC) a view with a history shows the rows valid at that time at
-    the source; everything else is shown as it was in the lake at that time.
+    the source; everything else is shown as it was in the lake at that time, without what waited to
+    be applied.
     """
     if target.catalog:
         return
@@ -36,13 +37,13 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
         views = stored(target, layer)
         for name, view in views.items():
-            if everything or _names(query, name):
+            if everything or named(query, name):
                 seen = _at(spark, target, view, as_of)
                 spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
-            if view.as_of and (everything or _names(query, as_of_name(view))):
+            if view.as_of and (everything or named(query, as_of_name(view))):
                 spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
         for table in _tables(target, layer):
-            if table not in views and (everything or _names(query, table)):
+            if table not in views and (everything or named(query, table)):
                 _register(spark, target, layer, table, as_of)
 
 
@@ -57,7 +58,8 @@ def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> V
     if view.pinned is not None:
         version = version_at(spark, target, view.pinned[0], as_of)
         moment = moment if version is None else f"VERSION AS OF {version}"
-    query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", view.query)
+    query = view.applied or view.query
+    query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", query)
     return view._replace(query=query)
 
 
@@ -76,5 +78,6 @@ def _tables(target: Target, layer: Layer) -> list[str]:
     return sorted(f.name for f in folder.iterdir() if (f / "_delta_log").is_dir())
 
 
-def _names(query: str, table: str) -> bool:
+def named(query: str, table: str) -> bool:
+    """Whether the query's text has the name of a table or view in it."""
     return re.search(rf"(?<![\w]){re.escape(table)}(?![\w])", query, re.IGNORECASE) is not None

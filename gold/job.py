@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from gold import extract_views, groups, stale, status, views
+from gold import extract_views, groups, merged, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
 from lakehouse import ledger, names
@@ -73,9 +73,7 @@ def table_views(
         return extracts
     source = names.name(target, "silver", kept)
     if table.consistency_group is None:
-        return _without_stale(
-            spark, target, table, [*_of(spark, target, table, source, kinds), *extracts]
-        )
+        return [*_alone(spark, target, table, kept, kinds), *extracts]
     if versions is None:
         versions = groups.published(spark, target, [table]).get(table.consistency_group, {})
     if kept not in versions:
@@ -83,7 +81,24 @@ def table_views(
     pinned = f"{source} VERSION AS OF {versions[kept]}"
     found = _of(spark, target, table, pinned, kinds)
     found = [view._replace(pinned=(kept, versions[kept])) for view in found]
-    return _without_stale(spark, target, table, [*found, *extracts])
+    return [*_without_stale(spark, target, table, found, source), *extracts]
+
+
+def _alone(
+    spark: SparkSession, target: Target, table: Table, kept: str, kinds: Sequence[Kind]
+) -> list[View]:
+    """The views of a table in no group, over the silver table `kept` and what waits for it."""
+
+    def read(source: str) -> list[View]:
+        shown = _of(spark, target, table, source, kinds)
+        return _without_stale(spark, target, table, shown, source)
+
+    applied = read(names.name(target, "silver", kept))
+    both = merged.source(spark, target, table, kept)
+    if both is None:
+        return applied
+    pairs = zip(read(both), applied, strict=True)
+    return [view._replace(applied=alone.query) for view, alone in pairs]
 
 
 def _of(
@@ -96,10 +111,11 @@ def _of(
 
 
 def _without_stale(
-    spark: SparkSession, target: Target, table: Table, shown: list[View]
+    spark: SparkSession, target: Target, table: Table, shown: list[View], rows: str
 ) -> list[View]:
-    """The same views; where stale keys are to be hidden, current rows without them."""
-    keys = stale.of(spark, target, table) if table.on_stale_key == "hide" else None
+    """The same views of `rows`; where stale keys are to be hidden, current rows without them."""
+    hide = table.on_stale_key == "hide"
+    keys = stale.of(spark, target, table, rows) if hide else None
     if keys is None:
         return shown
     return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]

@@ -13,6 +13,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View, publish, stored
+from silver.contract import PENDING
 
 _SOURCE = r"((?:`[^`]+`|[\w]+)(?:\.(?:`[^`]+`|[\w]+))+)"
 _PINNED = re.compile(_SOURCE + r"\s+(?:FOR\s+)?VERSION\s+AS\s+OF\s+(\d+)", re.IGNORECASE)
@@ -39,8 +40,9 @@ def pin(spark: SparkSession, target: Target, sources: Iterable[str]) -> None:
 
 def pin_table(spark: SparkSession, target: Target, table: Table) -> None:
     """Pins what gold shows of a table, so that its silver tables can be replaced one by one."""
-    kept = (table.table, f"{table.table}_history", f"{table.table}_changes")
-    there = [name for name in kept if names.exists(spark, target, "silver", name)]
+    kept = ("", "_history", "_changes", PENDING)
+    own = [f"{table.table}{suffix}" for suffix in kept]
+    there = [name for name in own if names.exists(spark, target, "silver", name)]
     pin(spark, target, [names.name(target, "silver", name) for name in there])
 
 

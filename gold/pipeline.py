@@ -17,7 +17,7 @@ DRIFT_WINDOW = "INTERVAL 7 DAYS"
 
 STATUS = {
     "table": "the table",
-    "rows": "live rows in gold",
+    "rows": "live rows that are applied",
     "watermark": "newest commit time at the source that has been applied",
     "lag_seconds": "age of the watermark; grows while the source is silent, too",
     "staleness_seconds": "how long the oldest change that is not applied has waited; 0 if none is",
@@ -137,8 +137,12 @@ def _bigint(number: int | None) -> str:
 
 
 def _runs(sources: Sources) -> str:
-    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes."""
-    ok = "status = 'ok' AND counts['records'] > 0"
+    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes.
+
+    Runs that only let changes wait are no applies.
+    """
+    waits = "coalesce(counts['pending'], 0L)"
+    ok = f"status = 'ok' AND {waits} <= 0 AND counts['records'] - {waits} > 0"
     recent = f"{ok} AND started_at > current_timestamp() - {P95_WINDOW}"
     return (
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"

@@ -15,17 +15,20 @@ from lakehouse.target import Target
 from lakehouse.views import View
 
 
-def of(spark: SparkSession, target: Target, table: Table) -> str | None:
-    """The query of a table's stale keys; None while it cannot have any."""
+def of(spark: SparkSession, target: Target, table: Table, rows: str | None = None) -> str | None:
+    """The query of a table's stale keys; None while it cannot have any.
+
+    `rows` is what is shown, in SQL; silver's own table unless it is given.
+    """
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     letters = f"{table.table}_dead_letters"
     there = [names.exists(spark, target, "silver", name) for name in (kept, letters)]
     if not table.keys or not all(there):
         return None
-    rows = names.name(target, "silver", kept)
-    schema = spark.table(rows).schema
+    held = names.name(target, "silver", kept)
+    schema = spark.table(held).schema
     types = {key: schema[key].dataType.simpleString() for key in table.keys}
-    return query(table, rows, names.name(target, "silver", letters), types)
+    return query(table, rows or held, names.name(target, "silver", letters), types)
 
 
 def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
@@ -33,7 +36,7 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
 
     Args:
         table: the table's configuration.
-        rows: SQL name of silver's current table or history.
+        rows: silver's current table or history, as SQL that can stand after FROM.
         letters: SQL name of its dead letters.
         types: types of the key columns.
     """

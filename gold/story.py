@@ -42,6 +42,7 @@ KINDS = (
     Kind("delete_unknown", "deletes of unknown keys", "covered"),
     Kind("without_change", "without a change", "covered"),
     Kind("waiting", "waiting for their transaction", "waiting"),
+    Kind("pending", "waiting to be applied", "waiting"),
     Kind(DEAD_LETTER, "rejected", "letters"),
 )
 KNOWN = {kind.name: kind for kind in KINDS}

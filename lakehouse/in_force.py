@@ -21,11 +21,6 @@ NOT_IN_FORCE = (
         lambda table: len({feed.format for feed in table.feeds}) > 1,
         "let all sources of the table have one format",
     ),
-    NotYet(
-        "max_staleness",
-        lambda table: table.max_staleness is not None,
-        "remove it: gold shows what has been applied",
-    ),
 )
 
 

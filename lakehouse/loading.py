@@ -13,10 +13,11 @@ from lakehouse.target import Target
 from lakehouse.unpacking import Check, nearest, unpack_table, unpack_target
 from lakehouse.yaml_files import read_yaml
 
-RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality")
+RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality", "pipeline_reads")
 SUFFIXES = (
     "_history",
     "_changes",
+    "_pending",
     "_dead_letters",
     "_digests",
     "_extracts",

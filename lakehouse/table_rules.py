@@ -20,6 +20,7 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "consistency_group": ("debezium",),
     "on_truncate": ("debezium", "rows"),
     "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
+    "max_staleness": ("debezium", "ydb", "bigquery", "rows"),
 }
 NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
 NEVER_TOGETHER = (

@@ -21,7 +21,8 @@ class View(NamedTuple):
 
     `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
     for a view that knows no other time. A view of a consistency group is pinned: to this silver
-    table at this Delta version, which VACUUM must keep.
+    table at this Delta version, which VACUUM must keep. `applied` is the SELECT without what waits
+    to be applied, of a view that shows that too (see `gold.merged`).
     """
 
     name: str
@@ -31,6 +32,7 @@ class View(NamedTuple):
     query: str
     as_of: str | None = None
     pinned: tuple[str, int] | None = None
+    applied: str | None = None
 
 
 def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:

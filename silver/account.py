@@ -6,7 +6,8 @@ after a newer change of its key had been applied, and was woven into the history
 columns that nothing newer carries. `truncate`, `without_change` and `dead_letter:<reason>` are what
 they say. A table with a history applies every change in its turn; of a table without one, only the
 newest change of a key in a pass is applied and the others are superseded. The classes are those of
-the order as it is known after the pass.
+the order as it is known after the pass. Records that an earlier pass has counted as `pending` (see
+`silver.deferral`) are no records again: they are taken off what is pending.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -61,8 +62,9 @@ def classes(
         notes["ties"] = found.pop("ties", 0)
         counts |= found
     check(table.table, summary.records, counts)
+    counts["pending"] = -seen.pending
     kept = {name: n for name, n in (counts | notes).items() if n}
-    return {"records": summary.records} | kept
+    return {"records": summary.records - seen.pending} | kept
 
 
 def check(table: str, records: int, counts: dict[str, int]) -> None:

@@ -8,8 +8,8 @@ Deletes stay as tombstones (`_deleted`), so that an insert that arrives after it
 the older one. A truncate, or a full snapshot whose last row has arrived, is a floor: changes older
 than it are left out, rows older than it are deleted in the same MERGE. Nothing here depends on the
 order of arrival: the row of a key is the join of all its changes (see `silver.compact`). A repeated
-batch writes no row. What deferred apply needs is kept: the pending part of the change log,
-compacted, has the shape of the table.
+batch writes no row. A batch that waits because of `max_staleness` is compacted all the same: it has
+the shape of the table (see `silver.pending`).
 """
 
 from pyspark.sql import DataFrame, SparkSession

@@ -21,6 +21,8 @@ class Seen(NamedTuple):
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
     partial changes or heirs, its snapshots and truncates, what it was built with (see
     `silver.built`), and the source time (µs since 1970) up to which its tombstones are purged.
+    Of a table with `max_staleness` also how many records of the change log the ledger counts as
+    `pending`, and when the last run that applied any began (µs since 1970).
     """
 
     batch: int = 0
@@ -30,6 +32,8 @@ class Seen(NamedTuple):
     whole: TableChanges = TableChanges([], [])
     built: Mapping[str, str] = MappingProxyType({})
     horizon: int | None = None
+    pending: int = 0
+    applied_at: int | None = None
 
 
 class Batch(NamedTuple):

@@ -24,7 +24,7 @@ EXTRACT_NOTES = ("D", "X")
 # Counts of a run that stand beside the classes which add up to its records.
 ACCOUNT_NOTES = (
     "incomplete", "heirs", "ties", "replayed", "rebuilt", "erased", "tombstones_purged",
-    "tables_compacted", "tables_clustered", "tables_vacuumed", *EXTRACT_NOTES,
+    "tables_compacted", "tables_clustered", "tables_vacuumed", "bytes", *EXTRACT_NOTES,
 )  # fmt: skip
 
 CHANGE_COLUMNS = (
@@ -167,6 +167,14 @@ HISTORY_COLUMNS = (
     LayerColumn(
         "_class", "string", "inserted, updated, deleted, delete_unknown, late or superseded"
     ),
+)
+
+PENDING = "_pending"
+"""What the name ends in of the table that shows what waits to be applied."""
+
+PENDING_COLUMNS = (
+    LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),
+    LayerColumn("_until", "bigint", "newest batch of the change log that is taken in"),
 )
 
 TRANSACTIONS, GROUPS = "_transactions", "_groups"

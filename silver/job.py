@@ -18,7 +18,14 @@ from silver.batch import Seen
 from silver.passes import Outcome, Pass, told
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
-from silver.table_pass import apply_ahead, apply_days, apply_new, apply_part, extended
+from silver.table_pass import (
+    apply_ahead,
+    apply_days,
+    apply_new,
+    apply_or_wait,
+    apply_part,
+    extended,
+)
 
 Progress = Callable[[str], None]
 
@@ -67,6 +74,14 @@ def apply(
     return [outcome.entry for outcome in outcomes]
 
 
+def apply_all(
+    spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
+) -> list[Entry]:
+    """The same, and applies what may wait because of `max_staleness` as well."""
+    at_once = [table.model_copy(update={"max_staleness": None}) for table in tables]
+    return apply(spark, target, at_once, run_id, progress)
+
+
 def _record(
     spark: SparkSession, target: Target, outcomes: list[Outcome], known: Mapping[str, Seen]
 ) -> None:
@@ -94,16 +109,26 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
     """What each table has applied, from the ledger and the table-wide changes."""
     whole, late = snapshots.read(spark, target), lateness.horizons(spark, target)
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
+    pending = F.col("counts")["pending"]
+    applies = F.col("counts")["records"].isNotNull() & (F.coalesce(pending, F.lit(0)) <= 0)
     found = runs.groupBy("table").agg(
         F.max("batch").alias("batch"),
         F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
         F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
         F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
+        F.sum(F.coalesce(pending, F.lit(0))).alias("pending"),
+        F.max(F.when(applies, F.unix_micros("started_at"))).alias("applied_at"),
     )
     none = TableChanges([], [])
     seen = {
         r["table"]: Seen(
-            int(r["batch"] or 0), r["positions"] or {}, bool(r["partial"]), bool(r["heirs"]), none
+            int(r["batch"] or 0),
+            r["positions"] or {},
+            bool(r["partial"]),
+            bool(r["heirs"]),
+            none,
+            pending=r["pending"],
+            applied_at=r["applied_at"],
         )
         for r in found.collect()
     }
@@ -147,11 +172,20 @@ def _passes(
     logged: int,
     found: Mapping[str, Arrived],
 ) -> Iterator[Pass]:
-    """What a killed run left in the log, then what is new in bronze; extracts go day by day."""
+    """What a killed run left in the log, then what is new in bronze; extracts go day by day.
+
+    With `max_staleness` both together, and only when it is due.
+    """
     newest = reading.reaches(table, found)
     if table.format == "snapshot":
         if logged > seen.batch or reading.has_new(table, seen.positions, found):
             yield apply_days(spark, target, table, run_id, seen, newest)
+        return
+    if table.max_staleness is not None:
+        after = extended(spark, target, table, run_id, seen, logged, found)
+        done = apply_or_wait(spark, target, table, run_id, seen, after)
+        if done is not None:
+            yield done
         return
     if logged > seen.batch:
         left = apply_ahead(spark, target, table, run_id, seen, logged)

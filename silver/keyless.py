@@ -26,20 +26,29 @@ def apply_keyless(
 ) -> None:
     """Adds a batch to `silver.T`; what is there already is not added again."""
     name, created = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
-    values = [f.name for f in layout.business(spark.table(name).schema)]
-    kept = (
-        batch.changes if batch.floor is None else batch.changes.where(F.col("_stamp") > batch.floor)
-    )
-    rows = identified(kept, values)
-    listed = rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
+    listed = gained(batch, [f.name for f in layout.business(spark.table(name).schema)])
     if refold or created:
         listed.writeTo(name).overwrite(F.lit(True))
         return
-    text = f"MERGE INTO {name} t USING {{rows}} s ON t._row = s._row WHEN NOT MATCHED THEN INSERT *"
+    text = insert_sql(name)
     if batch.floor is not None and batch.floor_is_new:
         older = f"t._stamp < {names.literal(batch.floor)}"
         text += f" WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
     execute(spark, text, listed)
+
+
+def gained(batch: Batch, values: list[str]) -> DataFrame:
+    """The rows that the table keeps of a batch, whether or not it has them already."""
+    above = F.lit(True) if batch.floor is None else F.col("_stamp") > batch.floor
+    rows = identified(batch.changes.where(above), values)
+    return rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
+
+
+def insert_sql(target: str) -> str:
+    """The MERGE INTO text that adds the rows the table has not; the source is `{rows}`."""
+    return (
+        f"MERGE INTO {target} t USING {{rows}} s ON t._row = s._row WHEN NOT MATCHED THEN INSERT *"
+    )
 
 
 def identified(changes: DataFrame, values: list[str]) -> DataFrame:

@@ -1,10 +1,11 @@
 """Changes that come too late: as old as purged tombstones, for a key of which nothing is left.
 
 `maintain` purges tombstones and remembers up to which source time: the table's horizon. A change at
-or before it whose key has no row in the current table, live or tombstone, may be older than a
-delete that is forgotten. It becomes the dead letter `too_late`, never a row. Tables without a
-horizon pay nothing; with one, a pass looks for older changes in the statistics of the change log,
-and only when it finds some looks their keys up. A history keeps its deletes and has no horizon.
+or before it whose key has no row in the current table, live or tombstone, nor one that waits for
+it, may be older than a delete that is forgotten. It becomes the dead letter `too_late`, never a
+row. Tables without a horizon pay nothing; with one, a pass looks for older changes in the
+statistics of the change log, and only when it finds some looks their keys up. A history keeps its
+deletes and has no horizon.
 """
 
 from datetime import datetime, timezone
@@ -19,7 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log, reading
 from silver.compact import column
-from silver.contract import DELETE, UPSERT, LayerColumn
+from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
 
 HORIZONS = "_horizons"
 TOO_LATE = "too_late"
@@ -79,9 +80,15 @@ def reject(
     old = log.read(spark, target, table).where((F.col("_batch") > after) & _at_or_before(horizon))
     if old.isEmpty():
         return
-    held = spark.table(names.name(target, "silver", table.table))
-    late = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
-    _mark(spark, target, table, late, horizon)
+    kept = [
+        n
+        for n in (table.table, f"{table.table}{PENDING}")
+        if names.exists(spark, target, "silver", n)
+    ]
+    for name in kept:
+        held = spark.table(names.name(target, "silver", name))
+        old = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+    _mark(spark, target, table, old, horizon)
 
 
 def keeps_tombstones(table: Table) -> bool:

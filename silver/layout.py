@@ -53,11 +53,14 @@ def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> st
     return ", ".join(own + given)
 
 
-def create_sql(name: str, fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
-    """The CREATE TABLE text of a silver table."""
+def create_sql(
+    name: str, fields: list[StructField], layer: tuple[LayerColumn, ...], anew: bool = False
+) -> str:
+    """The CREATE TABLE text of a silver table; `anew`, in place of one that is there."""
     properties = ", ".join(f"'{key}' = '{value}'" for key, value in properties_of(layer).items())
     columns = columns_sql(fields, layer)
-    return f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta TBLPROPERTIES ({properties})"
+    create = f"CREATE OR REPLACE TABLE {name}" if anew else f"CREATE TABLE IF NOT EXISTS {name}"
+    return f"{create} ({columns}) USING delta TBLPROPERTIES ({properties})"
 
 
 def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:

@@ -118,6 +118,15 @@ def _revived(columns: list[str], partial: bool) -> str:
 
 def _joined(columns: list[str], late: Mapping[str, int]) -> str:
     """The general rule, column by column."""
+    values, useful = join(columns, late)
+    return f"WHEN MATCHED AND {useful} THEN UPDATE SET {_assign(values)}"
+
+
+def join(columns: list[str], late: Mapping[str, int]) -> tuple[dict[str, str], str]:
+    """SQL for each column of the join of a batch's row `s` with the table's row `t`.
+
+    And for whether the batch's row adds anything to it.
+    """
     ours = {c: own_stamp("s", c) for c in columns}
     theirs = {c: own_stamp("t", c, late.get(c)) for c in columns}
     upsert = "greatest(s._upsert_stamp, t._upsert_stamp)"
@@ -143,8 +152,7 @@ def _joined(columns: list[str], late: Mapping[str, int]) -> str:
     }
     newer = [f"{_place(ours[c])} > {_place(theirs[c])}" for c in columns]
     forgets = f"(t._partial AND {_place('s._deleted_stamp')} > {_place('t._deleted_stamp')})"
-    useful = f"({' OR '.join([_NEWER, forgets, *newer])})"
-    return f"WHEN MATCHED AND {useful} THEN UPDATE SET {_assign(values | meta)}"
+    return values | meta, f"({' OR '.join([_NEWER, forgets, *newer])})"
 
 
 def _place(stamp: str) -> str:

@@ -46,7 +46,7 @@ def build(
     """
     beside = journal.aside(target, rebuild.id)
     _seed(spark, target, beside, table, run_id)
-    (entry,) = job.apply(spark, beside, [table], run_id, progress)
+    (entry,) = job.apply_all(spark, beside, [table], run_id, progress)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")
     log = f"{table.table}_changes"

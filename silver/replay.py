@@ -72,6 +72,8 @@ def replay(
         message = "rows of an extract are decided by comparing it: rebuild the table instead"
         raise TableFailed(table.table, message)
     started = datetime.now(timezone.utc)
+    if table.max_staleness is not None:
+        _apply_what_waits(spark, target, table, run_id)
     seen = job.applied(spark, target).get(table.table, Seen())
     remembered = built.read(spark, target).get(table.table, {})
     built.check(table, remembered)
@@ -98,6 +100,12 @@ def replay(
         _note(spark, target, table, run_id, started, seen._replace(batch=number), counts)
     tried = sum(before.values())
     return Replayed(table.table, tried, summary.records - sum(summary.rejected.values()))
+
+
+def _apply_what_waits(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
+    (entry,) = job.apply_all(spark, target, [table], run_id, lambda line: None)
+    if entry.message is not None:
+        raise TableFailed(table.table, entry.message)
 
 
 def decoded(

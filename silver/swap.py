@@ -111,7 +111,8 @@ def _replace_shared(
 def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) -> None:
     """One ledger entry: up to where the table is applied now, and what it met on the way.
 
-    Its run is the rebuild, which tells an entry that a killed swap has written already.
+    Its run is the rebuild, which tells an entry that a killed swap has written already. Records
+    that waited to be applied are counted with the rebuilt ones.
     """
     entries = ledger.read(spark, target)
     if not entries.where(f"run_id = {names.literal(known.id)}").isEmpty():
@@ -123,6 +124,10 @@ def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) 
         counts["rebuilt"] += row["counts"].get("records", 0)
         for met in ("incomplete", "heirs"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
+    waited = entries.where(F.col("table") == known.table).agg(F.sum(F.col("counts")["pending"]))
+    waiting = next(row[0] for row in waited.collect())
+    if waiting:
+        counts |= {"records": -waiting, "pending": -waiting}
     now = datetime.now(timezone.utc)
     own = {"run_id": known.id, "counts": counts, "started_at": now, "ended_at": now}
     kept = {name: value for name, value in newest.items() if name in Entry.model_fields}

@@ -1,13 +1,26 @@
 """One pass over one table: what is new goes into the change log, and from there into the table."""
 
 from collections.abc import Mapping
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import account, built, dead_letters, lateness, layout, log, order, reading, schema_drift
+from silver import (
+    account,
+    built,
+    dead_letters,
+    deferral,
+    lateness,
+    layout,
+    log,
+    order,
+    pending,
+    reading,
+    schema_drift,
+)
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.decode import decode
@@ -15,6 +28,7 @@ from silver.expectations import gate
 from silver.extract_job import apply_extracts
 from silver.history import apply_history
 from silver.keyless import apply_keyless
+from silver.order import Placed
 from silver.passes import Pass
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
@@ -81,6 +95,22 @@ def extended(
     return seen._replace(positions=dict(seen.positions) | newest)
 
 
+def apply_or_wait(
+    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, after: Seen
+) -> Pass | None:
+    """Applies what the log holds above the batch of `seen`, or keeps it for the readers to merge.
+
+    None where nothing is new and what waits may go on waiting.
+    """
+    if after.batch == seen.batch:
+        return None
+    due = deferral.is_due(table, seen, datetime.now(timezone.utc))
+    if not due and pending.until(spark, target, table) == after.batch:
+        return None
+    rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
+    return apply_part(spark, target, table, run_id, rows, seen, after, due)
+
+
 def apply_part(
     spark: SparkSession,
     target: Target,
@@ -89,25 +119,52 @@ def apply_part(
     rows: DataFrame,
     seen: Seen,
     after: Seen,
+    due: bool = True,
 ) -> Pass:
     """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
+
+    What is not due, and not too much, only comes in sight of the readers (see `silver.pending`).
 
     Raises:
         AccountMismatch: the classes do not add up to the records.
     """
-    pending = apart(rows.where(F.col("_batch") > seen.batch))
-    summary = log.summarize(pending)
-    placed = order.place(spark, target, table, rows, pending, seen, after.batch, summary)
-    _write(spark, target, table, placed.batch, placed.refold)
+    new = apart(rows.where(F.col("_batch") > seen.batch))
+    summary = log.summarize(new)
+    placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
+    promises, staged = table.max_staleness is not None, None
+    if promises:
+        staged = pending.stage(spark, target, table, placed, seen.batch)
+    waits = staged is not None and not due and deferral.may_wait(summary.records)
+    if not waits:
+        _apply(spark, target, table, placed, staged)
     if summary.rejected or placed.refold:
-        judged = rows if placed.refold else pending
+        judged = rows if placed.refold else new
         dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
     if schema_drift.INCOMPATIBLE in summary.rejected:
-        schema_drift.record_misfits(spark, target, table, pending, run_id)
-    partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
+        schema_drift.record_misfits(spark, target, table, new, run_id)
+    if waits:
+        came = summary.records - seen.pending
+        return Pass(seen, {"records": came, "pending": came}, TableChanges([], []), False)
     counts = account.classes(spark, target, table, placed, summary, rows, seen)
-    after = after._replace(partial=partial, heirs=heirs, whole=placed.new)
+    counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
+    partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
+    after = after._replace(partial=partial, heirs=heirs, whole=placed.new, pending=0)
     return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
+
+
+def _apply(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, staged: DataFrame | None
+) -> None:
+    """Writes a batch into the table, from the rows that are kept of it where there are any.
+
+    Rows that are kept of no batch, or of an earlier one, are laid over no table that went on.
+    """
+    if staged is not None:
+        pending.write(spark, target, table, placed.batch, staged)
+        pending.clear(spark, target, table, placed.batch)
+        return
+    pending.clear(spark, target, table, placed.batch)
+    _write(spark, target, table, placed.batch, placed.refold)
 
 
 def _extend(

@@ -89,13 +89,13 @@ def _from_history(spark: SparkSession, target: Target) -> Outcome:
     shown = [r for r in rows if r["_shown"]]
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in shown if r["_is_current"]}
     lines = [
-        (r["id"], _seconds(r["_valid_from"]), _seconds(r["_valid_to"]), *[r[c] for c in COLUMNS])
+        (r["id"], seconds(r["_valid_from"]), seconds(r["_valid_to"]), *[r[c] for c in COLUMNS])
         for r in shown
     ]
     return Outcome(current, set(), sorted(lines, key=repr))
 
 
-def _seconds(time: datetime | None) -> int | None:
+def seconds(time: datetime | None) -> int | None:
     return (
         None if time is None else int((time.replace(tzinfo=timezone.utc) - START).total_seconds())
     )

@@ -35,7 +35,10 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
         expected = "a lake without a catalog"
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
-    print_answer(start(target, tables), target, query, shown, moment)
+    spark, began = start(target, tables), datetime.now(timezone.utc)
+    print_answer(spark, target, query, shown, moment)
+    if moment is None:
+        importlib.import_module("gold.reads").note(spark, target, tables, query, began)
 
 
 @command("status")
@@ -84,6 +87,7 @@ def print_status(
 
 def essence(record: "dict[str, Any]") -> dict[str, object]:
     """A status record in one line of a grid."""
+    least = record["recommended_max_staleness_minutes"]
     return {
         "table": record["table"],
         "rows": record["rows"],
@@ -100,6 +104,7 @@ def essence(record: "dict[str, Any]") -> dict[str, object]:
         "files": record["files"],
         "vectors": record["deletion_vectors"],
         "apply p95": spoken(record["apply_p95_seconds"]),
+        "recommended": spoken(least and 60 * least),
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
     }

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from lakehouse.cli.rounds import is_worth_telling
+from lakehouse.durations import seconds
 from lakehouse.table import Table
 from lakehouse.target import Layer
 
@@ -44,12 +45,13 @@ State: TypeAlias = dict[Work, float]
 
 
 class Plan(NamedTuple):
-    """When each piece of work is due, how often it failed in a row, and which are slow.
+    """When each piece of work is due (or `later`, unless something comes), its failures in a row.
 
-    `units` tells of each table which go with it: those of its consistency group.
+    And which are slow. `units` tells of each table which are of its consistency group.
     """
 
     due: State
+    later: State
     failures: dict[Work, int]
     slow: set[Work]
     units: dict[str, tuple[str, ...]]
@@ -81,8 +83,7 @@ def go_on(
         tell: called with every entry that something came of.
         stop: ends it.
     """
-    named = {table.table: table for table in tables}
-    plan = Plan({}, {}, set(), _units(tables))
+    named, plan = {table.table: table for table in tables}, Plan({}, {}, {}, set(), _units(tables))
     _begin(plan, families, layers)
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
@@ -101,6 +102,7 @@ def go_on(
                     del begun[work]
                     own = [entry for entry in entries if entry.table in work.tables]
                     _go_on_with(plan, work, own, layers, pause)
+                    _come_back(plan, work, own, named)
             _look_ahead(plan, begun, layers)
             if not busy:
                 time.sleep(GLANCE_SECONDS)
@@ -163,6 +165,8 @@ def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[l
     once it is told to stop, and gold is published by one call at a time.
     """
     now = time.monotonic()
+    for work in [work for work, at in plan.later.items() if at <= now]:
+        plan.due.setdefault(work, plan.later.pop(work))
     publishing = any(work.layer == "gold" for work in begun)
     found = [
         work
@@ -203,6 +207,14 @@ def _go_on_with(
         # Of a feed that failed nobody knows what it brought.
         for entry in entries if failed and work.layer == "bronze" else changed:
             plan.soon(after[0], entry.table)
+
+
+def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
+    """What waits to be applied is looked at again after half the table's `max_staleness`."""
+    for entry in own:
+        promise = named[entry.table].max_staleness
+        if promise is not None and entry.counts.get("pending", 0) > 0:
+            plan.later.setdefault(work, time.monotonic() + seconds(promise) / 2)
 
 
 def back_off(failures: int, pause: float, longest: float) -> float:

@@ -78,7 +78,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
 
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
-    fail_at_the_end(job.apply(spark, target, together, wanted.run_id, lambda line: None))
+    fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, lambda line: None))
     found = erasure.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")

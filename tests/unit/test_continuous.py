@@ -113,6 +113,22 @@ def test_a_table_that_fails_is_tried_again_with_back_off_while_others_go_on() ->
     }
 
 
+def test_what_waits_to_be_applied_is_looked_at_after_half_the_promise() -> None:
+    lake = Lake("a")
+    lake.tables = [lake.tables[0].model_copy(update={"max_staleness": 2})]
+    waits = iter([{"records": 1, "pending": 1}, {"records": 0, "pending": -1}])
+
+    def do(layer: Layer, tables: Sequence[Table]) -> list[Entry]:
+        lake.done.append((layer, "a"))
+        return [entry(layer, "a", next(waits, {}) if layer == "silver" else {})]
+
+    threading.Timer(1.6, lake.stop.set).start()
+    layers: list[Layer] = ["bronze", "silver", "gold"]
+    go_on(lake.tables, [lake.tables], layers, 0.05, do, lake.told.append, lake.stop)
+    assert lake.times("silver", "a") == 2
+    assert [e.counts["pending"] for e in lake.told] == [1, -1]
+
+
 def test_told_to_stop_it_finishes_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake("a")
     monkeypatch.setattr(lake, "waiting", {"a": 5})

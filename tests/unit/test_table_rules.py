@@ -53,6 +53,7 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
         ({"source": DEBEZIUM | {"path": "a/../.."}}, "source.path"),
         ({"source": DEBEZIUM | {"mode": "full"}}, "source.mode"),
         ({"source": {"format": "snapshot", "path": "p"}}, "source.mode"),
+        ({"source": SNAPSHOT, "max_staleness": 0}, "max_staleness"),
         ({"source": DEBEZIUM | {"file_format": "json"}}, "source.file_format"),
         ({"source": DEBEZIUM | {"start_sequence": [1]}}, "source.start_sequence"),
         ({"source": DEBEZIUM | {"time_column": "a"}}, "source.time_column"),

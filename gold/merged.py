@@ -1,0 +1,75 @@
+"""Reading what is not applied yet: silver's table with the rows that wait for it laid over it.
+
+They are laid over it once the oldest of them has waited for as long as the table's `max_staleness`
+allows. The moment is written into the view when it is published, and compared with the time of the
+query while that is planned: until then the read is that of the table alone, at the same cost. What
+comes after the publication cannot be due before it is one promise old.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.durations import seconds
+from lakehouse.names import quote
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.contract import PENDING
+
+
+def source(spark: SparkSession, target: Target, table: Table, kept: str) -> str | None:
+    """What the table's views read in place of the silver table `kept`; None for that table itself.
+
+    Nothing waits in tables without `max_staleness`, and in none before its first load.
+    """
+    waits = f"{table.table}{PENDING}"
+    if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
+        return None
+    rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
+    columns = [spark.table(name).columns for name in (rows, pending)]
+    same = ["_row"] if not table.keys else [*table.keys]
+    same += ["_stamp"] if table.stored_as_scd_type == 2 else []
+    due = _due(spark, pending, seconds(table.max_staleness))
+    return query(rows, pending, columns[0], columns[1], same, due)
+
+
+def query(
+    rows: str,
+    pending: str,
+    columns: Sequence[str],
+    known: Sequence[str],
+    same: Sequence[str],
+    due: int | None,
+) -> str:
+    """The rows but those that a waiting row replaces, and the waiting rows.
+
+    Args:
+        rows: SQL name of silver's table.
+        pending: SQL name of what waits for it.
+        columns: the columns of `rows`.
+        known: those of `pending`, which may lack some for as long as nothing waits.
+        same: the columns that tell which row replaces which.
+        due: from when on they are laid over it, in µs since 1970; None for always.
+    """
+    when = "" if due is None else f" WHERE current_timestamp() >= timestamp_micros({due})"
+    chosen = ", ".join(f"held.{quote(c)}" for c in columns)
+    given = ", ".join(quote(c) if c in known else f"NULL AS {quote(c)}" for c in columns)
+    on = " AND ".join(f"held.{quote(c)} = waiting.{quote(c)}" for c in same)
+    keys = ", ".join(quote(c) for c in same)
+    return (
+        f"(SELECT /*+ BROADCAST(waiting) */ {chosen} FROM {rows} AS held LEFT ANTI JOIN"
+        f" (SELECT {keys} FROM {pending}{when}) AS waiting ON {on}"
+        f" UNION ALL SELECT {given} FROM {pending}{when})"
+    )
+
+
+def _due(spark: SparkSession, pending: str, promised: int) -> int | None:
+    """When a change will have waited for so many seconds, in µs since 1970; None if none may."""
+    if promised == 0:
+        return None
+    oldest = spark.table(pending).agg(F.unix_micros(F.min("_since")).alias("at")).collect()[0]["at"]
+    now = int(datetime.now(timezone.utc).timestamp() * 1_000_000)
+    return (now if oldest is None else min(oldest, now)) + promised * 1_000_000

@@ -1,0 +1,34 @@
+"""When a table with `max_staleness` is applied.
+
+Every run takes what is new into the change log. It applies what waits there when the last run that
+applied any began half the promised interval ago or more: so the table is applied at most twice per
+interval, a change waits for half of it, and the other half is for the apply itself and for the
+pause until the next run. Where runs are rarer than that each one applies; `max_staleness: 0` makes
+every run apply. What waits for longer than promised, because runs are late, fail or were killed, is
+merged by gold's views when they are asked (see `gold.merged`).
+
+A log in which very much waits is applied at once, as every reader would merge all of it, and so is
+what cannot be shown beside the table (see `silver.pending`).
+"""
+
+from datetime import datetime
+
+from lakehouse.durations import seconds
+from lakehouse.table import Table
+from silver.batch import Seen
+
+MOST_PENDING = 500_000
+"""With so many changes a merging read costs several times a plain one."""
+
+
+def is_due(table: Table, seen: Seen, now: datetime) -> bool:
+    """Whether what waits is to be applied now; at once for a table that promises nothing."""
+    if table.max_staleness is None or seen.applied_at is None:
+        return True
+    half = seconds(table.max_staleness) / 2
+    return half == 0 or now.timestamp() - seen.applied_at / 1_000_000 >= half
+
+
+def may_wait(records: int) -> bool:
+    """Whether so many records of the change log may wait."""
+    return records <= MOST_PENDING

@@ -1,0 +1,218 @@
+"""`silver.T_pending`: what an apply right now would write, kept beside the table until it is.
+
+Of a table with `max_staleness` a run folds the pending part of the change log with the code that
+applies it, and keeps the rows that the MERGE would write: of a current table as they come out, of a
+history the versions that are new or differ, of a table without a key those that it keeps. So the
+table's rows but these, and these, are what an apply would show, and gold needs no rule of its own
+to merge them. The MERGE then takes its rows from here, where they were folded once.
+
+They are written before a MERGE begins and removed after it has ended. Whoever reads both meanwhile
+meets them twice at most, and they win over what they are equal to.
+
+What replaces or deletes rows that no pending change names cannot be shown like this: the whole
+table folded anew, a truncate or a full snapshot that comes in force, keys that are folded from all
+their changes (`silver.lives`), and the first load. These are applied at once, whatever the promise;
+what was kept goes first, so until their commit a reader sees what was applied before.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout, merge
+from silver.apply import compacted
+from silver.batch import Batch
+from silver.compact import all_of, column
+from silver.contract import (
+    CURRENT_COLUMNS,
+    DELETE,
+    HISTORY_COLUMNS,
+    KEYLESS_COLUMNS,
+    PENDING,
+    PENDING_COLUMNS,
+    LayerColumn,
+)
+from silver.history import history_merge_sql, joined
+from silver.keyless import gained, insert_sql
+from silver.order import Placed
+from silver.presence import absent_before
+from silver.stages import apart
+from silver.statements import execute
+
+_OWN = [c.name for c in PENDING_COLUMNS]
+
+
+def stage(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, done: int
+) -> DataFrame | None:
+    """Keeps what the batch would write, in place of what was kept before; returns its rows.
+
+    It is all of the change log above the batch `done`. None, and nothing is kept, where it cannot
+    be shown beside the table (see above).
+    """
+    batch, kept = placed.batch, kept_in(table)
+    replaces = placed.refold or batch.floor_is_new or batch.of_keys is not None
+    if replaces or not names.exists(spark, target, "silver", kept):
+        return None
+    into, _ = layout.ensure(spark, target, kept, batch.fields, _columns(table))
+    rows = _written(spark, table, batch, into)
+    name = _place(spark, target, table, batch.fields, rows)
+    since = F.timestamp_micros(F.lit(_since(spark, target, table, name, done)))
+    marked = rows.withColumns({"_since": since, "_until": F.lit(batch.number).cast("bigint")})
+    marked.writeTo(name).overwrite(F.lit(True))
+    return spark.table(name).drop(*_OWN)
+
+
+def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows: DataFrame) -> None:
+    """Joins the rows that were kept of a batch into the table."""
+    into = names.name(target, "silver", kept_in(table))
+    values = _values(spark, table, into)
+    if not table.keys:
+        text = insert_sql(into)
+    elif table.stored_as_scd_type == 2:
+        text = history_merge_sql(into, table.keys, values)
+    else:
+        split = bool(batch.partial) or batch.seen_partial
+        text = merge.merge_sql(into, table.keys, values, split, None, batch.late)
+    execute(spark, text, rows)
+
+
+def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> None:
+    """Removes what is kept of a table; where it may keep something its place is made before."""
+    if names.exists(spark, target, "silver", f"{table.table}{PENDING}"):
+        name = names.name(target, "silver", f"{table.table}{PENDING}")
+        if not spark.table(name).isEmpty():
+            spark.sql(f"DELETE FROM {name}")
+    elif table.max_staleness is not None:
+        _ensure(spark, target, table, batch.fields)
+
+
+def until(spark: SparkSession, target: Target, table: Table) -> int:
+    """The newest batch of the change log that is taken in; 0 when nothing is kept."""
+    if not names.exists(spark, target, "silver", f"{table.table}{PENDING}"):
+        return 0
+    rows = spark.table(names.name(target, "silver", f"{table.table}{PENDING}"))
+    newest = rows.agg(F.max("_until").alias("until")).first()
+    return int(newest["until"] or 0) if newest else 0
+
+
+def size(spark: SparkSession, target: Target, table: Table) -> int:
+    """Bytes of the data files of the table that changes are applied to."""
+    name = names.name(target, "silver", kept_in(table))
+    return next(int(row["sizeInBytes"]) for row in spark.sql(f"DESCRIBE DETAIL {name}").collect())
+
+
+def kept_in(table: Table) -> str:
+    """The silver table that the changes of a table are applied to."""
+    return f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+
+
+def _columns(table: Table) -> tuple[LayerColumn, ...]:
+    if not table.keys:
+        return KEYLESS_COLUMNS
+    return HISTORY_COLUMNS if table.stored_as_scd_type == 2 else CURRENT_COLUMNS
+
+
+def _values(spark: SparkSession, table: Table, into: str) -> list[str]:
+    fields = layout.business(spark.table(into).schema)
+    return [f.name for f in fields if f.name not in table.keys]
+
+
+def _written(spark: SparkSession, table: Table, batch: Batch, into: str) -> DataFrame:
+    """The rows that the MERGE of the batch writes."""
+    values = _values(spark, table, into)
+    if not table.keys:
+        return gained(batch, values)
+    if table.stored_as_scd_type == 2:
+        known = spark.table(into)
+        if batch.late:
+            known = known.withColumn("_absent", absent_before(batch.late))
+        folded = joined(known, batch, table, values, empty=False)
+        return folded.where("_changed").drop("_changed")
+    held = _met(spark.table(into), table, batch)
+    rows = apart(compacted(table, batch, values))
+    rows = rows.withColumn("_batch", F.lit(batch.number).cast("bigint"))
+    if held is None:
+        return rows.withColumn("_class", F.expr(merge.first_class()))
+    return _joined(rows, held, table.keys, values, batch)
+
+
+def _met(rows: DataFrame, table: Table, batch: Batch) -> DataFrame | None:
+    """The table's rows whose keys have a change in the batch that does not simply replace them.
+
+    Such a change is older than some row of the table, lacks columns, or is a delete whose row stays
+    in sight. None where there can be no such change, which file statistics tell of the first kind.
+    """
+    floor = F.lit(True) if batch.floor is None else F.col("_stamp") > batch.floor
+    changes = batch.changes.where(floor)
+    lacking = F.col("_absent").isNotNull()
+    flagged = (F.col("_operation") == DELETE) & F.lit(table.on_delete == "flag")
+    found = changes.agg(F.min("_stamp").alias("oldest"), F.max(lacking | flagged).alias("some"))
+    oldest, some = next((row["oldest"], row["some"]) for row in found.collect())
+    newer = rows.where(F.col("_stamp") >= F.lit(oldest)).agg(F.max("_stamp").alias("newest"))
+    newest = next(row["newest"] for row in newer.collect())
+    if newest is None and not some:
+        return None
+    meets = lacking | flagged | (F.col("_stamp") <= F.lit(newest or ""))
+    keys = changes.where(meets).select(*[column(k) for k in table.keys]).distinct()
+    return rows.join(F.broadcast(keys), table.keys, "left_semi")
+
+
+def _joined(
+    rows: DataFrame, held: DataFrame, keys: list[str], values: list[str], batch: Batch
+) -> DataFrame:
+    """The rows joined with what the table holds of their keys; those that add nothing are gone."""
+    same = [F.col(f"s.{names.quote(k)}") == F.col(f"t.{names.quote(k)}") for k in keys]
+    both = rows.alias("s").join(held.alias("t"), all_of(same), "left")
+    new = F.col("t._stamp").isNull()
+    merged, useful = merge.join(values, batch.late)
+    own = {"_class": F.expr(merge.first_class("s."))}
+
+    def taken(name: str, value: str) -> Column:
+        alone = own.get(name, F.col(f"s.{names.quote(name)}"))
+        return F.when(new, alone).otherwise(F.expr(value)).alias(name)
+
+    chosen = [taken(name, value) for name, value in merged.items()]
+    kept = both.where(new | F.expr(useful))
+    return kept.select(*[F.col(f"s.{names.quote(k)}").alias(k) for k in keys], *chosen)
+
+
+def _place(
+    spark: SparkSession, target: Target, table: Table, fields: list[StructField], rows: DataFrame
+) -> str:
+    """The SQL name of the table of what waits, made anew where it has another shape."""
+    name = _ensure(spark, target, table, fields)
+    if not set(_shape(rows.schema.fields)) <= set(_shape(spark.table(name).schema.fields)):
+        spark.sql(layout.create_sql(name, fields, _layer(table), anew=True))
+    return name
+
+
+def _ensure(spark: SparkSession, target: Target, table: Table, fields: list[StructField]) -> str:
+    return layout.ensure(spark, target, f"{table.table}{PENDING}", fields, _layer(table))[0]
+
+
+def _layer(table: Table) -> tuple[LayerColumn, ...]:
+    return (*_columns(table), *PENDING_COLUMNS)
+
+
+def _shape(fields: Iterable[StructField]) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in fields]
+
+
+def _since(spark: SparkSession, target: Target, table: Table, name: str, done: int) -> int:
+    """When the oldest change above the batch `done` came to the change log, in µs since 1970.
+
+    Its files tell, unless they were rewritten: then what was kept before does.
+    """
+    log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    waits = log.where(F.col("_batch") > done)
+    came = waits.agg(F.unix_micros(F.min("_metadata.file_modification_time")).alias("at"))
+    known = spark.table(name).agg(F.unix_micros(F.min("_since")).alias("at"))
+    times = [row["at"] for row in came.unionByName(known).collect() if row["at"] is not None]
+    return min(times, default=int(datetime.now(timezone.utc).timestamp() * 1_000_000))

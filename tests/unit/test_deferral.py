@@ -1,0 +1,43 @@
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from lakehouse.table import Table
+from silver.batch import Seen
+from silver.deferral import MOST_PENDING, is_due, may_wait
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+def table(promise: str | int | None) -> Table:
+    source = {"format": "debezium", "path": "t"}
+    given = {"table": "t", "keys": ["id"], "source": source, "max_staleness": promise}
+    return Table.model_validate(given)
+
+
+def applied(ago: timedelta) -> Seen:
+    return Seen(7, applied_at=int((NOW - ago).timestamp() * 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("promise", "minutes", "due"),
+    [
+        ("10 minutes", 4, False),
+        ("10 minutes", 5, True),
+        (0, 0, True),
+        (0, -1, True),
+        (None, 0, True),
+    ],
+)
+def test_a_table_is_due_when_it_was_applied_half_its_promise_ago(
+    promise: str | int | None, minutes: int, due: bool
+) -> None:
+    assert is_due(table(promise), applied(timedelta(minutes=minutes)), NOW) is due
+
+
+def test_a_table_that_was_never_applied_is_due() -> None:
+    assert is_due(table("1 day"), Seen(), NOW)
+
+
+def test_very_much_does_not_wait() -> None:
+    assert (may_wait(MOST_PENDING), may_wait(MOST_PENDING + 1)) == (True, False)
