@@ -55,22 +55,18 @@ def check(table: Table, remembered: Remembered) -> None:
 
 
 def confirm(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    remembered: Remembered,
-    held: list[StructField],
-    run_id: str,
-) -> None:
-    """Notes what the table is built with, before a batch is written.
+    spark: SparkSession, table: Table, remembered: Remembered, held: list[StructField]
+) -> Mapping[str, str]:
+    """What the table is built with from now on, to be noted before a batch is written.
 
     Args:
         spark: the session.
-        target: where the lake lies.
         table: the table as it is configured now.
         remembered: what it was built with, by aspect, checked already.
         held: the business columns of its change log.
-        run_id: the run.
+
+    Returns:
+        Its aspects; none when they are remembered.
 
     Raises:
         ConfigurationDrift: the type of a declared column is no wider one than that of the log.
@@ -79,8 +75,7 @@ def confirm(
     if found:
         raise ConfigurationDrift(table.table, found)
     now = aspects(table)
-    if any(remembered.get(aspect) != value for aspect, value in now.items()):
-        remember(spark, target, table, run_id, now)
+    return now if any(remembered.get(aspect) != value for aspect, value in now.items()) else {}
 
 
 def aspects(table: Table) -> dict[str, str]:
@@ -102,7 +97,9 @@ def aspects(table: Table) -> dict[str, str]:
 def remember(
     spark: SparkSession, target: Target, table: Table, run_id: str, now: Mapping[str, str | None]
 ) -> None:
-    """Notes aspects of a table; a value of None forgets one."""
+    """Notes aspects of a table in one commit; a value of None forgets one."""
+    if not now:
+        return
     at = datetime.now(timezone.utc)
     rows = [
         {"table": table.table, "aspect": aspect, "value": value, "at": at, "run_id": run_id}

@@ -109,7 +109,8 @@ def _parts(parts: Mapping[str, str]) -> list[Column]:
 
 def _state() -> list[Column]:
     value, blank = F.col("_value"), F.col("_blank")
-    sound = F.col("_bad").isNull() & F.col("_text").endswith("}") & _alone()
+    sound = F.is_valid_utf8("_text") & F.col("_bad").isNull() & F.col("_text").endswith("}")
+    sound = sound & _alone()
     has_block = value["schema"].isNotNull()
     tombstone = (F.col("_whole") & value.isNull()) | (has_block & value["payload"].isNull())
     return [

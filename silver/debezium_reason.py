@@ -26,7 +26,7 @@ def reason(columns: list[Reading], table: Table) -> Column:
         .when(changes & _keyless(columns, table), F.lit("no_key"))
         .when(_any(learned), F.lit("incompatible_schema"))
         .when(_any(declared), F.lit("bad_value"))
-        .when(F.col("_place").isNull(), F.lit("bad_sequence"))
+        .when(F.col("_place").isNull() | _is_before_the_first(), F.lit("bad_sequence"))
     )
 
 
@@ -47,14 +47,24 @@ def message(columns: list[Reading], table: Table) -> Column:
         ),
         "incompatible_schema": _misfits(columns),
         "bad_value": _misfits(columns),
-        "bad_sequence": F.concat(
-            F.lit("found source "),
-            F.left(F.to_json("_source"), F.lit(300)),
-            F.lit(", expected a position"),
+        "bad_sequence": F.when(
+            _is_before_the_first(),
+            F.concat(F.lit("found offset "), F.col("_offset"), F.lit(", expected one from 0")),
+        ).otherwise(
+            F.concat(
+                F.lit("found source "),
+                F.left(F.to_json("_source"), F.lit(300)),
+                F.lit(", expected a position"),
+            )
         ),
     }
     none = F.lit(None).cast("string")
     return reduce(lambda held, of: F.when(why == of[0], of[1]).otherwise(held), texts.items(), none)
+
+
+def _is_before_the_first() -> Column:
+    """No log has a record at a negative offset."""
+    return F.coalesce(F.col("_offset") < 0, F.lit(False))
 
 
 def _keyless(columns: list[Reading], table: Table) -> Column:

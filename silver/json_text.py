@@ -16,9 +16,10 @@ _BEGINS_AS_AN_ARRAY = r"\A\s*\["
 
 
 def is_object(text: Column) -> Column:
-    """Whether the text, all of it, is one JSON object; false for null."""
+    """Whether the text, all of it, is one JSON object in UTF-8; false for null."""
     alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    return F.coalesce(alone & F.json_object_keys(text).isNotNull(), F.lit(False))
+    named = F.json_object_keys(text).isNotNull()
+    return F.coalesce(F.is_valid_utf8(text) & alone & named, F.lit(False))
 
 
 def object_members(text: Column, fields: Mapping[str, T.DataType]) -> Column:

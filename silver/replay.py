@@ -84,7 +84,8 @@ def replay(
     if log.newest_batches(spark, target, [table]).get(table.table, 0) > seen.batch:
         raise TableFailed(table.table, _NOT_APPLIED)
     learned = layout.learned(spark, target, table)
-    built.confirm(spark, target, table, remembered, learned, run_id)
+    confirmed = built.confirm(spark, table, remembered, learned)
+    built.remember(spark, target, table, run_id, confirmed)
     again = decoded(spark, target, table, letters, seen.batch + 1)
     summary = log.summarize(again)
     counts = _apply(spark, target, table, again, summary, seen, run_id, started)

@@ -7,7 +7,7 @@ again.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +38,7 @@ def follow(
     raw: DataFrame,
     changes: DataFrame,
     remembered: Remembered,
+    confirmed: Mapping[str, str],
     run_id: str,
 ) -> None:
     """Records how a batch changes the source's columns, and remembers them as they are after it.
@@ -49,6 +50,7 @@ def follow(
         raw: the batch's bronze rows.
         changes: the same rows decoded; nothing of them is written yet.
         remembered: what the table was built with, by aspect.
+        confirmed: what else is to be remembered of it.
         run_id: the run.
 
     Raises:
@@ -66,8 +68,8 @@ def follow(
         kinds = {"incompatible"} if said else set()
     if said:
         raise SchemaChangeRefused(table.table, said, sorted(kinds))
-    if after and after != before:
-        built.remember(spark, target, table, run_id, {SOURCE_COLUMNS: json.dumps(dict(after))})
+    news = {SOURCE_COLUMNS: json.dumps(dict(after))} if after and after != before else {}
+    built.remember(spark, target, table, run_id, {**confirmed, **news})
 
 
 def record_misfits(

@@ -56,7 +56,7 @@ def apply_days(
     newest: Mapping[str, int],
 ) -> Pass:
     """Compares and applies extracts."""
-    built.confirm(spark, target, table, seen.built, layout.learned(spark, target, table), run_id)
+    built.confirm(spark, table, seen.built, layout.learned(spark, target, table))
     after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
     return Pass(after, counts, TableChanges([], []), False)
 
@@ -120,9 +120,9 @@ def _extend(
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
-    built.confirm(spark, target, table, seen.built, learned, run_id)
+    confirmed = built.confirm(spark, table, seen.built, learned)
     changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, confirmed, run_id)
     log.append(spark, target, table, gate(changes, table), seen.batch + 1)
     lateness.reject(spark, target, table, seen.batch, seen.horizon)
     return seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))

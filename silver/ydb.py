@@ -49,9 +49,10 @@ def _documents(raw: DataFrame) -> DataFrame:
     inside = F.coalesce(F.col("_whole"), F.lit(False))
     value = F.when(inside, member(F.col("_raw"), "value")).otherwise(F.col("_raw"))
     records = raw.select(origin(), value.alias("__value"))
+    readable = F.coalesce(F.is_valid_utf8(F.col(ORIGIN)["_raw"]), F.lit(True))
     record = object_members(F.col("__value"), dict.fromkeys(_MEMBERS, T.StringType()))
     opened = records.select(
-        "*", record.alias("__record"), is_object(F.col("__value")).alias("__ok")
+        "*", record.alias("__record"), (readable & is_object(F.col("__value"))).alias("__ok")
     )
     members = (F.col("__record").getField(name).alias(f"__{name}") for name in _MEMBERS)
     written = F.coalesce("__newImage", "__reset", "__update")
@@ -149,4 +150,7 @@ def _is_without_values(table: Table) -> Column:
 
 def _wrong_moment() -> Column:
     found = F.coalesce("__ts", "__resolved")
-    return F.concat(F.lit("ts: found "), found, F.lit(", expected [step, txId]"))
+    offset = F.concat(F.lit("offset: found "), f"{ORIGIN}._offset", F.lit(", expected one from 0"))
+    return F.coalesce(
+        F.concat(F.lit("ts: found "), found, F.lit(", expected [step, txId]")), offset
+    )

@@ -57,8 +57,12 @@ def rows(spark: SparkSession, target: Target, name: str) -> list[dict[str, Any]]
 
 
 def land(target: Target, folder: str, name: str, lines: list[str]) -> None:
-    """Drops one file of lines, as a source does: written aside, then renamed."""
+    """Drops one file of lines, as a source does: written aside, then renamed.
+
+    A byte that is not UTF-8 stands in a line as Python's `surrogateescape` has it.
+    """
     place = Path(target.landing, folder)
     place.mkdir(parents=True, exist_ok=True)
-    (place / f".{name}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    text = "".join(line + "\n" for line in lines)
+    (place / f".{name}").write_bytes(text.encode("utf-8", "surrogateescape"))
     (place / f".{name}").rename(place / name)

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 Row = dict[str, Any]
 
+NO_UTF8 = "\udcff"
+"""Stands for the byte FF, as Python's `surrogateescape` has it."""
+
 RULE = "rule:expect_column_values_to_not_be_null(name)"
 
 
@@ -48,6 +51,11 @@ def _with(lsn: int, key: int, **members: Any) -> str:
     return json.dumps(event(lsn, "u", a_row(key)) | members)
 
 
+def _recorded(value: str, offset: int) -> str:
+    """A whole record around a value."""
+    return f'{{"topic": "t", "partition": 0, "offset": {offset}, "value": {value}}}'
+
+
 Made = Callable[[int, int], str]
 
 BAD: dict[str, tuple[str, Made]] = {
@@ -80,6 +88,11 @@ BAD: dict[str, tuple[str, Made]] = {
     "no lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn=None)),
     "a negative lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn=-5)),
     "a text as lsn": ("bad_sequence", lambda n, k: text(n, "u", a_row(k), lsn="soon")),
+    "a negative offset": ("bad_sequence", lambda n, k: _recorded(text(n, "u", a_row(k)), -n)),
+    "a byte that is not UTF-8": (
+        "not_json",
+        lambda n, k: text(n, "u", a_row(k, name="@")).replace("@", NO_UTF8),
+    ),
 }
 MENDED: dict[str, tuple[str, Row]] = {
     "a number too large": ("bad_value", {"qty": 1 << 40}),
