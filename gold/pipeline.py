@@ -4,7 +4,7 @@ The status is a view, so that a pipeline that has stopped looks as late as it is
 runs no Spark job. Only the numbers of files are those of the last publication.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gold.files import Files
@@ -164,12 +164,11 @@ def _failing(sources: Sources) -> str:
 
 
 def _held(tables: Sequence[Facts]) -> str:
-    each = [
-        f"SELECT {literal(t.table)} AS `table`, {t.live} AS live, _source_time FROM {t.current}"
-        for t in tables
-        if t.current
-    ]
-    rows = _union(each, "'' AS `table`, false AS live, current_timestamp() AS _source_time")
+    rows = _union(
+        tables,
+        lambda t: t.current and f"{t.live} AS live, _source_time FROM {t.current}",
+        "false AS live, current_timestamp() AS _source_time",
+    )
     return (
         "SELECT `table`, count_if(live) AS rows, max(_source_time) AS watermark"
         f" FROM ({rows}) GROUP BY `table`"
@@ -178,13 +177,11 @@ def _held(tables: Sequence[Facts]) -> str:
 
 def _pending(tables: Sequence[Facts]) -> str:
     """The log's files tell since when their rows are there."""
-    each = [
-        f"SELECT {literal(t.table)} AS `table`, _batch,"
-        f" _metadata.file_modification_time AS at FROM {t.log}"
-        for t in tables
-        if t.log
-    ]
-    rows = _union(each, "'' AS `table`, 0L AS _batch, current_timestamp() AS at")
+    rows = _union(
+        tables,
+        lambda t: t.log and f"_batch, _metadata.file_modification_time AS at FROM {t.log}",
+        "0L AS _batch, current_timestamp() AS at",
+    )
     return (
         "SELECT logged.`table`, count(*) AS n, min(at) AS since"
         f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
@@ -193,12 +190,11 @@ def _pending(tables: Sequence[Facts]) -> str:
 
 
 def _letters(tables: Sequence[Facts]) -> str:
-    each = [
-        f"SELECT {literal(t.table)} AS `table`, reason FROM {t.letters} WHERE resolved_at IS NULL"
-        for t in tables
-        if t.letters
-    ]
-    rows = _union(each, "'' AS `table`, '' AS reason")
+    rows = _union(
+        tables,
+        lambda t: t.letters and f"reason FROM {t.letters} WHERE resolved_at IS NULL",
+        "'' AS reason",
+    )
     return (
         "SELECT `table`, sum(n) AS n,"
         " map_from_entries(collect_list(struct(reason, n))) AS dead_letter_reasons"
@@ -208,12 +204,11 @@ def _letters(tables: Sequence[Facts]) -> str:
 
 
 def _stale(tables: Sequence[Facts]) -> str:
-    each = [
-        f"SELECT {literal(t.table)} AS `table`, count(*) AS n, min(since) AS since FROM ({t.stale})"
-        for t in tables
-        if t.stale
-    ]
-    return _union(each, "'' AS `table`, 0L AS n, current_timestamp() AS since")
+    return _union(
+        tables,
+        lambda t: t.stale and f"count(*) AS n, min(since) AS since FROM ({t.stale})",
+        "0L AS n, current_timestamp() AS since",
+    )
 
 
 def _counted(source: str | None, condition: str = "true") -> str:
@@ -233,8 +228,11 @@ def _waiting(groups: str | None) -> str:
     return f"SELECT `table`, count(*) AS n FROM ({tables}) GROUP BY `table`"
 
 
-def _union(selects: Sequence[str], empty: str) -> str:
-    return " UNION ALL ".join(selects) or f"SELECT {empty} WHERE false"
+def _union(tables: Sequence[Facts], asked: Callable[[Facts], str | None], empty: str) -> str:
+    """What is asked of each table that has it, under the table's name; `empty` where none has."""
+    found = [(t.table, asked(t)) for t in tables]
+    each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in found if what]
+    return " UNION ALL ".join(each) or f"SELECT '' AS `table`, {empty} WHERE false"
 
 
 def _ledger(sources: Sources) -> str:
