@@ -111,14 +111,17 @@ def go_on(
 
 @contextmanager
 def until_told() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal is as deadly as it was before."""
+    """An event that SIGINT or SIGTERM sets; a second signal is deadly.
+
+    Also where the first was to be ignored, as a shell has it for what it starts behind it.
+    """
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def told(number: int, frame: FrameType | None) -> None:
         stop.set()
-        for known, handler in before.items():
-            signal.signal(known, handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     for number in before:
         signal.signal(number, told)

@@ -47,12 +47,26 @@ def on_a_local_lake(programs: Path, root: Path) -> dict[str, Program]:
     return {name: program(name) for name in ("bronze", "silver", "gold", "lakehouse")}
 
 
-def test_the_main_job_makes_captured_events_right_tables_and_then_maintains_them(
+def test_every_job_leaves_right_tables_of_captured_events(
     bundle: Bundle, programs: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
-    target = Target(root=str(tmp_path))
+    """The main job with maintenance, a replay, a rebuild, then quality and the report."""
+    target, called = Target(root=str(tmp_path)), on_a_local_lake(programs, tmp_path)
     lake.land(target, "shop", "events.jsonl", lines(CAPTURE))
-    steps = run(bundle, "maintenance", on_a_local_lake(programs, tmp_path))
+    steps = run(bundle, "maintenance", called)
     done = [step.task for step in steps if step.job == "cdc" and step.state == "done"]
     assert (done, steps[-1]) == (TASKS, Step("maintenance", "cdc", "done"))
-    check(spark, target, CAPTURE, load_tables(tmp_path / "files" / "conf"))
+    tables = load_tables(tmp_path / "files" / "conf")
+    check(spark, target, CAPTURE, tables)
+    for job, given, own in (
+        ("dead_letter_replay", {}, "replay"),
+        ("rebuild", {"table": "orders"}, "rebuild"),
+    ):
+        steps = run(bundle, job, called, given)
+        assert Step("cdc", own, "done") in steps
+        assert "failed" not in {step.state for step in steps}
+        check(spark, target, CAPTURE, tables)
+    reports = tmp_path / "reports"
+    checked = run(bundle, "quality", called, {"reports": str(reports)})
+    assert [step.state for step in checked] == ["done", "done"]
+    assert (reports / "report.html").is_file() and list(reports.rglob("index.html"))
