@@ -111,10 +111,7 @@ def go_on(
 
 @contextmanager
 def until_told() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal is deadly.
-
-    Also where the first was to be ignored, as a shell has it for what it starts behind it.
-    """
+    """An event that SIGINT or SIGTERM sets, ignored before or not; a second one is deadly."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
