@@ -118,6 +118,7 @@ def test_reads_are_noted_as_plain_ones_and_run_time_merges(
     assert 0 < noted[0]["bytes"] < noted[1]["bytes"]
 
 
+@pytest.mark.slow
 def test_a_promise_of_nothing_is_applied_by_every_run(spark: SparkSession, target: Target) -> None:
     config = table(0)
     come(spark, target, config, 1, FIRST)
@@ -179,6 +180,7 @@ def test_a_column_that_comes_while_changes_wait_is_shown_with_them(
     assert {row["id"]: row["x"] for row in rows(spark, target, "t")} == {1: None, 2: "new", 3: None}
 
 
+@pytest.mark.slow
 def test_a_history_waits_as_well(spark: SparkSession, target: Target) -> None:
     config = table("1 day", stored_as_scd_type=2)
     come(spark, target, config, 1, FIRST)
