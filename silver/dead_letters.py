@@ -37,7 +37,8 @@ def record(
 ) -> None:
     """Adds the rejected rows of a part of the log to the table's dead letters.
 
-    Known ones get their place in order as it is now.
+    Known ones get their place in order as it is now. What is no UTF-8 in `raw` is replaced, so that
+    any client can read it; bronze has the record as it came.
 
     Args:
         spark: the session.
@@ -52,7 +53,7 @@ def record(
         F.col("_reason").alias("reason"),
         F.col("_message").alias("message"),
         F.col("_rule").alias("rule"),
-        F.col("_raw").alias("raw"),
+        F.make_valid_utf8("_raw").alias("raw"),
         F.col("_position").alias("position"),
         F.lit(run_id).alias("run_id"),
         F.current_timestamp().alias("at"),

@@ -43,7 +43,8 @@ def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFram
     kept = [name for name in given if name in table.keys or published(table, name)]
     published_ones = F.array_intersect("_absent", names_array(kept))
     absent = F.when(F.size(published_ones) > 0, published_ones)
-    chosen = changes.withColumn("_absent", absent).select(
+    shown = F.make_valid_utf8("_message")
+    chosen = changes.withColumns({"_absent": absent, "_message": shown}).select(
         *[F.col(quote(name)) for name in kept], *[c.name for c in CHANGE_COLUMNS]
     )
     return without_nulls(chosen, table)
