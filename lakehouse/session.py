@@ -170,7 +170,7 @@ def _databricks() -> SparkSession:
         ) from missing
     try:
         session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
-    except Exception as failure:  # it raises bare ones
+    except Exception as failure:  # a plain Exception is what it raises where no compute is named
         raise SparkUnavailable(
             f"databricks-connect: {in_short(failure)}",
             "name a workspace and its compute: `databricks auth login --configure-serverless`, or "

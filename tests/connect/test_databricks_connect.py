@@ -26,6 +26,7 @@ PYTHON = PROJECT / ".venv-databricks" / "bin" / "python"
 TABLES = ("customers", "orders")
 CAPTURE = "small_with_schemas"
 
+# Both are made by `make test-connect`, which runs these tests; by themselves they say what lacks.
 pytestmark = pytest.mark.skipif(
     not PYTHON.exists(), reason=f"no databricks-connect in {PYTHON.parents[1]}: make test-connect"
 )

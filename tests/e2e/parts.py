@@ -10,9 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+from tests.conftest import REMOTE
+
 ROOT = Path(__file__).parents[2]
 PARTS = ROOT / "build" / "live"
 INSTALL = "tests/e2e/install.sh"
+# The jar is chosen when a server starts, and the one of `make test-connect` is for tests/spark.
+needs_kafka = pytest.mark.skipif(
+    bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
+)
 
 
 class Process(NamedTuple):

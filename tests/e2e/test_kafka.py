@@ -16,8 +16,9 @@ from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import lake
-from tests.conftest import REMOTE, target_at
+from tests.conftest import target_at
 from tests.e2e.broker import Broker
+from tests.e2e.parts import needs_kafka
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"
 CONF = Path(__file__).parents[2] / "conf"
@@ -59,11 +60,6 @@ def rows(spark: SparkSession, target: Target, table: str) -> list[dict[str, Any]
 @pytest.fixture
 def two_lakes(tmp_path: Path) -> tuple[Target, Target]:
     return target_at(tmp_path / "files"), target_at(tmp_path / "kafka")
-
-
-needs_kafka = pytest.mark.skipif(
-    bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
-)
 
 
 @needs_kafka

@@ -17,7 +17,7 @@ from lakehouse.target import Target
 from tests.conftest import REMOTE
 from tests.e2e import broker, compared, connector, parts, postgres, workload
 from tests.e2e.broker import Broker
-from tests.e2e.parts import ROOT, Process, wait_for
+from tests.e2e.parts import ROOT, Process, needs_kafka, wait_for
 from tests.e2e.postgres import Postgres
 
 if TYPE_CHECKING:
@@ -142,9 +142,7 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
 
 
-@pytest.mark.skipif(
-    bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
-)
+@needs_kafka
 def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, node: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -1,31 +1,36 @@
+import pytest
+
 from lakehouse.failures import in_short
 
+TOLD = {
+    "of a java stack the innermost cause": (
+        "[FAILED] reading x\n at y\nCaused by: a.B: no\n\tat z\nCaused by: java.io.IOError: bad",
+        "IOError: bad",
+    ),
+    "a conflict between transactions by its name": (
+        "[DELTA_CONCURRENT_APPEND] files were added\n\tat x\nCaused by: a.B: why",
+        "[DELTA_CONCURRENT_APPEND] files were added",
+    ),
+    "of a worker's trace the named condition": (
+        "Traceback\n[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03",
+        "[PATH_NOT_FOUND] Path does not exist: x.",
+    ),
+    "of a call into java its message": (
+        "An error occurred while calling o12.sql.\n: a.B: outer\n\tat x.y",
+        "a.B: outer",
+    ),
+    "the place in a query and not its plan": (
+        "[X] no such table; line 1\n'Project [*]\n+- 'Unresolved",
+        "[X] no such table; line 1",
+    ),
+    "anything else in its own words": ("disk full\nmore", "disk full\nmore"),
+}
 
-def test_of_a_java_stack_the_innermost_cause_is_told() -> None:
-    trace = "[FAILED] reading x\n at y\nCaused by: a.B: no\n\tat z\nCaused by: java.io.IOError: bad"
-    assert in_short(RuntimeError(trace)) == "IOError: bad"
+
+@pytest.mark.parametrize(("said", "told"), TOLD.values(), ids=TOLD)
+def test_a_failure_is_told_in_short(said: str, told: str) -> None:
+    assert in_short(RuntimeError(said)) == told
 
 
-def test_a_conflict_between_transactions_keeps_its_name() -> None:
-    trace = "[DELTA_CONCURRENT_APPEND] files were added\n\tat x\nCaused by: a.B: why"
-    assert in_short(RuntimeError(trace)) == "[DELTA_CONCURRENT_APPEND] files were added"
-
-
-def test_of_a_worker_trace_the_named_condition_is_told() -> None:
-    trace = "Traceback\n[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03"
-    assert in_short(RuntimeError(trace)) == "[PATH_NOT_FOUND] Path does not exist: x."
-
-
-def test_of_a_call_into_java_its_message_is_told() -> None:
-    trace = "An error occurred while calling o12.sql.\n: a.B: outer\n\tat x.y"
-    assert in_short(RuntimeError(trace)) == "a.B: outer"
-
-
-def test_the_plan_is_left_out_and_the_place_in_the_query_stays() -> None:
-    refused = "[X] no such table; line 1\n'Project [*]\n+- 'Unresolved"
-    assert in_short(RuntimeError(refused)) == "[X] no such table; line 1"
-
-
-def test_any_other_failure_is_told_in_its_own_words_or_by_its_kind() -> None:
-    assert in_short(OSError("disk full\nmore")) == "disk full\nmore"
+def test_a_failure_without_a_word_is_told_by_its_kind() -> None:
     assert in_short(KeyError()) == "KeyError"
