@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,10 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from lakehouse import class_archive
 from lakehouse.errors import SparkUnavailable
 from lakehouse.failures import in_short
 from lakehouse.jars import Jar, in_folder
-from lakehouse.java import use_java
+from lakehouse.java import system_java, use_java
 from lakehouse.target import Target
 
 # Compiling a query costs more than running it where there is this little to read.
@@ -34,6 +36,8 @@ CONNECT_PORT, PATIENCE = 15002, 10.0
 
 # What a MERGE takes in is computed once, and not again for each of its three passes.
 SETTINGS_OF_LARGER_LAKES = {"spark.databricks.delta.merge.materializeSource": "all"}
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # PySpark prints an exception with its Java stack on stderr as well as raising it.
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -75,8 +79,9 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
         "spark.local.dir": temporary,
-        "spark.driver.extraJavaOptions": (
-            "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -Duser.timezone=UTC"
+        _JAVA_OPTIONS: (
+            "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+            " -XX:NewSize=256m -Duser.timezone=UTC"
             f"{' -XX:TieredStopAtLevel=1' if small else ''}"
             f' -Djava.io.tmpdir="{temporary}"'
         ),
@@ -132,6 +137,8 @@ def _local(target: Target, packages: Sequence[str], jars: Sequence[Jar]) -> Spar
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
     settings = local_settings(target, os.cpu_count() or 1)
+    classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
+    settings[_JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
     for key, value in (settings | jar_settings(jars, Path(target.lake, "_jars"))).items():
         builder = builder.config(key, value)
     log = Path(target.lake, "_logs", "spark.log")

@@ -41,7 +41,7 @@ def apply_current(
     columns = [f.name for f in values if f.name not in table.keys]
     rows = apart(compacted(table, batch, columns)).withColumn("_batch", F.lit(batch.number))
     if refold or empty:
-        _load(rows, name, refold)
+        layout.load(rows.withColumn("_class", F.expr(first_class())), name, refold)
         return
     if batch.of_keys is not None:
         execute(spark, replace_sql(name, table.keys, columns), rows)
@@ -71,14 +71,6 @@ def _floored(rows: DataFrame, floor: str | None) -> DataFrame:
     if floor is None:
         return rows
     return rows.withColumn("_deleted_stamp", F.greatest("_deleted_stamp", F.lit(floor)))
-
-
-def _load(rows: DataFrame, name: str, replace: bool) -> None:
-    loaded = rows.withColumn("_class", F.expr(first_class()))
-    if replace:
-        loaded.writeTo(name).overwrite(F.lit(True))
-    else:
-        loaded.writeTo(name).append()
 
 
 def forget_sql(name: str, columns: list[str], floor: str, batch: int) -> str:

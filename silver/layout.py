@@ -5,7 +5,8 @@ grows in place); one whose rows are updated by batches with deletion vectors as 
 writes the changed rows only). A table that is appended to is read with less ado without them.
 """
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ByteType,
     DataType,
@@ -93,6 +94,14 @@ def ensure(
     for statement in growth_sql(name, spark.table(name).schema, fields, batch):
         spark.sql(statement)
     return name, False
+
+
+def load(rows: DataFrame, name: str, replace: bool) -> None:
+    """Writes the first rows of an empty table, or (`replace`) all rows of one that is not."""
+    if replace:
+        rows.writeTo(name).overwrite(F.lit(True))
+    else:
+        rows.writeTo(name).append()
 
 
 def growth_sql(

@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from lakehouse.class_archive import options
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> str:
+    program = tmp_path / "java"
+    program.touch()
+    return str(program)
+
+
+def archive(text: str) -> Path:
+    return Path(text.split()[0].split("=")[1])
+
+
+def test_the_first_command_writes_the_archive_that_later_ones_use(
+    java: str, tmp_path: Path
+) -> None:
+    first = options(java, ["4.2"], tmp_path / "kept")
+    assert first.startswith("-XX:ArchiveClassesAtExit=")
+    archive(first).touch()
+    later = options(java, ["4.2"], tmp_path / "kept")
+    assert later.startswith("-XX:SharedArchiveFile=")
+    assert archive(later) == archive(first)
+
+
+def test_other_libraries_and_another_java_have_an_archive_of_their_own(
+    java: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.touch()
+    given = [(java, ["4.2"]), (java, ["4.3"]), (java, ["4.2", "kafka"]), (str(other), ["4.2"])]
+    assert len({archive(options(*each, tmp_path)) for each in given}) == len(given)
+
+
+def test_a_folder_that_spark_cannot_be_told_and_no_java_have_no_archive(
+    java: str, tmp_path: Path
+) -> None:
+    assert options(java, [], tmp_path / "two words") == ""
+    assert options(None, [], tmp_path) == ""
+    assert options(str(tmp_path / "none"), [], tmp_path) == ""
