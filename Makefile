@@ -21,8 +21,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: venv
 	$(BIN)/lakehouse demo
 
-test: venv  # the quick suite
+test: venv  # the quick suite, then the live tests: skipped where their parts are not installed
 	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" tests/e2e
 
 test-slow: venv  # what the quick suite leaves out
 	$(BIN)/python -m pytest -m slow
