@@ -20,7 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch
-from silver.compact import SEEN, compact
+from silver.compact import compact
 from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
 from silver.lives import last_lives, without_repeats
@@ -59,7 +59,7 @@ def compacted(table: Table, batch: Batch, columns: list[str]) -> DataFrame:
     changes = _above(batch.changes if batch.of_keys is None else batch.of_keys, batch.floor)
     if batch.of_keys is not None:
         changes = last_lives(without_repeats(changes, table.keys), table.keys)
-    return compact(changes, table.keys, columns, batch.partial, grouped(table)).drop(*SEEN)
+    return compact(changes, table.keys, columns, batch.partial, grouped(table))
 
 
 def _above(changes: DataFrame, floor: str | None) -> DataFrame:

@@ -15,8 +15,6 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from silver.contract import DELETE, UPSERT
 
-SEEN = ("_changes", "_distinct", "_sequences")
-
 
 def column(name: str) -> Column:
     """The column of exactly this name, whatever characters it has."""
@@ -54,21 +52,17 @@ def compact(
         apart: those of `partial` that have an order of their own, found in `_group_sequences`.
 
     Returns:
-        Keys, columns, the columns of the current table but `_batch` and `_class`, and per key the
-        number of changes, of distinct changes and of distinct sequences.
+        Keys, columns, and the columns of the current table but `_batch` and `_class`.
     """
     upsert, delete = F.col("_operation") == UPSERT, F.col("_operation") == DELETE
     whole = [c for c in columns if c not in partial]
     newest = F.struct("_stamp", "_operation", "_digest", "_source_time", "_position")
     values = F.struct(F.lit(True).alias("_any"), *[column(c) for c in whole])
-    identity = F.struct(F.substring_index("_stamp", " ", 1).alias("s"), "_operation", "_digest")
     aggregates = [
         F.max(newest).alias("_newest"),
         F.max_by(values, F.when(upsert, F.col("_stamp"))).alias("_values"),
         F.max(F.when(upsert, F.col("_stamp"))).alias("_upsert_stamp"),
         F.max(F.when(delete, F.col("_stamp"))).alias("_deleted_stamp"),
-        F.count(F.lit(1)).alias("_changes"),
-        F.collect_set(identity).alias("_identities"),
     ]
     for at, name in enumerate(partial):
         carried = upsert & ~F.coalesce(F.array_contains("_absent", name), F.lit(False))
@@ -107,9 +101,6 @@ def _state(keys: list[str], columns: list[str], partial: list[str]) -> list[Colu
         newest["_digest"].alias("_digest"),
         newest["_source_time"].alias("_source_time"),
         newest["_position"].alias("_position"),
-        F.col("_changes"),
-        F.size("_identities").alias("_distinct"),
-        F.size(F.array_distinct(F.transform("_identities", lambda i: i["s"]))).alias("_sequences"),
     ]
 
 
