@@ -28,7 +28,11 @@ def daemon(folder: Path, kind: str, ready: str, *arguments: str) -> Process:
     """A master or a worker of a standalone cluster, without its web page's usual port."""
     given = [*arguments, "--host", "127.0.0.1", "--webui-port", "0"]
     command = parts.java([JARS], f"org.apache.spark.deploy.{kind}", *given)
-    env = {"SPARK_HOME": str(JARS.parent), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env = {
+        "SPARK_HOME": str(JARS.parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",
+    }
     return parts.start([str(system_java()), *command[1:]], folder / "daemon.log", ready, 120, env)
 
 
@@ -61,6 +65,7 @@ def lake(root: Path, master: str) -> Target:
     return Target(root=str(root))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(REMOTE), reason="the lake is read by a Spark of this process")
 def test_two_workers_give_the_rows_that_one_machine_gives(
     cluster: str, tmp_path: Path, spark: "SparkSession"
