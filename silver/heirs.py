@@ -6,19 +6,26 @@ that the old key carried before: in this batch, or in what the table holds of th
 (tombstones keep their values).
 """
 
+from collections.abc import Mapping
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.compact import column
+from lakehouse.local_rows import local_rows
+from silver.compact import all_of, column
 from silver.contract import UPSERT
 
-_DEEPEST = 16
+Links = Mapping[tuple[str, int], str]
 
 
 def inherit(
     changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
 ) -> DataFrame:
     """Fills what stamped inserts under a new key left out, where the old key knows it.
+
+    A row that moved more than once in the batch is followed back to where its value was carried:
+    of that, the stamps (never values) of such inserts come to the driver.
 
     Args:
         changes: stamped upserts and deletes of one batch.
@@ -30,17 +37,30 @@ def inherit(
     Returns:
         The changes; a filled column is no longer in `_absent`. What nobody knows stays absent.
     """
-    for _ in range(_DEEPEST):
-        filled, found = _once(changes, held, keys, partial)
-        if not found:
-            return filled
-        changes = filled
-    return changes
+    given = _given(changes, held, keys, partial)
+    links = _links(given, partial)
+    if links:
+        given = _through(given, roots(links), partial)
+    joined = changes.join(given, F.col("_stamp") == F.col("_heir"), "left")
+    return _filled(joined, changes.columns, partial)
 
 
-def _once(
+def roots(links: Links) -> Links:
+    """Where each chain of inserts, by stamp and column, ends: at one that is no link itself."""
+    found: dict[tuple[str, int], str] = {}
+    for (heir, at), donor in sorted(links.items()):
+        found[heir, at] = found.get((donor, at), donor)
+    return found
+
+
+def _given(
     changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
-) -> tuple[DataFrame, bool]:
+) -> DataFrame:
+    """Per insert under a new key, `_heir`, what the old key gives: `_g0`, `_g1`, … by column.
+
+    Each is the value `v` of the newest change before it that carries the column, or the stamp `via`
+    of an insert that is newer than that and lacks the column as well: it takes it from there.
+    """
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
@@ -52,37 +72,61 @@ def _once(
     donors = _donors(changes, held, keys, partial)
     same = [F.col(f"_o{at}").eqNullSafe(F.col(f"_k{at}")) for at in range(len(keys))]
     before = F.col("_at") < F.col("_heir")
-    given = (
+    return (
         asked.join(donors, [*same, before])
         .groupBy("_heir")
         .agg(*[_newest(at, name).alias(f"_g{at}") for at, name in enumerate(partial)])
     )
-    given = given.where(" OR ".join(f"_g{at} IS NOT NULL" for at in range(len(partial))))
-    if given.isEmpty():
-        return changes, False
-    joined = changes.join(given, F.col("_stamp") == F.col("_heir"), "left")
-    return _filled(joined, changes.columns, partial), True
+
+
+def _links(given: DataFrame, partial: list[str]) -> Links:
+    via = [F.col(f"_g{at}.via") for at in range(len(partial))]
+    linked = given.where(reduce(Column.__or__, [stamp.isNotNull() for stamp in via]))
+    rows = linked.select("_heir", F.array(*via).alias("via")).collect()
+    return {
+        (row["_heir"], at): stamp
+        for row in rows
+        for at, stamp in enumerate(row["via"])
+        if stamp is not None
+    }
+
+
+def _through(given: DataFrame, ends: Links, partial: list[str]) -> DataFrame:
+    """The same, with what the ends of the chains are given in place of the links to them."""
+    rows = [{"_linked": heir, "_column": at, "_end": end} for (heir, at), end in ends.items()]
+    chains = local_rows(given.sparkSession, rows, "_linked string, _column int, _end string")
+    found = chains.join(given, F.col("_end") == F.col("_heir"))
+    own = [
+        F.first(F.when(F.col("_column") == at, F.col(f"_g{at}")), ignorenulls=True).alias(f"_e{at}")
+        for at in range(len(partial))
+    ]
+    ended = found.groupBy("_linked").agg(*own)
+    joined = given.join(ended, F.col("_heir") == F.col("_linked"), "left")
+    taken = [F.coalesce(f"_e{at}", f"_g{at}").alias(f"_g{at}") for at in range(len(partial))]
+    return joined.select("_heir", *taken)
 
 
 def _donors(
     changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
 ) -> DataFrame:
-    def known(rows: DataFrame) -> DataFrame:
-        carried = [
-            F.when(
-                ~F.coalesce(F.array_contains("_absent", c), F.lit(False)),
-                F.struct(column(c).alias("v")),
-            )
-            for c in partial
-        ]
+    """Each upsert as what it gives of every column: a value, a link, or nothing."""
+
+    def known(rows: DataFrame, links: Column) -> DataFrame:
+        gives = []
+        for c in partial:
+            lacks = F.coalesce(F.array_contains("_absent", c), F.lit(False))
+            value = F.when(~lacks, column(c)).alias("v")
+            via = F.when(lacks, F.col("_stamp")).alias("via")
+            gives.append(F.when(~lacks | links, F.struct(value, via)))
         return rows.select(
             *[column(k).alias(f"_k{at}") for at, k in enumerate(keys)],
             F.col("_stamp").alias("_at"),
-            *[c.alias(f"_c{at}") for at, c in enumerate(carried)],
+            *[give.alias(f"_c{at}") for at, give in enumerate(gives)],
         )
 
-    own = known(changes.where(F.col("_operation") == UPSERT))
-    return own if held is None else own.unionByName(known(held))
+    moved = F.col("_old_key").isNotNull()
+    own = known(changes.where(F.col("_operation") == UPSERT), moved)
+    return own if held is None else own.unionByName(known(held, F.lit(False)))
 
 
 def _newest(at: int, name: str) -> Column:
@@ -92,15 +136,18 @@ def _newest(at: int, name: str) -> Column:
 
 def _filled(joined: DataFrame, columns: list[str], partial: list[str]) -> DataFrame:
     missing = {c: F.coalesce(F.array_contains("_absent", c), F.lit(False)) for c in partial}
-    takes = {c: missing[c] & F.col(f"_g{at}").isNotNull() for at, c in enumerate(partial)}
+    takes = {
+        c: all_of([missing[c], F.col(f"_g{at}").isNotNull(), F.col(f"_g{at}.via").isNull()])
+        for at, c in enumerate(partial)
+    }
     given = [F.when(takes[c], F.lit(c)) for c in partial]
     left = F.array_except("_absent", F.array_compact(F.array(*given)))
     values = {
-        c: F.when(takes[c], F.col(f"_g{at}")["v"]).otherwise(column(c))
+        c: F.when(takes[c], F.col(f"_g{at}.v")).otherwise(column(c)).alias(c)
         for at, c in enumerate(partial)
     }
-    values["_absent"] = F.when(F.size(left) > 0, left)
-    return joined.select(*[values[c].alias(c) if c in values else column(c) for c in columns])
+    values["_absent"] = F.when(F.size(left) > 0, left).alias("_absent")
+    return joined.select(*[values[c] if c in values else column(c) for c in columns])
 
 
 def disordered(earlier: DataFrame, batch: DataFrame, keys: list[str]) -> bool:

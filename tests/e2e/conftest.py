@@ -25,6 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=told))
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """Kills what a test started and, because it failed, did not stop."""
+    before = len(parts.STARTED)
+    yield
+    for process in parts.STARTED[before:]:
+        process.kill()
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
     """A broker that runs."""

@@ -23,6 +23,9 @@ needs_kafka = pytest.mark.skipif(
 )
 
 
+STARTED: "list[Process]" = []
+
+
 class Process(NamedTuple):
     """A process that a test started, and the file with what it said."""
 
@@ -83,6 +86,7 @@ def start(
             env=dict(os.environ) | dict(env or {}), start_new_session=True,
         )  # fmt: skip
     process = Process(popen, log)
+    STARTED.append(process)
     if ready:
         wait_for(lambda: ready in process.said()[begun:] or not process.runs(), seconds, ready)
         assert process.runs(), process.said()[-3000:]

@@ -89,11 +89,16 @@ def test_files_and_kafka_give_the_same_silver(
 
 def without_stamps(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """A stamp ends in the order of arrival, which a topic counts in its own way."""
-    told = ("_stamp", "_next_stamp", "_upsert_stamp", "_deleted_stamp", "_life")
+    told = ("_stamp", "_next_stamp", "_upsert_stamp", "_deleted_stamp", "_life", "_column_stamps")
     return [
-        {key: str(value).split(" ")[0] if key in told else value for key, value in row.items()}
-        for row in rows
+        {key: _place(value) if key in told else value for key, value in row.items()} for row in rows
     ]
+
+
+def _place(stamps: object) -> object:
+    if isinstance(stamps, dict):
+        return {column: _place(stamp) for column, stamp in stamps.items()}
+    return str(stamps).split(" ")[0]
 
 
 def ydb(topics: str, kafka: Broker, **source: object) -> Table:

@@ -83,8 +83,12 @@ def lakehouse(conf: Path, root: Path, *arguments: str, ready: str = "") -> Proce
 
 
 def all_sent(server: Postgres) -> None:
-    """Wait until the connector has acknowledged all that is written now."""
+    """Wait until the connector has acknowledged all that is written now.
+
+    It acknowledges what it sends, so it gets a message to send that comes after all else.
+    """
     (position,) = server.rows("SELECT pg_current_wal_lsn()::text")[0]
+    server.rows("SELECT pg_logical_emit_message(true, 'test', 'all is sent')::text")
     behind = f"SELECT confirmed_flush_lsn >= '{position}' FROM pg_replication_slots"
     wait_for(lambda: server.rows(behind) == [(True,)], CATCH_UP_SECONDS, "the connector caught up")
 
