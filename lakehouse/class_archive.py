@@ -22,7 +22,7 @@ def options(java: str | None, libraries: Iterable[str], inside: Path | None = No
         java: the program; an archive is of one build of Java. None has no options.
         libraries: what tells the classes apart, such as the versions of jars.
         inside: where archives lie; else in this Python environment, or the user's cache when that
-            is read-only.
+            is read-only. Where nothing can be kept there are no options.
     """
     if java is None or not Path(java).exists():
         return ""
@@ -32,7 +32,10 @@ def options(java: str | None, libraries: Iterable[str], inside: Path | None = No
     file = (inside or _folder()) / f"{digest}.jsa"
     if any(letter in str(file) for letter in " \"'\\"):
         return ""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:  # nowhere to keep it: Java starts without
+        return ""
     used = "SharedArchiveFile" if file.exists() else "ArchiveClassesAtExit"
     return f"-XX:{used}={file} {_QUIET}"
 

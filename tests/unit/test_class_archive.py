@@ -36,9 +36,10 @@ def test_other_libraries_and_another_java_have_an_archive_of_their_own(
     assert len({archive(options(*each, tmp_path)) for each in given}) == len(given)
 
 
-def test_a_folder_that_spark_cannot_be_told_and_no_java_have_no_archive(
+def test_there_is_none_where_it_cannot_be_kept_or_named_or_there_is_no_java(
     java: str, tmp_path: Path
 ) -> None:
     assert options(java, [], tmp_path / "two words") == ""
+    assert options(java, [], Path(java, "below")) == ""
     assert options(None, [], tmp_path) == ""
     assert options(str(tmp_path / "none"), [], tmp_path) == ""
