@@ -17,7 +17,7 @@ from tests.properties.budget import budget
 
 
 @pytest.mark.parametrize("scd", [1, 2])
-@budget(2)
+@budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_of_a_stream_gives_the_oracles_tables(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, scd: int, seed: int

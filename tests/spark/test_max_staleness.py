@@ -129,6 +129,7 @@ def test_a_promise_of_nothing_is_applied_by_every_run(spark: SparkSession, targe
     assert counts == {"records": 4} | classes
 
 
+@pytest.mark.slow
 def test_what_waited_is_applied_and_accounted_for(spark: SparkSession, target: Target) -> None:
     config = table("1 day")
     come(spark, target, config, 1, FIRST)

@@ -59,7 +59,7 @@ STREAMS: list[tuple[list[dict[str, Any]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_group_keeps_its_own_newest_since_the_last_delete_in_any_order(
     spark: SparkSession, target: Target, scd: int
 ) -> None:
