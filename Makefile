@@ -21,7 +21,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: venv
 	$(BIN)/lakehouse demo
 
-test: venv  # the quick suite, then the live tests: skipped where their parts are not installed
+test: venv  # the quick suite, then kill -9 and the live tests: these are skipped where their parts are missing
 	$(BIN)/python -m pytest -m "not slow"
 	$(BIN)/python -m pytest -m "not slow" tests/e2e
 

@@ -1,9 +1,8 @@
-"""Java's classes as one command loaded them, kept for the next: it starts in half the time.
+"""Java's classes as one command loaded them, kept for the next, which need not read them again.
 
-Half of what a command with little to do spends is Java reading, checking and linking classes. The
-first command on a machine has its Java write them to a file when it ends; later ones map the file.
-Java takes one that does not fit, or was never finished, for none. See Class Data Sharing in the
-manual of `java`.
+The first command in an environment has its Java write them to a file when it ends; later ones map
+the file. Java takes one that was made from other jars, or was never finished (its head is written
+last), for none. See Class Data Sharing in the manual of `java`.
 """
 
 import hashlib

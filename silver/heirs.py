@@ -46,7 +46,10 @@ def inherit(
 
 
 def roots(links: Links) -> Links:
-    """Where each chain of inserts, by stamp and column, ends: at one that is no link itself."""
+    """Where each chain of inserts, by stamp and column, ends: at one that is no link itself.
+
+    A donor's stamp is lower than that of its heir, so its own end is known first.
+    """
     found: dict[tuple[str, int], str] = {}
     for (heir, at), donor in sorted(links.items()):
         found[heir, at] = found.get((donor, at), donor)

@@ -21,8 +21,7 @@ INSTALL = "tests/e2e/install.sh"
 needs_kafka = pytest.mark.skipif(
     bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
 )
-
-
+# What a failed test did not stop is killed after it.
 STARTED: "list[Process]" = []
 
 

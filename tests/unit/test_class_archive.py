@@ -1,8 +1,10 @@
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from lakehouse.class_archive import options
+from lakehouse.java import system_java, use_java
 
 
 @pytest.fixture
@@ -43,3 +45,13 @@ def test_there_is_none_where_it_cannot_be_kept_or_named_or_there_is_no_java(
     assert options(java, [], Path(java, "below")) == ""
     assert options(None, [], tmp_path) == ""
     assert options(str(tmp_path / "none"), [], tmp_path) == ""
+
+
+def test_java_runs_without_an_archive_that_was_never_finished(tmp_path: Path) -> None:
+    use_java()
+    program = str(system_java())
+    archive(options(program, [], tmp_path)).write_bytes(bytes(1 << 20))
+    given = options(program, [], tmp_path)
+    assert given.startswith("-XX:SharedArchiveFile=")
+    ran = subprocess.run([program, *given.split(), "-version"], capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, b"")
