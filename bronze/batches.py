@@ -26,7 +26,7 @@ def append_readable(
     if not files:
         return
     try:
-        append(target, feed, rows(spark, feed, files, number), commit)
+        append(spark, target, feed, rows(spark, feed, files, number), commit)
     except SPARK_FAILURES:
         bad = find_unreadable(spark, feed, files)
         if not bad:

@@ -87,7 +87,8 @@ def _stream(
         nonlocal number
         number += 1
         unknown = _unknown(found, target, feed, place)
-        append(target, feed, rows(unknown, kafka, feed, number), Commit(place.id, batch_id))
+        commit = Commit(place.id, batch_id)
+        append(found.sparkSession, target, feed, rows(unknown, kafka, feed, number), commit)
 
     given = options(feed, kafka, place.known > 0) | {"failOnDataLoss": str(strict).lower()}
     secret = resolved(spark, kafka.security)

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
 from bronze.feeds import Feed
+from lakehouse import writing
 from lakehouse.names import exists, literal, name
 from lakehouse.target import Target
 
@@ -39,7 +40,9 @@ def create_statement(target: Target, feed: Feed) -> str:
     )
 
 
-def append(target: Target, feed: Feed, rows: DataFrame, commit: Commit | None) -> None:
+def append(
+    spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, commit: Commit | None
+) -> None:
     """Append rows of the contract's columns in one commit; a commit seen before does nothing.
 
     Rows of one topic lie together within a file, which lets a reader of that topic skip the others.
@@ -47,11 +50,10 @@ def append(target: Target, feed: Feed, rows: DataFrame, commit: Commit | None) -
     ordered = rows.select(*[column.name for column in COLUMNS])
     if any(feed.tables.values()):
         ordered = ordered.sortWithinPartitions("_topic", "_arrival")
-    writer = ordered.writeTo(name(target, "bronze", feed.name)).option("compression", "zstd")
+    options = {"compression": "zstd"}
     if commit is not None:
-        writer = writer.option("txnAppId", commit.application)
-        writer = writer.option("txnVersion", str(commit.version))
-    writer.append()
+        options |= {"txnAppId": commit.application, "txnVersion": str(commit.version)}
+    writing.append(spark, target, "bronze", feed.name, ordered, options)
 
 
 def highest_batch(spark: SparkSession, target: Target, feed: Feed) -> int:

@@ -18,6 +18,7 @@ from lakehouse.failures import in_short
 from lakehouse.names import exists, literal, name
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.target import Target
+from lakehouse.writing import append
 
 _COLUMNS = "file string, message string, at timestamp"
 
@@ -46,7 +47,7 @@ def note(spark: SparkSession, target: Target, feed: Feed, found: dict[DroppedFil
     before, now = noted(spark, target, feed), datetime.now(timezone.utc)
     rows = [(file.path, why, now) for file, why in found.items() if file.path not in before]
     if rows:
-        spark.createDataFrame(rows, _COLUMNS).writeTo(_name(target, feed)).append()
+        append(spark, target, "bronze", _table(feed), spark.createDataFrame(rows, _COLUMNS))
 
 
 def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.quality import Result
+from lakehouse import writing
 from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Expectation, Table
@@ -79,7 +80,7 @@ def append(
         for result, expectation in zip(results, table.expectations, strict=True)
     ]
     schema = ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)
-    local_rows(spark, rows, schema).writeTo(name(target, "gold", TABLE)).append()
+    writing.append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
 
 
 def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[Drift]:

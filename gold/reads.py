@@ -20,6 +20,7 @@ from lakehouse.names import exists, literal, name, quote
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver.contract import PENDING
 
 Kind = Literal["plain_read", "runtime_merge"]
@@ -81,7 +82,7 @@ def _append(spark: SparkSession, target: Target, rows: Sequence[dict[str, object
     if not exists(spark, target, "gold", TABLE):
         spark.sql(create_sql(target))
     schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in COLUMNS)
-    local_rows(spark, rows, schema).writeTo(name(target, "gold", TABLE)).append()
+    append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
 
 
 def create_sql(target: Target) -> str:

@@ -11,6 +11,7 @@ from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
+from lakehouse.writing import append as append_rows
 
 TABLE = "_runs"
 
@@ -84,7 +85,7 @@ def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> Non
     if not exists(spark, target, "silver", TABLE):
         spark.sql(create_statement(target))
     rows = [entry.model_dump() for entry in entries]
-    local_rows(spark, rows, _schema()).writeTo(name(target, "silver", TABLE)).append()
+    append_rows(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
 
 
 def read(spark: SparkSession, target: Target) -> DataFrame:

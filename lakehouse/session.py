@@ -97,6 +97,8 @@ def local_settings(target: Target, cores: int) -> dict[str, str]:
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
+        # PySpark would ask Java six times more for every function in an expression.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         **(SETTINGS_OF_SMALL_LAKES if small else SETTINGS_OF_LARGER_LAKES),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
     }

@@ -21,8 +21,8 @@ from silver.batch import Seen, keyed
 from silver.compact import column
 from silver.contract import ACCOUNT_NOTES, DELETE, UPSERT
 from silver.epochs import position
-from silver.log import Summary
 from silver.order import Placed
+from silver.summary import Summary
 
 _NO_CLASS = ("forgotten", "replaced")
 

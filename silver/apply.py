@@ -41,7 +41,8 @@ def apply_current(
     columns = [f.name for f in values if f.name not in table.keys]
     rows = apart(compacted(table, batch, columns)).withColumn("_batch", F.lit(batch.number))
     if refold or empty:
-        layout.load(rows.withColumn("_class", F.expr(first_class())), name, refold)
+        classed = rows.withColumn("_class", F.expr(first_class()))
+        layout.load(spark, target, table.table, classed, refold)
         return
     if batch.of_keys is not None:
         execute(spark, replace_sql(name, table.keys, columns), rows)

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse import names
 from lakehouse.errors import ConfigurationDrift
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver import layout
 from silver.debezium_columns import normal, wider
 from silver.drift import declares
@@ -106,7 +106,7 @@ def remember(
         for aspect, value in now.items()
     ]
     schema = ", ".join(f"`{c.name}` {c.type}" for c in BUILT_COLUMNS)
-    local_rows(spark, rows, schema).writeTo(names.name(target, "silver", BUILT)).append()
+    append(spark, target, "silver", BUILT, local_rows(spark, rows, schema))
 
 
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:

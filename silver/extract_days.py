@@ -17,6 +17,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import replace
 from silver import layout
 from silver.extract_rows import date_of, effective_date
 from silver.side_columns import EXTRACT_COLUMNS
@@ -57,13 +58,13 @@ def read(spark: SparkSession, target: Target, table: Table) -> dict[date | None,
 
 def write(spark: SparkSession, target: Target, table: Table, days: Days) -> None:
     """Replaces the list of extracts."""
-    name, _ = layout.ensure(spark, target, _table(table), [], EXTRACT_COLUMNS)
+    layout.ensure(spark, target, _table(table), [], EXTRACT_COLUMNS)
     rows = [
         day._asdict() | {"effective_date": at.isoformat() if at else None}
         for at, day in days.items()
     ]
     schema = ", ".join(f"{column.name} {column.type}" for column in EXTRACT_COLUMNS)
-    local_rows(spark, rows, schema).writeTo(name).overwrite(F.lit(True))
+    replace(spark, target, "silver", _table(table), local_rows(spark, rows, schema))
 
 
 def compared_since(days: Days, day: date) -> list[date]:

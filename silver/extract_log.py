@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append, replace
 from silver import built, extract_days, extract_state, layout, schema_drift
 from silver.batch import Seen
 from silver.compact import column, digest
@@ -86,8 +87,9 @@ def _staged(
     rows = digested(gate(changes, table), table)
     layer = (*GATED_COLUMNS, *DIGEST_COLUMNS)
     fields = layout.business(rows.schema)
-    name, _ = layout.ensure(spark, target, f"{table.table}_staged", fields, layer)
-    rows.writeTo(name).overwrite(F.lit(True))
+    staged = f"{table.table}_staged"
+    name, _ = layout.ensure(spark, target, staged, fields, layer)
+    replace(spark, target, "silver", staged, rows)
     return spark.table(name).select(*[column(c) for c in rows.columns])
 
 
@@ -168,6 +170,6 @@ def _write_log(
     values = [field.name for field in fields if field.name not in table.keys]
     logged = rows.withColumns({"_digest": digest(values), "_batch": F.lit(number)})
     if since is None:
-        logged.writeTo(name).append()
+        append(spark, target, "silver", f"{table.table}_changes", logged)
     else:
         logged.writeTo(name).overwrite(F.col("_sequence") >= F.lit(since))

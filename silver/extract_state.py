@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import replace
 from silver import extract_days, layout, log
 from silver.compact import column
 from silver.extract_changes import digested, last_state, newest
@@ -79,7 +80,7 @@ def _refresh(
     name, created = layout.ensure(spark, target, _table(table), keys, DIGEST_COLUMNS)
     if anew or created:
         everything = log.read(spark, target, table)
-        last_state(everything, table).writeTo(name).overwrite(F.lit(True))
+        replace(spark, target, "silver", _table(table), last_state(everything, table))
         return
     spark.sql(merge_sql(name, table.keys), changes=newest(rows, table))
 

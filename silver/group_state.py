@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
+from lakehouse.writing import replace
 from silver import layout
 from silver.contract import GROUPS
 from silver.side_columns import GROUP_COLUMNS
@@ -51,9 +52,9 @@ def read(spark: SparkSession, target: Target) -> States:
 
 def write(spark: SparkSession, target: Target, states: States) -> None:
     """Replaces what the table holds, in one commit."""
-    name, _ = layout.ensure(spark, target, GROUPS, [], GROUP_COLUMNS)
+    layout.ensure(spark, target, GROUPS, [], GROUP_COLUMNS)
     rows = [_row(group, state) for group, of in states.items() for state in of[:KEPT]]
-    local_rows(spark, rows, _SCHEMA).writeTo(name).overwrite(F.lit(True))
+    replace(spark, target, "silver", GROUPS, local_rows(spark, rows, _SCHEMA))
 
 
 def acknowledged(states: list[State], table: str, batch: int) -> State | None:

@@ -48,7 +48,7 @@ def apply_history(
     empty = refold or created
     folded = joined(rows.limit(0) if empty else rows, batch, table, values, empty)
     if empty:
-        layout.load(folded.drop("_changed"), name, refold)
+        layout.load(spark, target, f"{table.table}_history", folded.drop("_changed"), refold)
         return
     text = history_merge_sql(name, table.keys, values)
     execute(spark, text, folded.where("_changed"))

@@ -11,6 +11,7 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Aside, Target
+from lakehouse.writing import append
 from silver import layout
 from silver.contract import LayerColumn
 
@@ -57,7 +58,7 @@ def unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
 
 def note(spark: SparkSession, target: Target, rebuild: Rebuild, step: int, run_id: str) -> Rebuild:
     """Writes down that a rebuild has reached a step; returns it so."""
-    name, _ = layout.ensure(spark, target, REBUILDS, [], REBUILD_COLUMNS)
+    layout.ensure(spark, target, REBUILDS, [], REBUILD_COLUMNS)
     row = {
         "rebuild": rebuild.id,
         "table": rebuild.table,
@@ -67,5 +68,5 @@ def note(spark: SparkSession, target: Target, rebuild: Rebuild, step: int, run_i
         "run_id": run_id,
     }
     schema = ", ".join(f"`{c.name}` {c.type}" for c in REBUILD_COLUMNS)
-    local_rows(spark, [row], schema).writeTo(name).append()
+    append(spark, target, "silver", REBUILDS, local_rows(spark, [row], schema))
     return rebuild._replace(step=step)

@@ -28,7 +28,7 @@ def apply_keyless(
     name, created = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
     listed = gained(batch, [f.name for f in layout.business(spark.table(name).schema)])
     if refold or created:
-        layout.load(listed, name, refold)
+        layout.load(spark, target, table.table, listed, refold)
         return
     text = insert_sql(name)
     if batch.floor is not None and batch.floor_is_new:

@@ -18,6 +18,7 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver import layout, log, reading
 from silver.compact import column
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
@@ -53,7 +54,7 @@ def remember(
     spark: SparkSession, target: Target, table: Table, run_id: str, purged: Purged
 ) -> None:
     """Adds a horizon; done before the tombstones go, so that a kill between forgets nothing."""
-    name, _ = layout.ensure(spark, target, HORIZONS, [], HORIZON_COLUMNS)
+    layout.ensure(spark, target, HORIZONS, [], HORIZON_COLUMNS)
     row = {
         "table": table.table,
         "us": purged.horizon,
@@ -65,21 +66,23 @@ def remember(
         spark, [row], "table string, us bigint, purged bigint, at timestamp, run_id string"
     )
     moved = rows.withColumn("horizon", F.timestamp_micros("us"))
-    moved.select(*[c.name for c in HORIZON_COLUMNS]).writeTo(name).append()
+    rows = moved.select(*[c.name for c in HORIZON_COLUMNS])
+    append(spark, target, "silver", HORIZONS, rows)
 
 
 def reject(
     spark: SparkSession, target: Target, table: Table, after: int, horizon: int | None
-) -> None:
+) -> bool:
     """Marks what came too late in the change log's batches above `after`, before they are applied.
 
     The mark stays in the log, so that a pass that is repeated after a kill decides the same.
+    Returns whether anything may have been marked.
     """
     if horizon is None or not keeps_tombstones(table):
-        return
+        return False
     old = log.read(spark, target, table).where((F.col("_batch") > after) & _at_or_before(horizon))
     if old.isEmpty():
-        return
+        return False
     kept = [
         n
         for n in (table.table, f"{table.table}{PENDING}")
@@ -89,6 +92,7 @@ def reject(
         held = spark.table(names.name(target, "silver", name))
         old = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
     _mark(spark, target, table, old, horizon)
+    return True
 
 
 def keeps_tombstones(table: Table) -> bool:

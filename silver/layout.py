@@ -6,7 +6,6 @@ writes the changed rows only). A table that is appended to is read with less ado
 """
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ByteType,
     DataType,
@@ -23,6 +22,7 @@ from pyspark.sql.types import (
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append, replace
 from silver.contract import LOG_COLUMNS, LayerColumn
 from silver.side_columns import BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS
 
@@ -96,12 +96,10 @@ def ensure(
     return name, False
 
 
-def load(rows: DataFrame, name: str, replace: bool) -> None:
-    """Writes the first rows of an empty table, or (`replace`) all rows of one that is not."""
-    if replace:
-        rows.writeTo(name).overwrite(F.lit(True))
-    else:
-        rows.writeTo(name).append()
+def load(spark: SparkSession, target: Target, table: str, rows: DataFrame, anew: bool) -> None:
+    """Writes the first rows of an empty table, or (`anew`) all rows of one that is not."""
+    write = replace if anew else append
+    write(spark, target, "silver", table, rows)
 
 
 def growth_sql(

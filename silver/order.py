@@ -22,6 +22,7 @@ from silver.group_order import grouped
 from silver.heirs import disordered, inherit
 from silver.lives import folds_keys_anew, of_same_keys
 from silver.snapshots import TableChanges
+from silver.summary import Summary, summarize
 
 
 class Placed(NamedTuple):
@@ -40,7 +41,7 @@ def place(
     pending: DataFrame,
     seen: Seen,
     newest: int,
-    summary: log.Summary,
+    summary: Summary,
 ) -> Placed:
     """Orders the log rows `pending`, or the whole log where they change the past.
 
@@ -64,13 +65,13 @@ def place(
     earlier = rows.where(F.col("_batch") <= seen.batch)
     if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
         none = TableChanges(after.sightings, [])
-        whole = log.summarize(rows)
+        whole = summarize(rows)
         return _placed(spark, target, table, rows, newest, whole, none, None, seen)
     before = known.floors(table.on_truncate == "apply")
     placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
     if not folds_keys_anew(table, placed.batch.seen_partial or summary.incomplete > 0):
         return placed
-    whole = log.summarize(rows)
+    whole = summarize(rows)
     if placed.batch.floor_is_new and seen.batch:
         none = TableChanges(after.sightings, [])
         return _placed(spark, target, table, rows, newest, whole, none, None, seen)
@@ -88,7 +89,7 @@ def _placed(
     table: Table,
     rows: DataFrame,
     newest: int,
-    summary: log.Summary,
+    summary: Summary,
     known: TableChanges,
     before: list[snapshots.Truncate] | None,
     seen: Seen,
@@ -122,7 +123,7 @@ def _reaches_back(
     before: list[Epoch],
     after: list[Epoch],
     seen: Seen,
-    summary: log.Summary,
+    summary: Summary,
 ) -> bool:
     if table.format != "debezium" or seen.batch == 0:
         return False

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructField
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import replace
 from silver import layout, merge
 from silver.apply import compacted
 from silver.batch import Batch
@@ -65,7 +66,7 @@ def stage(
     name = _place(spark, target, table, batch.fields, rows)
     since = F.timestamp_micros(F.lit(_since(spark, target, table, name, done)))
     marked = rows.withColumns({"_since": since, "_until": F.lit(batch.number).cast("bigint")})
-    marked.writeTo(name).overwrite(F.lit(True))
+    replace(spark, target, "silver", f"{table.table}{PENDING}", marked)
     return spark.table(name).drop(*_OWN)
 
 

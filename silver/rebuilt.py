@@ -22,6 +22,7 @@ from silver.heirs import inherit
 from silver.history import joined
 from silver.lives import folds_keys_anew
 from silver.row_laws import key_text
+from silver.summary import summarize
 
 SAME = "a rebuild from bronze gives the same rows"
 _VERSION = ("_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_is_current")
@@ -69,7 +70,7 @@ def _batch(
     raw = reading.unread(spark, target, table, {}, seen.positions)
     accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), logged, seen)
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
-    summary = log.summarize(logged)
+    summary = summarize(logged)
     if summary.heirs and table.keys:
         changes = inherit(changes, None, table.keys, summary.partial)
     partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})

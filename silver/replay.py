@@ -25,8 +25,8 @@ from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
-from silver.log import Summary
 from silver.statements import execute
+from silver.summary import Summary, summarize
 
 IDENTITY = ["_feed", "_arrival"]
 _WHOLE_EXTRACTS = (
@@ -89,7 +89,7 @@ def replay(
     confirmed = built.confirm(spark, table, remembered, learned)
     built.remember(spark, target, table, run_id, confirmed)
     again = decoded(spark, target, table, letters, seen.batch + 1)
-    summary = log.summarize(again)
+    summary = summarize(again)
     counts = _apply(spark, target, table, again, summary, seen, run_id, started)
     moved = _moved(before, summary.rejected)
     _correct(spark, target, table, again)

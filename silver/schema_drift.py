@@ -13,11 +13,11 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
 from lakehouse.errors import SchemaChangeRefused
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver import built, debezium_schema, layout
 from silver.built import SOURCE_COLUMNS, Remembered, source_columns
 from silver.debezium_columns import normal
@@ -138,7 +138,7 @@ def _record(
     rows = [own | entry for entry in entries if entry not in known]
     if rows:
         schema = ", ".join(f"`{c.name}` {c.type}" for c in DRIFT_COLUMNS)
-        local_rows(spark, rows, schema).writeTo(names.name(target, "silver", DRIFT)).append()
+        append(spark, target, "silver", DRIFT, local_rows(spark, rows, schema))
 
 
 def _entry(drift: Drift, position: str | None) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver import layout
 from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
@@ -84,10 +85,11 @@ def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> N
     ]
     if not rows:
         return
-    name, _ = layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
+    layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
     schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
     found = local_rows(spark, rows, schema)
-    found.withColumn("at", F.timestamp_micros("us")).drop("us").writeTo(name).append()
+    timed = found.withColumn("at", F.timestamp_micros("us")).drop("us")
+    append(spark, target, "silver", TABLE_CHANGES, timed)
 
 
 def _rows(found: TableChanges) -> list[dict[str, object]]:

@@ -33,6 +33,7 @@ from silver.passes import Pass
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
 from silver.stages import apart
+from silver.summary import Summary, summarize
 
 
 def apply_new(
@@ -44,9 +45,9 @@ def apply_new(
     newest: Mapping[str, int],
 ) -> Pass:
     """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
-    after = _extend(spark, target, table, run_id, seen, newest)
+    after, summary = _extend(spark, target, table, run_id, seen, newest)
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
-    return apply_part(spark, target, table, run_id, rows, seen, after)
+    return apply_part(spark, target, table, run_id, rows, seen, after, summary)
 
 
 def apply_ahead(
@@ -91,7 +92,7 @@ def extended(
         lateness.reject(spark, target, table, seen.batch, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
     if reading.has_new(table, seen.positions, found):
-        return _extend(spark, target, table, run_id, seen, newest)
+        return _extend(spark, target, table, run_id, seen, newest)[0]
     return seen._replace(positions=dict(seen.positions) | newest)
 
 
@@ -108,7 +109,7 @@ def apply_or_wait(
     if not due and pending.until(spark, target, table) == after.batch:
         return None
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
-    return apply_part(spark, target, table, run_id, rows, seen, after, due)
+    return apply_part(spark, target, table, run_id, rows, seen, after, due=due)
 
 
 def apply_part(
@@ -119,17 +120,19 @@ def apply_part(
     rows: DataFrame,
     seen: Seen,
     after: Seen,
+    summary: Summary | None = None,
     due: bool = True,
 ) -> Pass:
     """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
 
     What is not due, and not too much, only comes in sight of the readers (see `silver.pending`).
+    `summary` is what the rows above that batch hold, where it is known.
 
     Raises:
         AccountMismatch: the classes do not add up to the records.
     """
     new = apart(rows.where(F.col("_batch") > seen.batch))
-    summary = log.summarize(new)
+    summary = summary or summarize(new)
     placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
     promises, staged = table.max_staleness is not None, None
     if promises:
@@ -174,16 +177,21 @@ def _extend(
     run_id: str,
     seen: Seen,
     newest: Mapping[str, int],
-) -> Seen:
-    """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
+) -> tuple[Seen, Summary | None]:
+    """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
+
+    Returns what the log holds then, and the summary of the batch where its write told it.
+    """
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
     confirmed = built.confirm(spark, table, seen.built, learned)
     changes = decode(raw, table, learned)
     schema_drift.follow(spark, target, table, raw, changes, seen.built, confirmed, run_id)
-    log.append(spark, target, table, gate(changes, table), seen.batch + 1)
-    lateness.reject(spark, target, table, seen.batch, seen.horizon)
-    return seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
+    summary = log.append(spark, target, table, gate(changes, table), seen.batch + 1)
+    if lateness.reject(spark, target, table, seen.batch, seen.horizon):
+        summary = None
+    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
+    return after, summary
 
 
 def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:

@@ -18,6 +18,7 @@ from bronze.contract import TransactionFeed
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.writing import append
 from silver import layout, sequence
 from silver.contract import TRANSACTIONS
 from silver.debezium_envelope import opened
@@ -52,7 +53,8 @@ def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[
             own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
             newest = own.agg(F.max("_batch").alias("batch")).first()
             if newest is not None and newest["batch"] is not None:
-                ends(own, group, feed.feed, members).writeTo(name).append()
+                found = ends(own, group, feed.feed, members)
+                append(spark, target, "silver", TRANSACTIONS, found)
                 done[feed.feed] = int(newest["batch"])
     return sum(done.values())
 

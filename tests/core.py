@@ -14,6 +14,7 @@ from silver.apply import apply_current
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS
 from silver.history import apply_history
+from silver.summary import summarize
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -44,7 +45,7 @@ def apply_pending(
     pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
     seen = Seen(done, partial=True, heirs=True, whole=known)
-    summary = log.summarize(pending)
+    summary = summarize(pending)
     placed = order.place(spark, target, config, rows, pending, seen, newest, summary)
     write = apply_history if config.stored_as_scd_type == 2 else apply_current
     write(spark, target, config, placed.batch, placed.refold)

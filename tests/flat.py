@@ -14,6 +14,7 @@ from silver.batch import Seen
 from silver.decode import decode
 from silver.expectations import gate
 from silver.history import apply_history
+from silver.summary import summarize
 from tests.builders import Line, bronze_rows
 
 Stop = Literal["after the log", "after the table", "after all"]
@@ -56,7 +57,7 @@ def _apply(
     pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
     seen = Seen(done, partial=True, heirs=True, whole=known)
-    summary = log.summarize(pending)
+    summary = summarize(pending)
     placed = order.place(spark, target, table, rows, pending, seen, done + 1, summary)
     write = apply_history if table.stored_as_scd_type == 2 else apply_current
     write(spark, target, table, placed.batch, placed.refold)

@@ -15,10 +15,11 @@ import yaml
 from lakehouse.loading import load_tables
 from lakehouse.target import Target
 from tests.conftest import REMOTE
-from tests.e2e import broker, compared, connector, parts, postgres, workload
+from tests.e2e import broker, compared, connector, parts, postgres, reader, workload
 from tests.e2e.broker import Broker
 from tests.e2e.parts import ROOT, Process, needs_kafka, wait_for
 from tests.e2e.postgres import Postgres
+from tests.e2e.reader import Reader, halves, steps_back
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,9 +60,12 @@ def node() -> Broker:
 
 
 def configuration(
-    root: Path, source: dict[str, object], tables: Sequence[str] = tuple(TABLES)
+    root: Path,
+    source: dict[str, object],
+    tables: Sequence[str] = tuple(TABLES),
+    group: Sequence[str] = (),
 ) -> Path:
-    """The project's own tables, fed as the test says."""
+    """The project's own tables, fed as the test says; those of `group` belong together."""
     conf = root / "conf"
     (conf / "tables").mkdir(parents=True)
     (conf / "targets").mkdir()
@@ -72,6 +76,7 @@ def configuration(
         topic = given["source"]["topic"]
         feed = {"format": "debezium", "topic": topic, "decimal_handling_mode": "string"}
         given["source"] = feed | source
+        given |= {"consistency_group": "shop"} if table in group else {}
         (conf / "tables" / f"{table}.yml").write_text(yaml.safe_dump(given))
     return conf
 
@@ -124,6 +129,15 @@ def check(spark: "SparkSession", server: Postgres, conf: Path, root: Path) -> No
         assert history == compared.source_history(server, name), name
 
 
+def verified(server: Postgres, conf: Path, root: Path) -> None:
+    """`verify --source` finds no difference: in any table with a key, or in one for short."""
+    url = server.url.replace("postgresql:", "postgresql+psycopg:")
+    keyed = [table.table for table in load_tables(conf) if table.keys]
+    for table in keyed if FULL else ["orders"]:
+        asked = lakehouse(conf, root, "verify", table, "--source", url, "--at-rest")
+        assert asked.popen.wait(CATCH_UP_SECONDS) == 0, asked.said()[-3000:]
+
+
 def test_dropped_records_end_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -151,8 +165,9 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, node: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     topics = [yaml.safe_load(file.read_text())["source"]["topic"] for file in table_files()]
+    topics.append("shop.transaction")
     kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
-    conf = configuration(tmp_path, {"kafka": kafka})
+    conf = configuration(tmp_path, {"kafka": kafka}, group=reader.TABLES)
     server = Killed(node.start)
     for topic in topics:
         node.create(topic)
@@ -161,16 +176,20 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     running = Killed(
         lambda: lakehouse(conf, tmp_path, "run", "--continuous", "--interval", "1s", ready="until")
     )
-    writers = workload.write(live_shop, CHANGES, WRITERS, pause=0.01)
-    workload.change_shape(live_shop)
-    kill_at_random([server, capture, running], writers)
-    writers.join()
-    all_sent(live_shop)
-    assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
-    run_to_the_end(conf, tmp_path)
+    with Reader(request.getfixturevalue("spark"), Target(root=str(tmp_path))) as looks:
+        writers = workload.write(live_shop, CHANGES, WRITERS, pause=0.01)
+        workload.change_shape(live_shop)
+        kill_at_random([server, capture, running], writers)
+        writers.join()
+        all_sent(live_shop)
+        assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
+        run_to_the_end(conf, tmp_path)
     capture.process.stop()
     server.process.stop()
+    assert (looks.failed, halves(looks.seen), steps_back(looks.seen)) == ([], [], [])
+    assert len({one.newest for one in looks.seen}) > 1, looks.seen
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
+    verified(live_shop, conf, tmp_path)
 
 
 def test_a_new_snapshot_makes_up_for_records_that_were_lost(
