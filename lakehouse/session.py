@@ -44,13 +44,17 @@ ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def get_spark(
-    target: Target, packages: Sequence[str] = (), jars: Sequence[Jar] = ()
+    target: Target,
+    packages: Sequence[str] = (),
+    jars: Sequence[Jar] = (),
+    open_ended: bool = False,
 ) -> SparkSession:
     """The session, made on the first call and the same one afterwards.
 
     `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
-    of modules that those ask for. Local Spark's own output goes to `root`/lake/_logs/spark.log, and
-    times of day are UTC in this process.
+    of modules that those ask for. `open_ended` work may meet more than lies there now. Local
+    Spark's own output goes to `root`/lake/_logs/spark.log, and times of day are UTC in this
+    process.
 
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
@@ -63,16 +67,17 @@ def get_spark(
     if target.kind == "connect":
         return _in_utc(_connect(str(target.remote)))
     use_java()
-    return _local(target, packages, jars)
+    return _local(target, packages, jars, open_ended)
 
 
-def local_settings(target: Target, cores: int) -> dict[str, str]:
+def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict[str, str]:
     """Spark's settings for a local lake: few tasks, no UI, everything written below root.
 
     A lake that holds little has its queries interpreted, and Java's quick compiler alone: the
-    thorough one takes more time than it gains in a short run. A larger one has all compiled.
+    thorough one takes more time than it gains in a short run. A larger one has all compiled, and so
+    has one whose work is `open_ended`.
     """
-    small = is_small(target)
+    small = not open_ended and is_small(target)
     temporary = f"{target.lake}/_tmp"
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -132,7 +137,9 @@ def jar_settings(jars: Sequence[Jar], folder: Path) -> dict[str, str]:
     return {"spark.jars.excludes": modules, "spark.jars": files}
 
 
-def _local(target: Target, packages: Sequence[str], jars: Sequence[Jar]) -> SparkSession:
+def _local(
+    target: Target, packages: Sequence[str], jars: Sequence[Jar], open_ended: bool
+) -> SparkSession:
     if importlib.util.find_spec("delta") is None:
         raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
     from delta import configure_spark_with_delta_pip
@@ -140,7 +147,7 @@ def _local(target: Target, packages: Sequence[str], jars: Sequence[Jar]) -> Spar
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
-    settings = local_settings(target, os.cpu_count() or 1)
+    settings = local_settings(target, os.cpu_count() or 1, open_ended)
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
     settings[_JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
     for key, value in (settings | jar_settings(jars, Path(target.lake, "_jars"))).items():

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse import names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -101,6 +102,11 @@ def _key(table: Table) -> Column:
         return F.lit(None).cast("string")
     known = all_of([column(k).isNotNull() for k in table.keys])
     return F.when(known, F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES))
+
+
+def are_there(spark: SparkSession, target: Target, table: Table) -> bool:
+    """Whether the table has ever had a dead letter."""
+    return names.exists(spark, target, "silver", f"{table.table}_dead_letters")
 
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:

@@ -140,7 +140,7 @@ def apply_part(
     waits = staged is not None and not due and deferral.may_wait(summary.records)
     if not waits:
         _apply(spark, target, table, placed, staged)
-    if summary.rejected or placed.refold:
+    if summary.rejected or (placed.refold and dead_letters.are_there(spark, target, table)):
         judged = rows if placed.refold else new
         dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
     if schema_drift.INCOMPATIBLE in summary.rejected:

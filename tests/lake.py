@@ -31,11 +31,16 @@ def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]
 
 
 def arrive(
-    spark: SparkSession, target: Target, table: Table, lines: Sequence[Line], batch: int = 1
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    lines: Sequence[Line],
+    batch: int = 1,
+    whole: bool = False,
 ) -> None:
-    """Puts one batch into the table's bronze, without a stream."""
+    """Puts one batch into the table's bronze, without a stream; `whole` for whole records."""
     name = names.name(target, "bronze", feed_name(table, table.feeds[0]))
-    raw = bronze_rows(spark, lines, batch).drop("_feed")
+    raw = bronze_rows(spark, lines, batch, whole).drop("_feed")
     writer = raw.writeTo(name).using("delta")
     writer.append() if batch > 1 else writer.create()
 

@@ -82,14 +82,18 @@ def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     return load(chosen, checks=[expectation_problems])
 
 
-def start(target: Target, tables: Sequence[Table]) -> "SparkSession":
-    """The Spark session, with a live line on a terminal while it starts."""
+def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> "SparkSession":
+    """The Spark session, with a live line on a terminal while it starts.
+
+    `open_ended` work may meet more than lies there now.
+    """
     from lakehouse.console import progress
     from lakehouse.session import get_spark
 
     connector = importlib.import_module("bronze.kafka")
     with progress("starting Spark"):
-        return get_spark(target, connector.packages(tables), connector.jars(tables))
+        needed = connector.packages(tables), connector.jars(tables)
+        return get_spark(target, *needed, open_ended)
 
 
 def expectation_problems(table: Table) -> Sequence[str]:

@@ -90,10 +90,11 @@ def run_layers(
     check_writable(target)
     with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
         if free and continuous:
-            spark = start(target, free)
+            spark = start(target, free, open_ended=True)
             failures += _until_told(spark, target, free, layers, pause, run_id, everything)
         elif free:
-            spark = start(target, free)
+            topics = any(feed.kafka for table in free for feed in table.feeds)
+            spark = start(target, free, open_ended=topics)
             failures += failed(one_round(spark, target, free, layers, run_id, everything))
     raise_all(failures)
 

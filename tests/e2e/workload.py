@@ -132,11 +132,16 @@ def _price(connection: Connection, chance: random.Random) -> int:
 
 
 def _rename(connection: Connection, chance: random.Random) -> int:
-    """A key change, of a row whose description is long."""
-    return connection.execute(
-        "UPDATE shop.products SET sku = 'P' || %s WHERE sku IN"
-        " (SELECT sku FROM shop.products ORDER BY random() LIMIT 1)", [chance.randint(1, 10**9)],
-    ).rowcount  # fmt: skip
+    """A key change, of a row whose description is long, and of the items that name it."""
+    (sku,) = connection.execute(
+        "SELECT sku FROM shop.products ORDER BY random() LIMIT 1"
+    ).fetchall()[0]
+    items = connection.execute("SELECT count(*) FROM shop.order_items WHERE sku = %s", [sku])
+    (named,) = items.fetchall()[0]
+    renamed = connection.execute(
+        "UPDATE shop.products SET sku = 'P' || %s WHERE sku = %s", [chance.randint(1, 10**9), sku]
+    ).rowcount
+    return renamed + int(named)
 
 
 def _sink(connection: Connection, chance: random.Random) -> int:

@@ -22,6 +22,7 @@ def test_there_are_two_to_four_shuffle_partitions() -> None:
 def test_a_lake_that_holds_little_has_its_queries_interpreted(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     assert local_settings(target, cores=2)["spark.sql.codegen.wholeStage"] == "false"
+    assert "spark.sql.codegen.wholeStage" not in local_settings(target, cores=2, open_ended=True)
     place = tmp_path / "landing" / "t"
     place.mkdir(parents=True)
     with (place / "1.jsonl").open("wb") as file:
