@@ -7,9 +7,11 @@ later has come. Where the source gives no transaction metadata, a transaction is
 feed of the group has shown a later one.
 
 What is complete still waits while an earlier one is not: gold moves along the order of commits.
-After `PATIENCE` of the source's own time (µs) a transaction that is not complete is overdue: it
-goes on waiting and is reported, and holds nothing back but itself. It is settled by the next full
-snapshot of all members.
+A transaction that is not complete is overdue when what should have brought the rest (the topic of
+each table that lacks records, or that of the ENDs) has gone on for `PATIENCE` of the source's own
+time (µs): topics are not read at one pace, so that of another table says nothing. When nothing
+comes there any more, it is overdue after `PATIENCE_SILENT`. It goes on waiting and is reported, and
+holds nothing back but itself. It is settled by the next full snapshot of all members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import NONE
 
-PATIENCE, PATIENCE_SNAPSHOT = 60_000_000, 3_600_000_000
+PATIENCE, PATIENCE_SILENT = 60_000_000, 3_600_000_000
 SNAPSHOT = "snapshot "
 
 
@@ -65,16 +67,18 @@ class Waiting(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What the whole change logs say, beyond what is pending.
+    """What the whole change logs say, beyond what is pending; times are µs since 1970.
 
     `snapshots`: of each full snapshot's id its place, and of each member whether its last row came.
-    `horizon`: commit time up to which every feed has shown something, µs since 1970. `latest`: the
-    newest commit time seen.
+    `horizon`: commit time up to which every feed has shown something. `latest`: the newest commit
+    time seen; `ended` that of an END, and `shown` of the members that are asked about, 0 for none.
     """
 
     snapshots: Mapping[str, tuple[str, Mapping[str, bool]]]
     horizon: int | None
     latest: int | None
+    ended: int | None
+    shown: Mapping[str, int]
 
 
 def unit() -> Column:
@@ -169,31 +173,48 @@ def _settled(unit: Unit, members: Sequence[str], known: Known, marked: bool, new
         later = (known.latest or 0) > (unit.newest or 0)
         ends = all(lasts.get(t, later) for t in members)
         return ends or (unit.place or "") < newest
-    if is_overdue(unit, known.latest) and (unit.place or newest) < newest:
+    if is_overdue(unit, known, marked) and (unit.place or newest) < newest:
         return True
     if marked and (unit.metadata or unit.ended):
         return False
     passed = (unit.newest or 0) < (known.horizon or 0)
-    return passed or is_overdue(unit, known.latest)
+    return passed or is_overdue(unit, known, marked)
 
 
 def _shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
     return all(lasts.get(table, False) for table in members)
 
 
-def is_overdue(unit: Unit, latest: int | None) -> bool:
-    """Whether the source has come so far since that the rest of the transaction is overdue."""
-    patience = PATIENCE_SNAPSHOT if unit.is_snapshot else PATIENCE
-    return (latest or 0) - (unit.newest or 0) > patience
+def is_overdue(unit: Unit, known: Known, marked: bool) -> bool:
+    """Whether the source has gone on for so long, where the rest should have come, that it is due.
+
+    `marked` says whether a transaction topic is read for the group.
+    """
+    silent = _is_behind(unit, known.latest, PATIENCE_SILENT)
+    if silent or unit.is_snapshot:
+        return silent
+    if unit.ended:
+        slowest = min((known.shown.get(table, 0) for table in unit.short), default=known.latest)
+        return _is_behind(unit, slowest, PATIENCE)
+    return _is_behind(unit, known.ended if marked and unit.metadata else known.latest, PATIENCE)
 
 
-def barrier(waiting: Sequence[Unit], latest: int | None) -> str | None:
+def may_be_overdue(unit: Unit, latest: int | None) -> bool:
+    """Whether some part of the source has gone on for so long."""
+    return _is_behind(unit, latest, PATIENCE_SILENT if unit.is_snapshot else PATIENCE)
+
+
+def _is_behind(unit: Unit, at: int | None, patience: int) -> bool:
+    return (at or 0) - (unit.newest or 0) > patience
+
+
+def barrier(waiting: Sequence[Unit], known: Known, marked: bool) -> str | None:
     """The place that gold must not pass: the first transaction that waits and is not overdue."""
-    patient = [u.place for u in waiting if u.place and not is_overdue(u, latest)]
+    patient = [u.place for u in waiting if u.place and not is_overdue(u, known, marked)]
     return min(patient, default=None)
 
 
-def explained(unit: Unit, latest: int | None) -> Waiting:
+def explained(unit: Unit, known: Known, marked: bool) -> Waiting:
     """What an incomplete transaction waits for, for a person."""
     if unit.is_snapshot:
         missing = "the last row of the snapshot"
@@ -201,4 +222,5 @@ def explained(unit: Unit, latest: int | None) -> Waiting:
         missing = "its END" if unit.metadata else "a later transaction"
     else:
         missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.short.items()))
-    return Waiting(unit.transaction, unit.since, unit.records, missing, is_overdue(unit, latest))
+    overdue = is_overdue(unit, known, marked)
+    return Waiting(unit.transaction, unit.since, unit.records, missing, overdue)

@@ -43,15 +43,13 @@ def waiting(
     open_ = _counted_again(spark, open_, logs)
     known = _known(open_, logs, ends, marked)
     still = transactions.incomplete(open_, members, known, marked)
-    waits = tuple(explained(unit, known.latest) for unit in still)
-    return waits + _behind(found, still, known)
+    waits = tuple(explained(unit, known, marked) for unit in still)
+    limit = transactions.barrier(still, known, marked)
+    return waits if limit is None else waits + _behind(found, still, limit)
 
 
-def _behind(found: DataFrame, still: Sequence[Unit], known: Known) -> tuple[Waiting, ...]:
-    """Transactions that are complete and stand behind one that is not."""
-    limit = transactions.barrier(still, known.latest)
-    if limit is None:
-        return ()
+def _behind(found: DataFrame, still: Sequence[Unit], limit: str) -> tuple[Waiting, ...]:
+    """Transactions that are complete and stand behind one that is not, which is at `limit`."""
     named = {unit.transaction for unit in still}
     later = transactions.collected(found.where(F.col("place") > limit))
     return tuple(
@@ -103,14 +101,23 @@ def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
 
 def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> Known:
     last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
-    times = [unit.newest for unit in open_] + [last["at"] if last else None]
+    ended = last["at"] if last else None
+    times = [unit.newest for unit in open_] + [ended]
     streamed = [unit for unit in open_ if not (unit.is_snapshot or unit.ended)]
     loose = any(not (marked and unit.metadata) for unit in streamed)
     reached = _reached(logs) if loose else {}
     latest = max((t for t in [*times, *reached.values()] if t is not None), default=None)
-    overdue = any(transactions.is_overdue(unit, latest) for unit in open_)
-    snapshots = _snapshots(logs) if overdue or any(u.is_snapshot for u in open_) else {}
-    return Known(snapshots, min(reached.values(), default=None), latest)
+    late = [unit for unit in open_ if transactions.may_be_overdue(unit, latest)]
+    snapshots = _snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
+    shown = {t: _newest(logs[t]) for t in {t for unit in late for t in unit.short} & {*logs}}
+    return Known(snapshots, min(reached.values(), default=None), latest, ended, shown)
+
+
+def _newest(log: DataFrame) -> int:
+    """The newest commit time that a log has shown of a streamed change, in µs; 0 for none."""
+    streamed = log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
+    row = streamed.agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
+    return (row["at"] or 0) if row else 0
 
 
 def _reached(logs: Logs) -> dict[str, int]:

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.target import Target
 from lakehouse.views import stored
-from tests.groups_core import ITEMS, ORDERS, Killed, Shop, order
+from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +57,20 @@ def test_an_end_that_never_comes_is_reported_and_holds_back_only_itself(
     shop.run()
     assert (shop.shown(), shop.waiting().overdue) == ({9, 2}, ("1",))
     assert shop.waiting().records == {ORDERS: 1, ITEMS: 2}
+
+
+def test_a_table_whose_topic_lags_is_waited_for_however_far_the_others_are(
+    spark: SparkSession, target: Target
+) -> None:
+    shop = Shop(spark, target)
+    changes, end = order(1, 1, 2)
+    shop.deliver(changes[0], end)
+    shop.deliver(Change(ORDERS, 99, 1, 1, 2), End(99, {ORDERS: 1}))
+    shop.run()
+    assert (shop.shown(), shop.waiting().overdue) == (set(), ())
+    shop.deliver(*changes[1:])
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == ({1}, 0)
 
 
 @pytest.mark.parametrize("dies", [ITEMS, "ledger"])
