@@ -83,12 +83,12 @@ def _taken(columns: list[str], partial: bool) -> str:
 
 
 def _deleted(partial: bool) -> str:
-    """A newer delete without an upsert newer than the table's.
+    """A newer delete without an upsert newer than the table's, be it delivered once more.
 
     The values stay under the tombstone.
     """
     kept = {name: f"t.{name}" for name in ("_upsert_stamp", "_column_stamps", "_partial")}
-    older = "coalesce(s._upsert_stamp, '') <= coalesce(t._upsert_stamp, '')"
+    older = f"{_place('s._upsert_stamp')} <= {_place('t._upsert_stamp')}"
     alone = (
         f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))"
         if partial

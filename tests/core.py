@@ -44,7 +44,8 @@ def apply_pending(
     rows = log.read(spark, target, config).where(f"_batch <= {newest}")
     pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
-    seen = Seen(done, partial=True, heirs=True, whole=known)
+    before = summarize(rows.where(f"_batch <= {done}"))
+    seen = Seen(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     summary = summarize(pending)
     placed = order.place(spark, target, config, rows, pending, seen, newest, summary)
     write = apply_history if config.stored_as_scd_type == 2 else apply_current

@@ -49,9 +49,10 @@ def delivery(random: Random, events: list[Event]) -> list[Event]:
 def stream(random: Random, length: int) -> list[Event]:
     """What a source with four rows does.
 
-    Upserts whole and partial, deletes, key changes, truncates, snapshots.
+    Upserts whole and (of some sources) partial, deletes, key changes, truncates, snapshots.
     """
     events: list[Event] = []
+    all_columns = random.random() < 0.5
     live: set[int] = set()
     at, sequence = 0, 100
     for step in range(length):
@@ -73,14 +74,14 @@ def stream(random: Random, length: int) -> list[Event]:
                 continue
             events.append(Event("delete", sequence, old, position=at, time=at))
             at, sequence = at + 1, sequence + 1
-            moved = (("a", f"m{step}"),)
+            moved = (("a", f"m{step}"), *((("b", "m"),) if all_columns else ()))
             events.append(Event("upsert", sequence, new, moved, old, at, at))
             live = live - {old} | {new}
         elif kind < 0.36:
             keys = random.sample(range(1, 9), 3)
             events += snapshot(random, keys, sequence + 50, at, step)
             at, live = at + 3, set(keys)
-        elif kind < 0.55 and key in live:
+        elif kind < 0.55 and key in live and not all_columns:
             some = (("a", f"v{random.randint(0, 2)}"),)
             events.append(Event("upsert", sequence, key, some, position=at, time=at))
         else:
