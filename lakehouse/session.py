@@ -97,7 +97,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
         "spark.databricks.delta.snapshotPartitions": "1",
-        # A pass compiles about a hundred classes: with 100 kept, the next one finds none.
+        # Spark keeps 100 compiled classes unless told otherwise, fewer than many tables need.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
