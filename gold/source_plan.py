@@ -90,9 +90,11 @@ def _time(value: Column, type: T.DataType, column: Compared) -> Column:
         counted = F.timestamp_millis(value) if short else F.timestamp_micros(value)
         zone = "timestamp" if kind == "timestamptz" else "timestamp_ntz"
         return F.date_format(counted if numeric else value.try_cast(zone), _MOMENT)
-    if kind in ("time", "timetz") and numeric:
-        return (value * (1000 if short else 1)).cast("string")
-    return _clock(text) if kind in ("time", "timetz") else text
+    if kind not in ("time", "timetz"):
+        return text
+    # A text column holds Debezium's count as it came where no schema block told it to be a time.
+    counted = (text.try_cast("bigint") * (1000 if short else 1)).cast("string")
+    return counted if numeric else F.coalesce(counted, _clock(text))
 
 
 def _clock(text: Column) -> Column:

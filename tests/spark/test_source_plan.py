@@ -1,0 +1,18 @@
+"""The texts by which gold is compared with a source database."""
+
+from pyspark.sql import SparkSession
+
+from gold.source_plan import gold_texts, planned
+from lakehouse.table import Table
+
+
+def test_a_time_of_day_is_the_same_as_a_clock_shows_it_and_as_debezium_counts_it(
+    spark: SparkSession,
+) -> None:
+    source = {"format": "debezium", "path": "t"}
+    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    shown = [(1, "10:11:12.123456", "10:11:12.123"), (2, "36672123456", "36672123")]
+    rows = spark.createDataFrame(shown, "id int, t string, t3 string")
+    types = {"id": "integer", "t": "time without time zone", "t3": "time(3) without time zone"}
+    texts = gold_texts(rows, planned(table, "t", types, rows.columns)).select("c1", "c2")
+    assert [tuple(row) for row in texts.collect()] == [("36672123456", "36672123000")] * 2
