@@ -38,15 +38,15 @@ TOKENS = Jar(
 
 def packages(tables: Iterable[Table]) -> list[str]:
     """Maven coordinates that a local Spark needs for the tables' sources."""
-    return [CONNECTOR] if _reads_kafka(tables) else []
+    return [CONNECTOR] if reads_kafka(tables) else []
 
 
 def jars(tables: Iterable[Table]) -> list[Jar]:
     """Jars that a local Spark needs beside those packages."""
-    return [TOKENS] if _reads_kafka(tables) else []
+    return [TOKENS] if reads_kafka(tables) else []
 
 
-def _reads_kafka(tables: Iterable[Table]) -> bool:
+def reads_kafka(tables: Iterable[Table]) -> bool:
     return any(source.kafka for table in tables for source in table.feeds)
 
 

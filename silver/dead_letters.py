@@ -106,10 +106,13 @@ def _key(table: Table) -> Column:
 
 def are_there(spark: SparkSession, target: Target, table: Table) -> bool:
     """Whether the table has ever had a dead letter."""
-    return names.exists(spark, target, "silver", f"{table.table}_dead_letters")
+    return names.exists(spark, target, "silver", _kept_in(table))
 
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:
     """Creates the dead letter table of a table when it is missing; returns its SQL name."""
-    name, _ = layout.ensure(spark, target, f"{table.table}_dead_letters", [], DEAD_LETTER_COLUMNS)
-    return name
+    return layout.ensure(spark, target, _kept_in(table), [], DEAD_LETTER_COLUMNS)[0]
+
+
+def _kept_in(table: Table) -> str:
+    return f"{table.table}_dead_letters"

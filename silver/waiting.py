@@ -115,17 +115,22 @@ def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> 
 
 def _newest(log: DataFrame) -> int:
     """The newest commit time that a log has shown of a streamed change, in µs; 0 for none."""
-    streamed = log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
-    row = streamed.agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
+    row = _streamed(log).agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
     return (row["at"] or 0) if row else 0
+
+
+def _streamed(log: DataFrame) -> DataFrame:
+    """A log's changes but for the rows of full snapshots."""
+    return log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
 
 
 def _reached(logs: Logs) -> dict[str, int]:
     """The newest commit time that each feed has shown of a streamed change, in µs."""
     found: dict[str, int] = {}
     for log in logs.values():
-        streamed = log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
-        newest = streamed.groupBy("_feed").agg(F.max(F.unix_micros("_source_time")).alias("at"))
+        newest = (
+            _streamed(log).groupBy("_feed").agg(F.max(F.unix_micros("_source_time")).alias("at"))
+        )
         for row in newest.where("at IS NOT NULL").collect():
             found[row["_feed"]] = max(found.get(row["_feed"], 0), row["at"])
     return found

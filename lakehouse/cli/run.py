@@ -89,12 +89,11 @@ def run_layers(
     tables = whole_groups(tables, everything)
     check_writable(target)
     with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
-        if free and continuous:
-            spark = start(target, free, open_ended=True)
+        topics = importlib.import_module("bronze.kafka").reads_kafka(free)
+        spark = start(target, free, open_ended=continuous or topics) if free else None
+        if spark and continuous:
             failures += _until_told(spark, target, free, layers, pause, run_id, everything)
-        elif free:
-            topics = any(feed.kafka for table in free for feed in table.feeds)
-            spark = start(target, free, open_ended=topics)
+        elif spark:
             failures += failed(one_round(spark, target, free, layers, run_id, everything))
     raise_all(failures)
 
