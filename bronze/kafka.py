@@ -47,6 +47,7 @@ def jars(tables: Iterable[Table]) -> list[Jar]:
 
 
 def reads_kafka(tables: Iterable[Table]) -> bool:
+    """Whether some source of the tables is a topic."""
     return any(source.kafka for table in tables for source in table.feeds)
 
 

@@ -1,0 +1,43 @@
+"""What the write of a batch tells of it, beside what a look at the log tells afterwards."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.local_rows import local_rows
+from lakehouse.target import Target
+from silver import log
+from silver.summary import summarize
+from tests import core
+from tests.oracle import Event
+
+WHOLE, PART = (("a", "a"), ("b", "b")), (("a", "c"),)
+STREAMED = [
+    Event("upsert", 3, 1, WHOLE, position=1),
+    Event("upsert", 4, 1, PART, position=2),
+    Event("delete", 5, 1, position=3),
+    Event("upsert", 6, 2, PART, old_key=1, position=4),
+    Event("truncate", 7, position=5),
+]
+
+
+def taken(lsn: int, position: int, last: bool) -> Event:
+    """A row of the full snapshot at a place in the write-ahead log."""
+    return Event("upsert", lsn, position, WHOLE, position=position, snapshot=f"s:{lsn}", last=last)
+
+
+@pytest.mark.parametrize(
+    ("events", "tells"),
+    [
+        (STREAMED, True),
+        ([taken(1, 1, False), taken(1, 2, True), *STREAMED], True),
+        ([taken(1, 1, True), taken(2, 2, False)], False),
+    ],
+)
+def test_a_write_tells_what_the_log_holds_or_nothing(
+    spark: SparkSession, target: Target, events: list[Event], tells: bool
+) -> None:
+    config = core.table()
+    rows = local_rows(spark, [core.change(e, at, 1) for at, e in enumerate(events)], core.SCHEMA)
+    told = log.append(spark, target, config, rows, 1)
+    found = summarize(log.read(spark, target, config))
+    assert told == (found if tells else None)
