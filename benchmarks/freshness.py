@@ -65,7 +65,7 @@ def measure(root: Path, rate: int, seconds: float, interval: str) -> tuple[float
     capture = connector.to_kafka(server, node, root / "connect", "")
     wait_for(lambda: connector.READY in capture.said(), 90, "streaming")
     running = lakehouse(
-        conf, root, "run", "--continuous", "--interval", interval, ready="gold    products"
+        conf, root, "run", "--continuous", "--interval", interval, ready="silver  products"
     )
     stop = threading.Event()
     writing = threading.Thread(target=write, args=(server, rate, stop))

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from bronze.feeds import Feed
-from bronze.storage import highest_batch, properties, set_properties
+from bronze.storage import properties, set_properties
 from lakehouse.target import Target
 
 CHECKPOINT, KNOWN = "lakehouse.checkpoint", "lakehouse.known"
@@ -26,16 +26,17 @@ class Checkpoint(NamedTuple):
     known: int
 
 
-def checkpoint(spark: SparkSession, target: Target, feed: Feed) -> Checkpoint:
+def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> Checkpoint:
     """The feed's checkpoint; a new one when the table has none or its folder is gone.
 
+    `newest` is the newest batch that the feed's table holds.
     A run that dies before its stream has begun leaves no folder, so the next one starts anew.
     """
     kept = properties(spark, target, feed)
     found = _named(target, feed, kept.get(CHECKPOINT, ""), int(kept.get(KNOWN, "0")))
     if found.id and _has_begun(spark, found):
         return found
-    begun = _named(target, feed, uuid.uuid4().hex, highest_batch(spark, target, feed))
+    begun = _named(target, feed, uuid.uuid4().hex, newest)
     set_properties(spark, target, feed, {CHECKPOINT: begun.id, KNOWN: str(begun.known)})
     return begun
 

@@ -10,7 +10,7 @@ from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
 from bronze.outcome import Outcome, entries
-from bronze.storage import highest_batch, news, prepare, properties, set_properties
+from bronze.storage import news, prepare, properties, set_properties
 from bronze.unreadable import noted
 from bronze.views import published
 from lakehouse.errors import LakehouseError
@@ -52,11 +52,10 @@ def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
 
 
 def _ingested(spark: SparkSession, target: Target, feed: Feed, outcome: Outcome) -> Outcome:
-    prepare(spark, target, feed)
-    before = highest_batch(spark, target, feed)
+    before = prepare(spark, target, feed)
     if feed.once and ONCE in properties(spark, target, feed):
         return outcome.model_copy(update={"batch": before or None})
-    place = checkpoint(spark, target, feed)
+    place = checkpoint(spark, target, feed, before)
     appended = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
     batch, records = news(spark, target, feed, before) if appended else (before, {})

@@ -22,10 +22,12 @@ class Commit(NamedTuple):
     version: int
 
 
-def prepare(spark: SparkSession, target: Target, feed: Feed) -> None:
-    """Make the feed's table unless it is there."""
-    if not exists(spark, target, "bronze", feed.name):
-        spark.sql(create_statement(target, feed))
+def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
+    """Make the feed's table unless it is there; the number of its newest batch, 0 without any."""
+    if exists(spark, target, "bronze", feed.name):
+        return highest_batch(spark, target, feed)
+    spark.sql(create_statement(target, feed))
+    return 0
 
 
 def create_statement(target: Target, feed: Feed) -> str:

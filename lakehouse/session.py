@@ -85,8 +85,8 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
         "spark.local.dir": temporary,
         _JAVA_OPTIONS: (
-            "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
-            " -XX:NewSize=256m -Duser.timezone=UTC"
+            "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC -XX:MetaspaceSize=256m"
+            f" -Xms{target.driver_memory} -Duser.timezone=UTC"
             f"{' -XX:TieredStopAtLevel=1' if small else ''}"
             f' -Djava.io.tmpdir="{temporary}"'
         ),

@@ -5,7 +5,7 @@ scale of a number can change in the middle of a stream. A record without one tel
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -67,15 +67,15 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     return Survey(list(held.values()), fields, bool(named), _shapes(found, held))
 
 
-def first_position(raw: DataFrame, shape: Shape) -> str | None:
-    """Where the first record of a shape that `survey` saw lies."""
+def first_positions(raw: DataFrame, marks: Collection[str]) -> dict[str, str]:
+    """Where the first record lies of each shape that `survey` saw, by its mark."""
     rows = opened(raw, {"before": _TEXTS, "after": _TEXTS})
     names = F.to_json(F.array_sort(F.map_keys(F.coalesce("_after", "_before"))))
     digest = version_of(F.col("_schema")).cast("string")
     mark = F.when(F.col("_schema").isNotNull(), digest).otherwise(names)
-    own = rows.where(~F.col("_malformed") & (mark == F.lit(shape.mark)))
-    row = own.agg(F.min_by(position(), F.col("_arrival")).alias("position")).first()
-    return row["position"] if row else None
+    own = rows.where(~F.col("_malformed") & mark.isin(*marks)).groupBy(mark.alias("mark"))
+    found = own.agg(F.min_by(position(), F.col("_arrival")).alias("position")).collect()
+    return {row["mark"]: row["position"] for row in found}
 
 
 def fields_of(schema: str) -> dict[str, Encoding]:

@@ -7,7 +7,7 @@ again.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +60,7 @@ def follow(
     declared = {n: normal(c.type) for n, c in table.columns.items() if declares(table, n)}
     before = source_columns(remembered)
     found, after = drifts(announced(changes), before, declared | held, table)
-    _record(spark, target, table, [(d, _position(raw, changes, table, d)) for d in found], run_id)
+    _record(spark, target, table, _placed(raw, changes, found), run_id)
     refused = [drift for drift in found if drift.action == "failed"]
     said, kinds = [drift.said for drift in refused], {drift.kind for drift in refused}
     if table.schema_changes.incompatible == "fail" and not refused:
@@ -100,14 +100,25 @@ def _misfits(changes: DataFrame) -> list[str]:
     return [f"{row['_message']} in {row['_position']}" for row in rows.collect()]
 
 
-def _position(raw: DataFrame, changes: DataFrame, table: Table, drift: Drift) -> str | None:
-    """Where the first record lies that shows a change."""
-    if drift.shape.mark:
-        return debezium_schema.first_position(raw, drift.shape)
-    member = re.escape(json.dumps(drift.column, ensure_ascii=False)) + r"\s*:"
-    rows = changes.where(F.col("_raw").rlike(member))
-    row = rows.agg(F.min_by("_position", "_arrival").alias("position")).first()
-    return row["position"] if row else None
+def _placed(
+    raw: DataFrame, changes: DataFrame, found: Sequence[Drift]
+) -> list[tuple[Drift, str | None]]:
+    """Each change with the place of the first record that shows it; one query for all of a kind."""
+    marks = {drift.shape.mark for drift in found} - {""}
+    marked = debezium_schema.first_positions(raw, marks) if marks else {}
+    named = _first_carried(changes, {drift.column for drift in found if not drift.shape.mark})
+    return [(d, marked.get(d.shape.mark) if d.shape.mark else named[d.column]) for d in found]
+
+
+def _first_carried(changes: DataFrame, columns: Collection[str]) -> dict[str, str | None]:
+    """Where the first record lies that names each of some columns."""
+    if not columns:
+        return {}
+    listed = sorted(columns)
+    members = [re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:" for name in listed]
+    arrivals = [F.when(F.col("_raw").rlike(member), F.col("_arrival")) for member in members]
+    firsts = [F.min_by("_position", arrival).alias(f"p{n}") for n, arrival in enumerate(arrivals)]
+    return dict(zip(listed, changes.agg(*firsts).collect()[0], strict=True))
 
 
 def ensure(spark: SparkSession, target: Target) -> str:
