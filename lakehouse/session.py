@@ -31,6 +31,16 @@ SETTINGS_OF_SMALL_LAKES = {
     "spark.sql.adaptive.enabled": "false",
 }
 
+# Hadoop keeps a checksum file beside every local file, and runs a program (chmod, readlink) several
+# times for each of both, which took a sixth of a small run. Parquet has checksums of its own.
+LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+}
+# Large pages where Java asks for them, and programs started without a copy of Java's memory map.
+LINUX_JAVA = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+
 # Of a url that names no port, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
 
@@ -84,12 +94,8 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
         "spark.local.dir": temporary,
-        _JAVA_OPTIONS: (
-            "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC -XX:MetaspaceSize=256m"
-            f" -Xms{target.driver_memory} -Duser.timezone=UTC"
-            f"{' -XX:TieredStopAtLevel=1' if small else ''}"
-            f' -Djava.io.tmpdir="{temporary}"'
-        ),
+        _JAVA_OPTIONS: _java_options(target, temporary, small),
+        **LOCAL_FILES,
         "spark.driver.memory": target.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -107,6 +113,17 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         **(SETTINGS_OF_SMALL_LAKES if small else SETTINGS_OF_LARGER_LAKES),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
     }
+
+
+def _java_options(target: Target, temporary: str, small: bool) -> str:
+    options = [
+        "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=256m -XX:+UseParallelGC",
+        f"-Xms{target.driver_memory} -Duser.timezone=UTC",
+        *([LINUX_JAVA] if sys.platform == "linux" else []),
+        *(["-XX:TieredStopAtLevel=1"] if small else []),
+        f'-Djava.io.tmpdir="{temporary}"',
+    ]
+    return " ".join(options)
 
 
 def is_small(target: Target) -> bool:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.table import Table
+from silver.built import NOTHING, Built
 from silver.compact import stamp
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, in_epochs
@@ -30,7 +31,7 @@ class Seen(NamedTuple):
     partial: bool = False
     heirs: bool = False
     whole: TableChanges = TableChanges([], [])
-    built: Mapping[str, str] = MappingProxyType({})
+    built: Built = NOTHING
     horizon: int | None = None
     pending: int = 0
     applied_at: int | None = None

@@ -30,6 +30,33 @@ SOURCE_COLUMNS = "source columns"
 Remembered = Mapping[str, str]
 
 
+class Built:
+    """What a table was built with, by aspect: what is known of it, and what is not noted yet.
+
+    A run learns more of its tables as it goes, and notes it for all of them in one commit, before
+    the ledger's. A run that is killed before learns it again from the next batch.
+    """
+
+    def __init__(self, noted: Remembered | None = None) -> None:
+        self.known = dict(noted or {})
+        self.news: dict[str, str] = {}
+
+    def learn(self, aspects: Remembered) -> None:
+        """Takes in what is new of some aspects.
+
+        Raises:
+            ValueError: it is `NOTHING`.
+        """
+        if self is NOTHING:
+            raise ValueError("nothing is learned of a table that no run works on")
+        news = {aspect: v for aspect, v in aspects.items() if self.known.get(aspect) != v}
+        self.known |= news
+        self.news |= news
+
+
+NOTHING = Built()
+
+
 def read(spark: SparkSession, target: Target) -> Mapping[str, Remembered]:
     """What is remembered of every table, by aspect."""
     name, created = layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
@@ -49,24 +76,13 @@ def check(table: Table, remembered: Remembered) -> None:
     Raises:
         ConfigurationDrift: with every difference and the way out.
     """
-    found = list(_differences(table, remembered))
+    found = list(differences(table, remembered))
     if found:
         raise ConfigurationDrift(table.table, found)
 
 
-def confirm(
-    spark: SparkSession, table: Table, remembered: Remembered, held: list[StructField]
-) -> Mapping[str, str]:
-    """What the table is built with from now on, to be noted before a batch is written.
-
-    Args:
-        spark: the session.
-        table: the table as it is configured now.
-        remembered: what it was built with, by aspect, checked already.
-        held: the business columns of its change log.
-
-    Returns:
-        Its aspects; none when they are remembered.
+def check_types(spark: SparkSession, table: Table, held: list[StructField]) -> None:
+    """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
         ConfigurationDrift: the type of a declared column is no wider one than that of the log.
@@ -74,8 +90,6 @@ def confirm(
     found = list(_retyped(spark, table, held))
     if found:
         raise ConfigurationDrift(table.table, found)
-    now = aspects(table)
-    return now if any(remembered.get(aspect) != value for aspect, value in now.items()) else {}
 
 
 def aspects(table: Table) -> dict[str, str]:
@@ -95,25 +109,33 @@ def aspects(table: Table) -> dict[str, str]:
 
 
 def remember(
-    spark: SparkSession, target: Target, table: Table, run_id: str, now: Mapping[str, str | None]
+    spark: SparkSession, target: Target, run_id: str, now: Mapping[str, Mapping[str, str | None]]
 ) -> None:
-    """Notes aspects of a table in one commit; a value of None forgets one."""
-    if not now:
-        return
+    """Notes aspects of tables, by table, in one commit; a value of None forgets one."""
     at = datetime.now(timezone.utc)
     rows = [
-        {"table": table.table, "aspect": aspect, "value": value, "at": at, "run_id": run_id}
-        for aspect, value in now.items()
+        {"table": table, "aspect": aspect, "value": value, "at": at, "run_id": run_id}
+        for table, learned in now.items()
+        for aspect, value in learned.items()
     ]
+    if not rows:
+        return
     schema = ", ".join(f"`{c.name}` {c.type}" for c in BUILT_COLUMNS)
     append(spark, target, "silver", BUILT, local_rows(spark, rows, schema))
+
+
+def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str, Built]) -> None:
+    """Notes what was learned of tables, by table, in one commit; none where nothing was."""
+    remember(spark, target, run_id, {table: of.news for table, of in learned.items()})
+    for of in learned.values():
+        of.news = {}
 
 
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
     everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS])
-    remember(spark, target, table, run_id, everything)
+    remember(spark, target, run_id, {table.table: everything})
 
 
 def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
@@ -133,7 +155,8 @@ def _tracked(table: Table) -> str:
     return f"all but {', '.join(left_out)}" if left_out else "all"
 
 
-def _differences(table: Table, remembered: Remembered) -> Iterator[str]:
+def differences(table: Table, remembered: Remembered) -> Iterator[str]:
+    """How a configuration differs from what the table was built with, as phrases for a person."""
     for aspect, now in aspects(table).items():
         before = remembered.get(aspect, now)
         if aspect == "source.format":

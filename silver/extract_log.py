@@ -81,9 +81,9 @@ def _staged(
 ) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
     learned = layout.learned(spark, target, table)
-    confirmed = built.confirm(spark, table, seen.built, learned)
+    built.check_types(spark, table, learned)
     changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, confirmed, run_id)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
     rows = digested(gate(changes, table), table)
     layer = (*GATED_COLUMNS, *DIGEST_COLUMNS)
     fields = layout.business(rows.schema)

@@ -15,6 +15,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, group_passes, lateness, log, reading, schema_drift, snapshots, swap
 from silver.batch import Seen
+from silver.built import Built
 from silver.passes import Outcome, Pass, told
 from silver.reading import Arrived
 from silver.snapshots import TableChanges
@@ -47,12 +48,15 @@ def apply(
     remembered = built.read(spark, target)
     schema_drift.ensure(spark, target)
     known = {
-        table.table: seen.get(table.table, Seen())._replace(built=remembered.get(table.table, {}))
+        table.table: seen.get(table.table, Seen())._replace(
+            built=Built(remembered.get(table.table))
+        )
         for table in tables
     }
     done = {table: dict(of.positions) for table, of in known.items()}
     found = reading.arrived(spark, target, tables, done)
     logged = log.newest_batches(spark, target, tables)
+    _begin(spark, target, tables, run_id, known, logged, found)
 
     def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
@@ -60,7 +64,7 @@ def apply(
         return _outcome(spark, target, table, run_id, known[table.table], ahead, found)
 
     def extend(table: Table) -> Seen:
-        built.check(table, known[table.table].built)
+        built.check(table, known[table.table].built.known)
         ahead = logged.get(table.table, 0)
         return extended(spark, target, table, run_id, known[table.table], ahead, found)
 
@@ -70,8 +74,31 @@ def apply(
     outcomes += group_passes.advance(
         spark, target, tables, run_id, known, extend, apply_part, progress
     )
+    built.note(spark, target, run_id, {name: of.built for name, of in known.items()})
     _record(spark, target, outcomes, known)
     return [outcome.entry for outcome in outcomes]
+
+
+def _begin(
+    spark: SparkSession,
+    target: Target,
+    tables: list[Table],
+    run_id: str,
+    known: Mapping[str, Seen],
+    logged: Mapping[str, int],
+    found: Mapping[str, Arrived],
+) -> None:
+    """Notes what tables are built with from now on, before anything is written with it."""
+    begun: dict[str, Built] = {}
+    for table in tables:
+        seen = known[table.table]
+        left = logged.get(table.table, 0) > seen.batch
+        if not left and not reading.has_new(table, seen.positions, found):
+            continue
+        if not any(built.differences(table, seen.built.known)):
+            seen.built.learn(built.aspects(table))
+            begun[table.table] = seen.built
+    built.note(spark, target, run_id, begun)
 
 
 def apply_all(
@@ -152,7 +179,7 @@ def _outcome(
     began = datetime.now(timezone.utc)
     passes, message = list[Pass](), None
     try:
-        built.check(table, seen.built)
+        built.check(table, seen.built.known)
         for one in _passes(spark, target, table, run_id, seen, logged, found):
             passes.append(one)
     except TABLE_FAILURES as failure:

@@ -29,10 +29,6 @@ from silver.statements import execute
 from silver.summary import Summary, summarize
 
 IDENTITY = ["_feed", "_arrival"]
-_WHOLE_EXTRACTS = (
-    "an extract is compared as a whole, its dead letters cannot be replayed one by one; "
-    "drop the mended extract again, or build the table anew: lakehouse rebuild {}"
-)
 _NOT_APPLIED = (
     "its change log holds records that are not applied yet (a run was killed, or transactions wait "
     "for other tables): lakehouse run, then replay again"
@@ -81,13 +77,13 @@ def replay(
     before = log.reasons(letters)
     if not before:
         return Replayed(table.table, 0, 0)
-    if table.format == "snapshot":
-        raise TableFailed(table.table, _WHOLE_EXTRACTS.format(table.table))
     if log.newest_batches(spark, target, [table]).get(table.table, 0) > seen.batch:
         raise TableFailed(table.table, _NOT_APPLIED)
     learned = layout.learned(spark, target, table)
-    confirmed = built.confirm(spark, table, remembered, learned)
-    built.remember(spark, target, table, run_id, confirmed)
+    built.check_types(spark, table, learned)
+    held = built.Built(remembered)
+    held.learn(built.aspects(table))
+    built.remember(spark, target, run_id, {table.table: held.news})
     again = decoded(spark, target, table, letters, seen.batch + 1)
     summary = summarize(again)
     counts = _apply(spark, target, table, again, summary, seen, run_id, started)

@@ -7,10 +7,11 @@ again.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from lakehouse.errors import SchemaChangeRefused
@@ -18,8 +19,8 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
-from silver import built, debezium_schema, layout
-from silver.built import SOURCE_COLUMNS, Remembered, source_columns
+from silver import debezium_schema, layout
+from silver.built import SOURCE_COLUMNS, Built, source_columns
 from silver.debezium_columns import normal
 from silver.drift import Drift, declares, drifts
 from silver.shapes import Shape, announced
@@ -28,7 +29,7 @@ from silver.side_columns import DRIFT_COLUMNS
 DRIFT = "_schema_drift"
 INCOMPATIBLE = "incompatible_schema"
 _COLUMN = r"^column (.*?): found "
-_SAME = ("kind", "column", "from_type", "to_type", "action", "position")
+_SAME = ("kind", "column", "to_type", "action")
 
 
 def follow(
@@ -37,11 +38,10 @@ def follow(
     table: Table,
     raw: DataFrame,
     changes: DataFrame,
-    remembered: Remembered,
-    confirmed: Mapping[str, str],
+    before: Built,
     run_id: str,
 ) -> None:
-    """Records how a batch changes the source's columns, and remembers them as they are after it.
+    """Records how a batch changes the source's columns, and learns them as they are after it.
 
     Args:
         spark: the session.
@@ -49,8 +49,7 @@ def follow(
         table: the table's configuration.
         raw: the batch's bronze rows.
         changes: the same rows decoded; nothing of them is written yet.
-        remembered: what the table was built with, by aspect.
-        confirmed: what else is to be remembered of it.
+        before: what the table was built with, which gets the source's columns.
         run_id: the run.
 
     Raises:
@@ -58,8 +57,8 @@ def follow(
     """
     held = {f.name: f.dataType.simpleString() for f in layout.learned(spark, target, table)}
     declared = {n: normal(c.type) for n, c in table.columns.items() if declares(table, n)}
-    before = source_columns(remembered)
-    found, after = drifts(announced(changes), before, declared | held, table)
+    columns = source_columns(before.known)
+    found, after = drifts(announced(changes), columns, declared | held, table)
     _record(spark, target, table, _placed(raw, changes, found), run_id)
     refused = [drift for drift in found if drift.action == "failed"]
     said, kinds = [drift.said for drift in refused], {drift.kind for drift in refused}
@@ -68,8 +67,8 @@ def follow(
         kinds = {"incompatible"} if said else set()
     if said:
         raise SchemaChangeRefused(table.table, said, sorted(kinds))
-    news = {SOURCE_COLUMNS: json.dumps(dict(after))} if after and after != before else {}
-    built.remember(spark, target, table, run_id, {**confirmed, **news})
+    if after and after != columns:
+        before.learn({SOURCE_COLUMNS: json.dumps(dict(after))})
 
 
 def record_misfits(
@@ -126,14 +125,11 @@ def ensure(spark: SparkSession, target: Target) -> str:
     return layout.ensure(spark, target, DRIFT, [], DRIFT_COLUMNS)[0]
 
 
-def _known(spark: SparkSession, target: Target, table: Table) -> list[dict[str, str | None]]:
-    rows = (
-        spark.table(ensure(spark, target))
-        .where(F.col("table") == table.table)
-        .select(*_SAME)
-        .collect()
-    )
-    return [row.asDict() for row in rows]
+def _known(spark: SparkSession, target: Target, table: Table) -> list[dict[str, Any]]:
+    """What is recorded of the table; of each column, which entries are the newest."""
+    rows = spark.table(ensure(spark, target)).where(F.col("table") == table.table)
+    newest = F.col("at") == F.max("at").over(Window.partitionBy("column"))
+    return [row.asDict() for row in rows.select(*_SAME, newest.alias("newest")).collect()]
 
 
 def _record(
@@ -143,14 +139,18 @@ def _record(
     found: Iterable[tuple[Drift, str | None]],
     run_id: str,
 ) -> None:
-    entries = [_entry(drift, position) for drift, position in found]
-    known = _known(spark, target, table) if entries else []
+    """Records changes but those that are a column's newest: a batch that is taken again.
+
+    The type that such a batch finds in the table may be the one that it brought.
+    """
+    changes = [(drift, {n: getattr(drift, n) for n in _SAME}, place) for drift, place in found]
+    known = [row for row in _known(spark, target, table) if row.pop("newest")] if changes else []
     own = {"table": table.table, "run_id": run_id, "at": datetime.now(timezone.utc)}
-    rows = [own | entry for entry in entries if entry not in known]
+    rows = [
+        own | same | {"from_type": drift.from_type, "position": place}
+        for drift, same, place in changes
+        if same not in known
+    ]
     if rows:
         schema = ", ".join(f"`{c.name}` {c.type}" for c in DRIFT_COLUMNS)
         append(spark, target, "silver", DRIFT, local_rows(spark, rows, schema))
-
-
-def _entry(drift: Drift, position: str | None) -> dict[str, str | None]:
-    return {name: getattr(drift, name) for name in _SAME[:-1]} | {"position": position}

@@ -72,7 +72,7 @@ def apply_days(
     newest: Mapping[str, int],
 ) -> Pass:
     """Compares and applies extracts."""
-    built.confirm(spark, table, seen.built, layout.learned(spark, target, table))
+    built.check_types(spark, table, layout.learned(spark, target, table))
     after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
     return Pass(after, counts, TableChanges([], []), False)
 
@@ -184,9 +184,9 @@ def _extend(
     """
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
-    confirmed = built.confirm(spark, table, seen.built, learned)
+    built.check_types(spark, table, learned)
     changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, confirmed, run_id)
+    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
     summary = log.append(spark, target, table, gate(changes, table), seen.batch + 1)
     if lateness.reject(spark, target, table, seen.batch, seen.horizon):
         summary = None
