@@ -29,7 +29,6 @@ from tests.e2e.test_live import configuration, lakehouse
 
 SEED_SECONDS = 23.0
 TABLES = ("orders", "order_items", "products", "customers")
-WARM_UP = 30.0
 STATEMENTS = (
     "UPDATE shop.orders SET total = total + 1 WHERE id = %s",
     "UPDATE shop.order_items SET qty = qty + 1 WHERE order_id = %s AND line_no = 0",
@@ -43,19 +42,25 @@ def main() -> None:
     given = argparse.ArgumentParser(description="Freshness under a steady stream of changes.")
     given.add_argument("--rate", type=int, default=500, help="changes a second over 4 tables")
     given.add_argument("--seconds", type=float, default=60.0)
+    given.add_argument("--warm-up", type=float, default=120.0, help="seconds that do not count")
     given.add_argument("--interval", default="0s", help="of lakehouse run --continuous")
     options = given.parse_args()
-    root = parts.folder("freshness")
-    begun, ended = measure(root, options.rate, options.seconds, options.interval)
+    root, server = parts.folder("freshness"), postgres.start("freshness")
+    try:
+        begun, ended = measure(root, server, options)
+    finally:
+        for process in parts.STARTED:
+            process.kill()
+        server.stop()
     ages = delays(root, begun, ended)
     show(ages, options.rate)
 
 
-def measure(root: Path, rate: int, seconds: float, interval: str) -> tuple[float, float]:
+def measure(root: Path, server: Postgres, options: argparse.Namespace) -> tuple[float, float]:
     """Run everything; the span in which changes count, without the warm-up."""
-    server, node = postgres.start("freshness"), broker.new("freshness")
+    node = broker.new("freshness")
     fill(server)
-    process = node.start()
+    node.start()
     topics = [f"shop.shop.{table}" for table in TABLES]
     for topic in topics:
         node.create(topic)
@@ -65,22 +70,19 @@ def measure(root: Path, rate: int, seconds: float, interval: str) -> tuple[float
     capture = connector.to_kafka(server, node, root / "connect", "")
     wait_for(lambda: connector.READY in capture.said(), 90, "streaming")
     running = lakehouse(
-        conf, root, "run", "--continuous", "--interval", interval, ready="silver  products"
+        conf, root, "run", "--continuous", "--interval", options.interval, ready="silver  products"
     )
     stop = threading.Event()
-    writing = threading.Thread(target=write, args=(server, rate, stop))
+    writing = threading.Thread(target=write, args=(server, options.rate, stop))
     writing.start()
-    time.sleep(WARM_UP)
+    time.sleep(options.warm_up)
     begun = time.time()
-    time.sleep(seconds)
+    time.sleep(options.seconds)
     ended = time.time()
     time.sleep(15)
     stop.set()
     writing.join()
     assert running.stop(120) == 0, running.said()[-2000:]
-    capture.stop()
-    process.stop()
-    server.stop()
     return begun, ended
 
 
