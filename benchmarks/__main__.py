@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from benchmarks import apply, compare, fixed, load, page, scan
+from benchmarks import apply, compare, fixed, growth, load, page, scan
 from benchmarks.events import Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
@@ -27,6 +27,7 @@ PARTS: dict[str, tuple[str, Measure]] = {
     "apply": (apply.QUESTION, apply.measure),
     "compare": (compare.QUESTION, compare.measure),
     "fixed": (fixed.QUESTION, fixed.measure),
+    "growth": (growth.QUESTION, growth.measure),
     "load": (load.QUESTION, load.measure),
     "scan": (scan.QUESTION, scan.measure),
 }

@@ -16,10 +16,11 @@ from lakehouse.cli.rounds import JOBS
 from lakehouse.cli.run import failed, one_round, raise_all
 from lakehouse.ledger import Entry
 from lakehouse.loading import load_tables, load_target
+from lakehouse.memory import Memory
 from lakehouse.session import get_spark
 from lakehouse.target import Target
 
-TARGET = {"kind": "local", "root": ".", "master": "local[*]", "driver_memory": "4g"}
+TARGET = {"kind": "local", "root": ".", "driver_memory": "4g"}
 
 
 def table_of(work: Workload) -> dict[str, object]:
@@ -32,10 +33,10 @@ def table_of(work: Workload) -> dict[str, object]:
     }
 
 
-def configure(root: Path, *tables: Mapping[str, object]) -> None:
+def configure(root: Path, *tables: Mapping[str, object], master: str = "local[*]") -> None:
     """Writes the configuration of a lake: a target and these tables."""
     named = {f"tables/{table['table']}": dict(table) for table in tables}
-    for name, document in {"targets/local": TARGET, **named}.items():
+    for name, document in {"targets/local": TARGET | {"master": master}, **named}.items():
         file = root / "conf" / f"{name}.yml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(document))
@@ -49,10 +50,13 @@ def drop(root: Path, files: Files, path: str = "orders") -> None:
         os.link(file, folder / file.name)
 
 
-def session(root: Path) -> tuple[SparkSession, Target]:
-    """Spark as the lake asks for it, by what lies in its landing folder; and its target."""
+def session(root: Path, open_ended: bool = False) -> tuple[SparkSession, Target]:
+    """Spark as the lake asks for it, by what lies in its landing folder; and its target.
+
+    `open_ended`: as for `--continuous`, whatever lies there.
+    """
     target = target_at(root)
-    return get_spark(target), target
+    return get_spark(target, open_ended=open_ended), target
 
 
 def target_at(root: Path) -> Target:
@@ -63,11 +67,11 @@ def target_at(root: Path) -> Target:
 def engine(spark: SparkSession, target: Target) -> Engine:
     """The lake of one table as an engine; its first load finds the files dropped already."""
     root = Path(str(target.root))
-    tables = load_tables(root / "conf")
+    tables, memory = load_tables(root / "conf"), Memory()
 
     def work(_: Files) -> Mapping[str, float]:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
-            entries = one_round(spark, target, tables, list(JOBS))
+            entries = one_round(spark, target, tables, list(JOBS), memory=memory)
         raise_all(failed(entries))
         return {layer: _seconds(entries, layer) for layer in JOBS}
 

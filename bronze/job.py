@@ -16,6 +16,7 @@ from bronze.views import published
 from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.memory import Arrived, Memory
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -30,35 +31,43 @@ def ingest(
     tables: Sequence[Table],
     run_id: str,
     progress: Callable[[str], None],
+    memory: Memory | None = None,
 ) -> list[Entry]:
     """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
 
     A feed that fails fails its own tables only. `records` in the counts are the table's own.
+    `memory` is the run's, where it has one.
     """
+    known = (memory or Memory()).feeds
     outcomes = []
     for feed in feeds(tables):
-        outcomes.append(_outcome(spark, target, feed))
+        outcomes.append(_outcome(spark, target, feed, known))
         progress(outcomes[-1].told())
     return published(spark, target, tables, entries(run_id, tables, outcomes))
 
 
-def _outcome(spark: SparkSession, target: Target, feed: Feed) -> Outcome:
+def _outcome(spark: SparkSession, target: Target, feed: Feed, known: dict[str, Arrived]) -> Outcome:
     outcome = Outcome(feed=feed, started_at=_now())
     try:
-        outcome = _ingested(spark, target, feed, outcome)
+        outcome = _ingested(spark, target, feed, outcome, known)
     except (*SPARK_FAILURES, LakehouseError, OSError) as failure:
         outcome = outcome.model_copy(update={"message": in_short(failure)})
     return outcome.model_copy(update={"ended_at": _now()})
 
 
-def _ingested(spark: SparkSession, target: Target, feed: Feed, outcome: Outcome) -> Outcome:
-    before = prepare(spark, target, feed)
+def _ingested(
+    spark: SparkSession, target: Target, feed: Feed, outcome: Outcome, known: dict[str, Arrived]
+) -> Outcome:
+    last = known.pop(feed.name, None)
+    before = prepare(spark, target, feed) if last is None else last.newest
     if feed.once and ONCE in properties(spark, target, feed):
         return outcome.model_copy(update={"batch": before or None})
     place = checkpoint(spark, target, feed, before)
     appended = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
     batch, records = news(spark, target, feed, before) if appended else (before, {})
+    first = Arrived(before, {}, before, looked_through=None if before else 0)
+    known[feed.name] = _arrived(last or first, batch, records)
     waiting = _waiting(noted(spark, target, feed))
     if feed.once and batch and not waiting:
         set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})
@@ -73,6 +82,10 @@ def _ingest(
     if feed.kafka is None:
         return ingest_files(spark, target, feed, place, before)
     return ingest_kafka(spark, target, feed, feed.kafka, place, before)
+
+
+def _arrived(last: Arrived, batch: int, records: dict[str | None, int]) -> Arrived:
+    return last._replace(newest=batch, topics={**last.topics, **dict.fromkeys(records, batch)})
 
 
 def _waiting(unreadable: dict[str, str]) -> str | None:

@@ -26,7 +26,7 @@ def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
     """Make the feed's table unless it is there; the number of its newest batch, 0 without any."""
     if exists(spark, target, "bronze", feed.name):
         return highest_batch(spark, target, feed)
-    spark.sql(create_statement(target, feed))
+    writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 
 

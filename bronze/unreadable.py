@@ -18,7 +18,7 @@ from lakehouse.failures import in_short
 from lakehouse.names import exists, literal, name
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.writing import append, create
 
 _COLUMNS = "file string, message string, at timestamp"
 
@@ -42,8 +42,8 @@ def note(spark: SparkSession, target: Target, feed: Feed, found: dict[DroppedFil
     """Remember the files that are not remembered yet."""
     if not exists(spark, target, "bronze", _table(feed)):
         comment = literal(f"files of {feed.name} that could not be read yet")
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {_name(target, feed)} ({_COLUMNS}) USING delta "
-                  f"COMMENT {comment}")  # fmt: skip
+        made = f"CREATE TABLE IF NOT EXISTS {_name(target, feed)} ({_COLUMNS}) USING delta"
+        create(spark, target, "bronze", _table(feed), f"{made} COMMENT {comment}")
     before, now = noted(spark, target, feed), datetime.now(timezone.utc)
     rows = [(file.path, why, now) for file, why in found.items() if file.path not in before]
     if rows:

@@ -1,20 +1,23 @@
 """Is anything missing? Looks through what bronze gained, and tells which tables lack records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bronze.feeds import Feed, feeds
 from bronze.holes import filled, jumps, torn_transactions
-from bronze.storage import highest_batch, properties, set_properties
+from bronze.storage import highest_batch
+from lakehouse import ledger
 from lakehouse.errors import SourceDataLoss
 from lakehouse.gaps import Gap, close, is_one, record, still_open
 from lakehouse.ledger import Entry
+from lakehouse.memory import Arrived, Memory
 from lakehouse.names import exists
 from lakehouse.table import Table
 from lakehouse.target import Target
 
-WATCHED = "lakehouse.watched"
+_NUMBERED = ("debezium", "ydb")
 
 
 def watch(
@@ -23,32 +26,62 @@ def watch(
     tables: Sequence[Table],
     entries: Sequence[Entry],
     run_id: str,
+    memory: Memory,
 ) -> list[Entry]:
     """Look for holes in what the tables' feeds gained since the last look.
 
-    Returns the entries; those of tables with an open gap are failed ones, unless the table says
-    `on_data_loss: continue`. What is there is ingested and applied all the same.
+    Returns the entries, whose `positions` tell how far each feed has been looked through; those of
+    tables with an open gap are failed ones, unless the table says `on_data_loss: continue`. What is
+    there is ingested and applied all the same.
     """
     mine = {feed.name: feed for feed in feeds(tables)}
-    for feed in mine.values():
-        record(spark, target, _found(spark, target, feed), run_id)
+    numbered = [
+        feed for feed in mine.values()
+        if feed.format in _NUMBERED and exists(spark, target, "bronze", feed.name)
+    ]  # fmt: skip
+    known = memory.feeds
+    looked = _looked(spark, target, numbered, known)
+    reached = {feed.name: _reach(spark, target, feed, known) for feed in numbered}
+    for feed in numbered:
+        since, highest = looked.get(feed.name, 0), reached[feed.name]
+        record(spark, target, _found(spark, target, feed, since, highest), run_id)
+    for name in reached.keys() & known.keys():
+        known[name] = known[name]._replace(looked_through=reached[name])
     left = _reopened(spark, target, mine)
     strict = {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
-    return [_with_loss(entry, left) if entry.table in strict else entry for entry in entries]
+    told = [_at(entry, mine, reached) for entry in entries]
+    return [_with_loss(entry, left) if entry.table in strict else entry for entry in told]
 
 
-def _found(spark: SparkSession, target: Target, feed: Feed) -> list[Gap]:
-    """Holes since the last look, which is remembered in the table's properties."""
-    if feed.format not in ("debezium", "ydb") or not exists(spark, target, "bronze", feed.name):
-        return []
-    highest = highest_batch(spark, target, feed)
-    looked = min(int(properties(spark, target, feed).get(WATCHED, "0")), highest)
-    if looked == highest:
+def _looked(
+    spark: SparkSession, target: Target, asked: Sequence[Feed], known: Mapping[str, Arrived]
+) -> dict[str, int]:
+    """Up to which batch each feed has been looked through, from the memory or the ledger."""
+    found = {feed.name: known[feed.name].looked_through for feed in asked if feed.name in known}
+    looked = {name: batch for name, batch in found.items() if batch is not None}
+    if len(looked) == len(asked):
+        return looked
+    done = ledger.read(spark, target).where("layer = 'bronze'").select(F.explode("positions"))
+    rows = done.groupBy("key").agg(F.max("value").alias("value")).collect()
+    return {row["key"]: row["value"] for row in rows} | looked
+
+
+def _reach(spark: SparkSession, target: Target, feed: Feed, known: Mapping[str, Arrived]) -> int:
+    arrived = known.get(feed.name)
+    return highest_batch(spark, target, feed) if arrived is None else arrived.newest
+
+
+def _found(spark: SparkSession, target: Target, feed: Feed, since: int, highest: int) -> list[Gap]:
+    """Holes since the last look; one that went further was at a table that has been lost since."""
+    if since == highest:
         return []
     look = torn_transactions if feed.format == "debezium" else jumps
-    gaps = look(spark, target, feed, looked)
-    set_properties(spark, target, feed, {WATCHED: str(highest)})
-    return gaps
+    return look(spark, target, feed, since if since < highest else 0)
+
+
+def _at(entry: Entry, feeds: Mapping[str, Feed], reached: Mapping[str, int]) -> Entry:
+    own = {name: batch for name, batch in reached.items() if entry.table in feeds[name].tables}
+    return entry.model_copy(update={"positions": own})
 
 
 def _reopened(spark: SparkSession, target: Target, mine: dict[str, Feed]) -> list[Gap]:

@@ -42,7 +42,7 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
                 spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
             if view.as_of and (everything or named(query, as_of_name(view))):
                 spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
-        for table in _tables(target, layer):
+        for table in names.in_folder(Path(target.lake, layer)):
             if table not in views and (everything or named(query, table)):
                 _register(spark, target, layer, table, as_of)
 
@@ -69,13 +69,6 @@ def _register(
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
     select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
     spark.sql(f"CREATE OR REPLACE VIEW {layer}.{names.quote(table)} AS {select}")
-
-
-def _tables(target: Target, layer: Layer) -> list[str]:
-    folder = Path(target.lake, layer)
-    if not folder.is_dir():
-        return []
-    return sorted(f.name for f in folder.iterdir() if (f / "_delta_log").is_dir())
 
 
 def named(query: str, table: str) -> bool:

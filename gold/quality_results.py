@@ -72,7 +72,7 @@ def append(
     if not results:
         return
     if not exists(spark, target, "gold", TABLE):
-        spark.sql(create_statement(target))
+        writing.create(spark, target, "gold", TABLE, create_statement(target))
     at = datetime.now(timezone.utc)
     about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
     rows = [

@@ -20,7 +20,7 @@ from lakehouse.names import exists, literal, name, quote
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.writing import append, create
 from silver.contract import PENDING
 
 Kind = Literal["plain_read", "runtime_merge"]
@@ -80,7 +80,7 @@ def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
 
 def _append(spark: SparkSession, target: Target, rows: Sequence[dict[str, object]]) -> None:
     if not exists(spark, target, "gold", TABLE):
-        spark.sql(create_sql(target))
+        create(spark, target, "gold", TABLE, create_sql(target))
     schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in COLUMNS)
     append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse import writing
 from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
@@ -67,7 +68,7 @@ def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: st
     if not found:
         return
     if not exists(spark, target, "silver", TABLE):
-        spark.sql(create_statement(target))
+        writing.create(spark, target, "silver", TABLE, create_statement(target))
     now = datetime.now(timezone.utc)
     rows = [_row(gap, run_id, now) for gap in found]
     same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)

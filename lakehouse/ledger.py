@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import Field
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse import writing
 from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
-from lakehouse.writing import append as append_rows
 
 TABLE = "_runs"
 
@@ -20,7 +20,11 @@ COLUMNS = (
     ("layer", "string", "bronze, silver or gold"),
     ("table", "string", "the table"),
     ("batch", "bigint", "newest batch that the layer has done; silver counts its own from 1"),
-    ("positions", "map<string,bigint>", "silver: newest ingest batch done of each bronze table"),
+    (
+        "positions",
+        "map<string,bigint>",
+        "newest ingest batch of each bronze table that was applied, or (bronze) looked through",
+    ),
     ("started_at", "timestamp", "when work on the table began"),
     ("ended_at", "timestamp", "when it ended"),
     ("status", "string", "ok or failed"),
@@ -83,9 +87,9 @@ def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> Non
     if not entries:
         return
     if not exists(spark, target, "silver", TABLE):
-        spark.sql(create_statement(target))
+        writing.create(spark, target, "silver", TABLE, create_statement(target))
     rows = [entry.model_dump() for entry in entries]
-    append_rows(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
+    writing.append(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
 
 
 def read(spark: SparkSession, target: Target) -> DataFrame:

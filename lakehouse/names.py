@@ -44,8 +44,7 @@ def listed(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
     """
     folder = location(target, layer, "")
     if folder is not None:
-        inside = Path(folder).iterdir() if Path(folder).is_dir() else ()
-        return sorted(f.name for f in inside if (f / "_delta_log").is_dir())
+        return in_folder(Path(folder))
     beside = suffix(target) if layer == "silver" else ""
     found = [table.name for table in spark.catalog.listTables(schema(target, layer))]
     if beside:
@@ -57,8 +56,22 @@ def exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> b
     """Whether the table has been created; without a catalog one look at the file system."""
     folder = location(target, layer, table)
     if folder is not None:
-        return Path(folder, "_delta_log").is_dir()
+        return created(Path(folder))
     return spark.catalog.tableExists(name(target, layer, table))
+
+
+def in_folder(folder: Path) -> list[str]:
+    """The Delta tables in a folder that may be missing, by name."""
+    return sorted(f.name for f in folder.iterdir() if created(f)) if folder.is_dir() else []
+
+
+def created(folder: Path) -> bool:
+    """Whether a folder is a Delta table: it has a commit.
+
+    A creation that was killed leaves a log without one, or with the temporary file of one.
+    """
+    log = folder / "_delta_log"
+    return log.is_dir() and any(file.suffix == ".json" for file in log.iterdir())
 
 
 def quote(identifier: str) -> str:

@@ -32,7 +32,7 @@ SETTINGS_OF_SMALL_LAKES = {
 }
 
 # Hadoop keeps a checksum file beside every local file, and runs a program (chmod, readlink) several
-# times for each of both, which took a sixth of a small run. Parquet has checksums of its own.
+# times for each of both: 1,500 in a demo. Parquet has checksums of its own.
 LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
@@ -161,6 +161,9 @@ def _local(
         raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
     from delta import configure_spark_with_delta_pip
 
+    from lakehouse.gateway import remember_functions
+
+    remember_functions()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")

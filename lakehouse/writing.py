@@ -1,21 +1,46 @@
-"""Rows into a Delta table in one commit: the one place where a DataFrame is written to one.
+"""Delta tables made, and rows into them in one commit: the one place where either is done.
 
 They go by the names of their columns and get the columns' types; a value that does not fit fails.
 Without a catalog they are written by path: by name Delta has Spark plan the query and then plans it
 once more for itself, which takes longer than to write what a small batch holds.
 """
 
+import shutil
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.names import location, name, quote
+from lakehouse.names import created, location, name, quote
 from lakehouse.target import Layer, Target
 
 Options = Mapping[str, str]
 NO_OPTIONS: Options = MappingProxyType({})
+PATIENCE_SECONDS = 2.0
+"""How long a log may be without its first commit before its creation is taken for killed."""
+
+
+def create(spark: SparkSession, target: Target, layer: Layer, table: str, statement: str) -> None:
+    """Runs the CREATE TABLE of a table that `names.exists` does not find.
+
+    A creation that was killed left a log without a commit. Delta takes that for a table, which it
+    can then neither read nor create, so it is removed, unless another run ends it meanwhile.
+    """
+    folder = location(target, layer, table)
+    if folder is not None:
+        _remove_killed(Path(folder))
+    spark.sql(statement)
+
+
+def _remove_killed(folder: Path) -> None:
+    log, deadline = folder / "_delta_log", time.monotonic() + PATIENCE_SECONDS
+    while log.is_dir() and not created(folder):
+        if time.monotonic() > deadline:
+            shutil.rmtree(log, ignore_errors=True)
+        time.sleep(0.05)
 
 
 def append(

@@ -1,15 +1,21 @@
 """Applies one batch of changes to the current table `silver.T`: compact, then one MERGE INTO.
 
-The batch is read from the change log, where it was parsed once. One aggregation brings it to a row
-per key; one MERGE INTO joins these into the table. The first load of an empty table is an append.
-The batch's number is a column of its rows, so that the code of a batch is that of the one before
-(see `silver.stages`). What it costs beside its peers is in `benchmarks/README.md`.
-Deletes stay as tombstones (`_deleted`), so that an insert that arrives after its delete is still
-the older one. A truncate, or a full snapshot whose last row has arrived, is a floor: changes older
-than it are left out, rows older than it are deleted in the same MERGE. Nothing here depends on the
-order of arrival: the row of a key is the join of all its changes (see `silver.compact`). A repeated
-batch writes no row. A batch that waits because of `max_staleness` is compacted all the same: it has
-the shape of the table (see `silver.pending`).
+The row of a key is the join of all its changes (see `silver.compact`), so nothing here depends on
+the order of arrival, and a repeated batch writes no row. Deletes stay as tombstones (`_deleted`); a
+truncate, or a full snapshot whose last row has arrived, is a floor: changes older than it are left
+out, rows older than it are deleted in the same MERGE. A batch that waits because of `max_staleness`
+is compacted all the same: it has the shape of the table (see `silver.pending`).
+
+What was chosen, on the figures of `benchmarks/README.md`:
+The batch is read from the change log, where it was parsed once: parsing is the largest part.
+One aggregation brings it to a row per key; the first load of an empty table is an append.
+Its source is computed once (`materializeSource: all`); `none` and `auto` took as long.
+The table has deletion vectors: an update writes the changed rows, not their files.
+The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
+Adaptive execution stays on, though without it a batch takes as long.
+A short batch's time is that of its queries, so a run remembers what it knows (`silver.known`).
+Applying every k batches is `max_staleness`. Pruning by the batch's range of keys, clustering and
+`replaceUsing` were not measured, and are not there.
 """
 
 from pyspark.sql import DataFrame, SparkSession

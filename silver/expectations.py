@@ -82,9 +82,9 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
     passed = open_upsert & F.col("_verdict").isNull()
     warned = [_broken(rule, types) for rule in rules if rule.severity == "warning"]
     noted = judged.withColumn("_warnings", F.when(passed, _names(warned)))
-    return noted.select(
-        *_business(changes), *[_layer_column(column.name) for column in GATED_COLUMNS]
-    )
+    said = _said()
+    own = [said.get(c.name, F.col(c.name)).alias(c.name) for c in GATED_COLUMNS]
+    return noted.select(*_business(changes), *own)
 
 
 def _rule(name: str, expectation: Expectation) -> RowRule:
@@ -180,14 +180,13 @@ def _business(changes: DataFrame) -> list[Column]:
     return [F.col(quote(name)) for name in changes.columns if name not in layer]
 
 
-def _layer_column(name: str) -> Column:
+def _said() -> dict[str, Column]:
     verdict = F.col("_verdict")
     reason = F.coalesce(F.col("_reason"), F.concat(F.lit("rule:"), verdict["rule"]))
-    said = {
+    return {
         "_operation": F.when(reason.isNull(), F.col("_operation")),
         "_reason": reason,
         "_message": F.coalesce(verdict["message"], F.col("_message")),
         "_rule": F.coalesce(verdict["rule"], F.col("_rule")),
         "_raw": F.when(reason.isNotNull(), F.col("_raw")),
     }
-    return said.get(name, F.col(name)).alias(name)

@@ -20,7 +20,7 @@ from silver.carried import as_json, carried, listed
 from silver.compact import stamp
 from silver.contract import TRUNCATE, UPSERT
 from silver.epochs import Epoch, in_epochs
-from silver.job import applied
+from silver.known import applied
 from silver.one_key import Key
 from silver.outcomes import SNAPSHOT, Record, Told, outcomes
 

@@ -65,7 +65,8 @@ def advance(
             done = passes.get(table.table, [])
             message = moved.messages.get(table.table)
             seen = done[-1].seen if done else _unmoved(known[table.table], moved, table)
-            outcomes.append(told(table, run_id, seen, done, message, began))
+            logged = moved.after.get(table.table, seen).batch
+            outcomes.append(told(table, run_id, seen, done, message, began, logged))
         new = new or moved.state is not None
     if new:
         group_state.write(spark, target, states)

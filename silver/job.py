@@ -5,20 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from lakehouse import ledger
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
+from lakehouse.memory import Arrived, Memory
 from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, group_passes, lateness, log, reading, schema_drift, snapshots, swap
+from silver import built, group_passes, reading, snapshots, swap
 from silver.batch import Seen
 from silver.built import Built
+from silver.known import keep, known_of
 from silver.passes import Outcome, Pass, told
-from silver.reading import Arrived
-from silver.snapshots import TableChanges
 from silver.table_pass import (
     apply_ahead,
     apply_days,
@@ -34,28 +33,28 @@ AT_ONCE = 3
 
 
 def apply(
-    spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
+    spark: SparkSession,
+    target: Target,
+    tables: list[Table],
+    run_id: str,
+    progress: Progress,
+    memory: Memory | None = None,
 ) -> list[Entry]:
     """Brings every table up to what bronze holds.
 
-    One ledger entry each, and a failure stops no other.
+    One ledger entry each, and a failure stops no other. `memory` is the run's, where it has one.
 
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run. A consistency group goes together.
     """
-    swap.end_all(spark, target, run_id)
-    seen = applied(spark, target)
-    remembered = built.read(spark, target)
-    schema_drift.ensure(spark, target)
-    known = {
-        table.table: seen.get(table.table, Seen())._replace(
-            built=Built(remembered.get(table.table))
-        )
-        for table in tables
-    }
+    memory = memory or Memory()
+    for table in swap.end_all(spark, target, run_id):
+        memory.tables.pop(table, None)
+    before = known_of(spark, target, tables, memory)
+    known = {table: of.seen for table, of in before.items()}
+    logged = {table: of.logged for table, of in before.items()}
     done = {table: dict(of.positions) for table, of in known.items()}
-    found = reading.arrived(spark, target, tables, done)
-    logged = log.newest_batches(spark, target, tables)
+    found = reading.arrived(spark, target, tables, done, dict(memory.feeds))
     _begin(spark, target, tables, run_id, known, logged, found)
 
     def work(table: Table) -> Outcome:
@@ -76,6 +75,7 @@ def apply(
     )
     built.note(spark, target, run_id, {name: of.built for name, of in known.items()})
     _record(spark, target, outcomes, known)
+    keep(memory, tables, before, outcomes)
     return [outcome.entry for outcome in outcomes]
 
 
@@ -132,41 +132,6 @@ def _moved(entry: Entry, seen: Seen) -> bool:
     return entry.positions != dict(seen.positions) or entry.batch != seen.batch
 
 
-def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
-    """What each table has applied, from the ledger and the table-wide changes."""
-    whole, late = snapshots.read(spark, target), lateness.horizons(spark, target)
-    runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
-    pending = F.col("counts")["pending"]
-    applies = F.col("counts")["records"].isNotNull() & (F.coalesce(pending, F.lit(0)) <= 0)
-    found = runs.groupBy("table").agg(
-        F.max("batch").alias("batch"),
-        F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
-        F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
-        F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
-        F.sum(F.coalesce(pending, F.lit(0))).alias("pending"),
-        F.max(F.when(applies, F.unix_micros("started_at"))).alias("applied_at"),
-    )
-    none = TableChanges([], [])
-    seen = {
-        r["table"]: Seen(
-            int(r["batch"] or 0),
-            r["positions"] or {},
-            bool(r["partial"]),
-            bool(r["heirs"]),
-            none,
-            pending=r["pending"],
-            applied_at=r["applied_at"],
-        )
-        for r in found.collect()
-    }
-    return {
-        table: seen.get(table, Seen())._replace(
-            whole=whole.get(table, none), horizon=late.get(table)
-        )
-        for table in {*seen, *whole, *late}
-    }
-
-
 def _outcome(
     spark: SparkSession,
     target: Target,
@@ -187,7 +152,7 @@ def _outcome(
     seen = passes[-1].seen if passes else seen
     reached = reading.reaches(table, found) if message is None else {}
     now = seen._replace(positions=dict(seen.positions) | reached)
-    return told(table, run_id, now, passes, message, began)
+    return told(table, run_id, now, passes, message, began, logged)
 
 
 def _passes(

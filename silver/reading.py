@@ -2,29 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import NamedTuple
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from lakehouse import names
+from lakehouse.memory import Arrived
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from silver.stages import apart
 
-Topics = dict[str | None, int]
 ANY = ""
 """Stands for every topic of a feed that cannot be read."""
 _EVERY = 2**62
-
-
-class Arrived(NamedTuple):
-    """The newest batch of one feed; of those above what all its tables know, also by topic."""
-
-    newest: int
-    topics: Topics
 
 
 def feeds_of(table: Table) -> dict[str, set[str | None]]:
@@ -36,11 +29,16 @@ def feeds_of(table: Table) -> dict[str, set[str | None]]:
 
 
 def arrived(
-    spark: SparkSession, target: Target, tables: Iterable[Table], done: Mapping[str, dict[str, int]]
+    spark: SparkSession,
+    target: Target,
+    tables: Iterable[Table],
+    done: Mapping[str, dict[str, int]],
+    told: Mapping[str, Arrived] = MappingProxyType({}),
 ) -> dict[str, Arrived]:
     """What every feed of the tables holds beyond the batches `done` (by table and feed).
 
-    One query for all. A feed that no table takes topics from is answered from file statistics.
+    What `told` tells of the feeds is taken, where it reaches back to what all tables have done. One
+    query for the others; a feed that no table takes topics from is answered from file statistics.
     """
     known: dict[str, list[int]] = {}
     shared = set()
@@ -48,20 +46,24 @@ def arrived(
         for feed, topics in feeds_of(table).items():
             known.setdefault(feed, []).append(done.get(table.table, {}).get(feed, 0))
             shared |= set() if None in topics else {feed}
-    held = [feed for feed in sorted(known) if names.exists(spark, target, "bronze", feed)]
+    told = {f: of for f, of in told.items() if f in known and of.since <= min(known[f])}
+    asked = sorted(known.keys() - told.keys())
+    held = [feed for feed in asked if names.exists(spark, target, "bronze", feed)]
     parts = {f: _newest_sql(target, f, min(known[f]), f in shared) for f in held}
+    if not parts:
+        return told
     try:
-        return _asked(spark, list(parts.values()))
+        return _asked(spark, list(parts.values())) | told
     except SPARK_FAILURES:
-        found: dict[str, Arrived] = {}
+        found = dict(told)
         for feed, query in parts.items():
             found |= _asked_alone(spark, feed, query, min(known[feed]))
         return found
 
 
 def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
-    rows = spark.sql(" UNION ALL ".join(queries)).collect() if queries else []
-    found: dict[str, Topics] = {}
+    rows = spark.sql(" UNION ALL ".join(queries)).collect()
+    found: dict[str, dict[str | None, int]] = {}
     for row in rows:
         found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
     return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}

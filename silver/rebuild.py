@@ -19,6 +19,7 @@ from lakehouse.table import Table
 from lakehouse.target import Aside, Target
 from silver import job, journal, snapshots, swap
 from silver.journal import ABANDONED, BUILDING, Rebuild
+from silver.known import applied
 
 
 def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
@@ -65,7 +66,7 @@ def _seed(spark: SparkSession, target: Target, beside: Aside, table: Table, run_
     """
     if names.exists(spark, beside, "silver", ledger.TABLE):
         return
-    known = job.applied(spark, target).get(table.table)
+    known = applied(spark, target).get(table.table)
     runs = ledger.read(spark, target).where(f"table = {names.literal(table.table)}")
     if known is not None and not runs.where("counts['erased'] IS NOT NULL").isEmpty():
         snapshots.read(spark, beside)

@@ -25,6 +25,7 @@ from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
+from silver.known import applied
 from silver.statements import execute
 from silver.summary import Summary, summarize
 
@@ -70,7 +71,7 @@ def replay(
     started = datetime.now(timezone.utc)
     if table.max_staleness is not None:
         _apply_what_waits(spark, target, table, run_id)
-    seen = job.applied(spark, target).get(table.table, Seen())
+    seen = applied(spark, target).get(table.table, Seen())
     remembered = built.read(spark, target).get(table.table, {})
     built.check(table, remembered)
     letters = _unresolved(spark, target, table).where(wanted)

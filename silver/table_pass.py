@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse.memory import Arrived
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import (
@@ -30,7 +31,6 @@ from silver.history import apply_history
 from silver.keyless import apply_keyless
 from silver.order import Placed
 from silver.passes import Pass
-from silver.reading import Arrived
 from silver.snapshots import TableChanges
 from silver.stages import apart
 from silver.summary import Summary, summarize
@@ -147,7 +147,8 @@ def apply_part(
         schema_drift.record_misfits(spark, target, table, new, run_id)
     if waits:
         came = summary.records - seen.pending
-        return Pass(seen, {"records": came, "pending": came}, TableChanges([], []), False)
+        counts = {"records": came, "pending": came}
+        return Pass(seen, counts, TableChanges([], []), False, after.batch)
     counts = account.classes(spark, target, table, placed, summary, rows, seen)
     counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0

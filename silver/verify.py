@@ -16,7 +16,7 @@ from lakehouse.target import Target
 from silver import arrival_laws, row_laws
 from silver import rebuilt as rebuilt_laws
 from silver.batch import Seen
-from silver.job import applied
+from silver.known import applied
 
 EXAMPLES = 5
 

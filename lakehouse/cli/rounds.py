@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from lakehouse.conflicts import MOST_TRIES, is_conflict
+from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 
@@ -32,17 +33,19 @@ def do_layer(
     tell: "Progress",
     watched: bool = True,
     everything: list[Table] | None = None,
+    memory: Memory | None = None,
 ) -> "list[Entry]":
     """The layer's job, with its entries in the ledger; idle tables leave nothing there.
 
     `watched` looks for records that are gone at the source as well, in bronze, and in silver for
-    snapshots that make up for them. A table whose failure names a conflict between Delta
-    transactions is done again at once, a few times; no other failure is.
+    snapshots that make up for them. `memory` is what the run knows from earlier rounds. A table
+    whose failure names a conflict between Delta transactions is done again at once, a few times; no
+    other failure is.
     """
     from lakehouse import ledger
 
-    run = run_id or uuid.uuid4().hex
-    do = job(layer, everything)
+    run, memory = run_id or uuid.uuid4().hex, memory or Memory()
+    do = job(layer, everything, memory)
     done = {entry.table: entry for entry in do(spark, target, list(tables), run, tell)}
     for _ in range(MOST_TRIES - 1):
         again = [table for table in tables if is_conflict(done[table.table].message)]
@@ -51,7 +54,8 @@ def do_layer(
         done |= {entry.table: entry for entry in do(spark, target, again, run, tell)}
     entries = list(done.values())
     if watched and layer == "bronze":
-        entries = importlib.import_module("bronze.watch").watch(spark, target, tables, entries, run)
+        look = importlib.import_module("bronze.watch").watch
+        entries = look(spark, target, tables, entries, run, memory)
     if watched and layer == "silver":
         importlib.import_module("silver.repairs").close_gaps(spark, target, tables)
     if layer in RECORDED_HERE:
@@ -71,7 +75,9 @@ def failure_entry(layer: Layer, table: Table, run_id: str | None, message: str) 
     return ledger.told(run_id or "none", layer, table.table, datetime.now(timezone.utc), message)
 
 
-def job(layer: Layer, everything: list[Table] | None) -> "Job":
+def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
     """The layer's function of `job.py`; gold's also shows the tables that are not worked on."""
     done: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
-    return functools.partial(done, configured=everything) if layer == "gold" else done
+    if layer == "gold":
+        return functools.partial(done, configured=everything)
+    return functools.partial(done, memory=memory)

@@ -18,6 +18,7 @@ from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
+from lakehouse.memory import Memory
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -88,13 +89,14 @@ def run_layers(
     everything = configured(chosen._replace(only=()))[1]
     tables = whole_groups(tables, everything)
     check_writable(target)
+    memory = None if target.catalog else Memory()
     with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
         topics = importlib.import_module("bronze.kafka").reads_kafka(free)
         spark = start(target, free, open_ended=continuous or topics) if free else None
         if spark and continuous:
-            failures += _until_told(spark, target, free, layers, pause, run_id, everything)
+            failures += _until_told(spark, target, free, layers, pause, run_id, everything, memory)
         elif spark:
-            failures += failed(one_round(spark, target, free, layers, run_id, everything))
+            failures += failed(one_round(spark, target, free, layers, run_id, everything, memory))
     raise_all(failures)
 
 
@@ -111,17 +113,21 @@ def one_round(
     layers: Sequence[Layer],
     run_id: str | None = None,
     everything: list[Table] | None = None,
+    memory: Memory | None = None,
 ) -> "list[Entry]":
     """Every layer once over all tables, a summary line for each; returns all entries.
 
-    `everything` are all tables of the configuration, where `tables` are only some.
+    `everything` are all tables of the configuration, where `tables` are only some; `memory` is
+    kept from round to round, by who holds the locks of the tables.
     """
     from lakehouse.console import progress, show_entry
 
     entries = []
     for layer in layers:
         with progress(layer) as tell:
-            done = do_layer(spark, target, tables, layer, run_id, tell, everything=everything)
+            done = do_layer(
+                spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
+            )
         for entry in done:
             show_entry(entry)
         entries += done
@@ -148,6 +154,7 @@ def _until_told(
     pause: float,
     run_id: str | None,
     everything: list[Table],
+    memory: Memory | None,
 ) -> list[TableFailed]:
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table."""
     from lakehouse.console import progress, show_entry
@@ -165,7 +172,7 @@ def _until_told(
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
         try:
-            return do_layer(spark, target, some, layer, run_id, _quiet, watch, everything)
+            return do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
         except TABLE_FAILURES as failure:
             return [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
 

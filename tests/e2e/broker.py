@@ -72,7 +72,8 @@ def new(name: str) -> Broker:
         "log.retention.hours": -1,
     }
     file = parts.write_properties(broker.folder / "server.properties", settings)
-    identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # An identity that began with a dash would be taken for an option.
+    identity = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
     tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", identity, "-c", file]
     subprocess.run(java([PARTS / "broker"], *tool), check=True, capture_output=True)
     return broker

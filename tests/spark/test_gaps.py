@@ -1,18 +1,22 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze.job import ingest
-from bronze.watch import watch
+from bronze import watch
+from bronze.feeds import Feed
 from lakehouse import gaps
+from lakehouse.cli.rounds import do_layer
 from lakehouse.gaps import Gap
 from lakehouse.ledger import Entry
+from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.job import apply
 from silver.repairs import close_gaps
+from tests.lake import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -30,9 +34,8 @@ def land(target: Target, file: str, *records: dict[str, object]) -> None:
     )
 
 
-def run(spark: SparkSession, target: Target, config: Table) -> Entry:
-    done = ingest(spark, target, [config], "r1", lambda line: None)
-    (entry,) = watch(spark, target, [config], done, "r1")
+def run(spark: SparkSession, target: Target, config: Table, memory: Memory | None = None) -> Entry:
+    (entry,) = do_layer(spark, target, [config], "bronze", "r1", quiet, memory=memory)
     return entry
 
 
@@ -136,3 +139,27 @@ def snapshot_row(milliseconds: int) -> dict[str, object]:
               "ts_us": milliseconds * 1000, "schema": "s", "table": "t", "name": "s"}  # fmt: skip
     value = {"before": None, "after": {"id": 1}, "source": source, "op": "r"}
     return {"topic": "s.t", "offset": 500, "key": {"id": 1}, "value": value}
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_was_looked_through_is_not_looked_through_again(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, remembers: bool
+) -> None:
+    """The run's memory tells how far that is, or the ledger; a lost bronze table begins anew."""
+    looked, real = [], watch.jumps
+
+    def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
+        looked.append(after)
+        return real(spark, target, feed, after)
+
+    monkeypatch.setattr(watch, "jumps", jumps)
+    config, memory = table("ydb"), Memory() if remembers else None
+    for file, offset in (("a", 5), ("b", 6)):
+        land(target, file, *ydb(offset))
+        entry = run(spark, target, config, memory)
+        run(spark, target, config, memory)
+    assert (looked, entry.positions) == ([0, 1], {"feed_t": 2})
+    shutil.rmtree(Path(target.lake, "bronze"))
+    land(target, "c", *ydb(9))
+    assert run(spark, target, config).status == "failed"
+    assert looked == [0, 1, 0]

@@ -1,5 +1,7 @@
 """A table built anew from bronze beside the live one, killed on the way, and swapped in."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -78,6 +80,9 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
     (begun,) = journal.unfinished(spark, target)
     assert begun.step == journal.BUILDING
+    half_swapped = Path(target.lake, "silver", "t_history")
+    (half_swapped / "_delta_log").mkdir(parents=True)
+    (half_swapped / "part-0.zstd.parquet").write_bytes(b"no commit knows it")
     with monkeypatch.context() as patched:
         patched.setattr(swap, "_replace_shared", killed)
         with pytest.raises(Killed):

@@ -1,0 +1,115 @@
+"""What each table has applied: from the run's memory, else from the ledger."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import ledger
+from lakehouse.ledger import Entry
+from lakehouse.memory import Memory
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import built, lateness, log, schema_drift, snapshots
+from silver.batch import Seen
+from silver.built import Built
+from silver.passes import Outcome
+from silver.snapshots import TableChanges
+
+
+class Known(NamedTuple):
+    """What a table has applied, and the newest batch of its change log."""
+
+    seen: Seen
+    logged: int
+
+
+def known_of(
+    spark: SparkSession, target: Target, tables: Sequence[Table], memory: Memory
+) -> dict[str, Known]:
+    """What is known of each table, which the memory forgets until it is kept again.
+
+    Of those that it does not hold the lake is asked, one question for all.
+    """
+    found: dict[str, Known] = {
+        t.table: memory.tables.pop(t.table) for t in tables if t.table in memory.tables
+    }
+    asked = [table for table in tables if table.table not in found]
+    if not asked:
+        return found
+    seen, remembered = applied(spark, target), built.read(spark, target)
+    schema_drift.ensure(spark, target)
+    logged = log.newest_batches(spark, target, asked)
+    for name in (table.table for table in asked):
+        own = seen.get(name, Seen())._replace(built=Built(remembered.get(name)))
+        found[name] = Known(own, logged.get(name, 0))
+    return found
+
+
+def keep(
+    memory: Memory,
+    tables: Sequence[Table],
+    before: Mapping[str, Known],
+    outcomes: Sequence[Outcome],
+) -> None:
+    """Keeps what the tables have applied now, as the ledger would tell it.
+
+    But for those that failed, that go day by day, or that showed something at large.
+    """
+    by_day = {table.table for table in tables if table.format == "snapshot"}
+    for outcome in outcomes:
+        name = outcome.entry.table
+        large = any(each.refolded or any(each.whole) for each in outcome.passes)
+        if name not in by_day and outcome.entry.status == "ok" and not large:
+            seen = _after(before[name].seen, outcome.entry)
+            memory.tables[name] = Known(seen, outcome.logged)
+
+
+def _after(seen: Seen, entry: Entry) -> Seen:
+    """What a table has applied after an entry, by the rules of `applied`."""
+    counts, pending = entry.counts, entry.counts.get("pending", 0)
+    began = int(entry.started_at.timestamp() * 1_000_000)
+    return seen._replace(
+        batch=entry.batch or 0,
+        positions=entry.positions,
+        partial=seen.partial or counts.get("incomplete", 0) > 0,
+        heirs=seen.heirs or counts.get("heirs", 0) > 0,
+        pending=seen.pending + pending,
+        applied_at=began if "records" in counts and pending <= 0 else seen.applied_at,
+    )
+
+
+def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
+    """What each table has applied, from the ledger and the table-wide changes."""
+    whole, late = snapshots.read(spark, target), lateness.horizons(spark, target)
+    runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
+    pending = F.col("counts")["pending"]
+    applies = F.col("counts")["records"].isNotNull() & (F.coalesce(pending, F.lit(0)) <= 0)
+    found = runs.groupBy("table").agg(
+        F.max("batch").alias("batch"),
+        F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
+        F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
+        F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
+        F.sum(F.coalesce(pending, F.lit(0))).alias("pending"),
+        F.max(F.when(applies, F.unix_micros("started_at"))).alias("applied_at"),
+    )
+    none = TableChanges([], [])
+    seen = {
+        r["table"]: Seen(
+            int(r["batch"] or 0),
+            r["positions"] or {},
+            bool(r["partial"]),
+            bool(r["heirs"]),
+            none,
+            pending=r["pending"],
+            applied_at=r["applied_at"],
+        )
+        for r in found.collect()
+    }
+    return {
+        table: seen.get(table, Seen())._replace(
+            whole=whole.get(table, none), horizon=late.get(table)
+        )
+        for table in {*seen, *whole, *late}
+    }
