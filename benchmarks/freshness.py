@@ -23,7 +23,6 @@ from lakehouse.names import name
 from lakehouse.session import get_spark
 from lakehouse.target import Target
 from tests.e2e import broker, connector, parts, postgres
-from tests.e2e.parts import wait_for
 from tests.e2e.postgres import Postgres
 from tests.e2e.test_live import configuration, lakehouse
 
@@ -67,8 +66,8 @@ def measure(root: Path, server: Postgres, options: argparse.Namespace) -> tuple[
     kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
     conf = configuration(root, {"kafka": kafka})
     only(conf)
-    capture = connector.to_kafka(server, node, root / "connect", "")
-    wait_for(lambda: connector.READY in capture.said(), 90, "streaming")
+    connect = connector.worker(node, root / "connect")
+    connect.capture(server, connect.start())
     running = lakehouse(
         conf, root, "run", "--continuous", "--interval", options.interval, ready="silver  products"
     )

@@ -15,7 +15,7 @@ from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
 from lakehouse.java import use_java
-from lakehouse.session import local_settings
+from lakehouse.local_settings import local_settings
 from lakehouse.target import Target
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"

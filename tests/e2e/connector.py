@@ -1,11 +1,14 @@
 """Debezium's PostgreSQL connector: into files by the engine, into topics by Kafka Connect."""
 
+import json
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.e2e import parts
 from tests.e2e.broker import Broker
-from tests.e2e.parts import PARTS, Process, java, write_properties
+from tests.e2e.parts import PARTS, Process, java, wait_for, write_properties
 from tests.e2e.postgres import Postgres
 
 READY = "Starting streaming"
@@ -47,7 +50,7 @@ def to_files(server: Postgres, folder: Path, work: Path, ready: str = READY) -> 
     """The embedded engine, dropping files into `folder`; remembers its place below `work`."""
     work.mkdir(parents=True, exist_ok=True)
     own: Mapping[str, object] = {
-        "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
+        "offset.storage": "KeptOffsets",
         "offset.storage.file.filename": work / "offsets",
         "offset.flush.interval.ms": 500,
         "converter.schemas.enable": "false",
@@ -58,23 +61,66 @@ def to_files(server: Postgres, folder: Path, work: Path, ready: str = READY) -> 
     return parts.start(command, work / "connector.log", ready)
 
 
-def to_kafka(server: Postgres, broker: Broker, work: Path, ready: str = READY) -> Process:
-    """Kafka Connect with the connector in it; remembers its place below `work`."""
-    (work / "plugins").mkdir(parents=True, exist_ok=True)
-    worker = {
-        "bootstrap.servers": broker.servers,
-        "offset.storage.file.filename": work / "offsets",
-        "offset.flush.interval.ms": 500,
-        "plugin.path": work / "plugins",
-        "plugin.discovery": "hybrid_warn",
-        "listeners": f"http://127.0.0.1:{parts.free_port()}",
-        "header.converter": JSON,
-        "key.converter": JSON,
-        "value.converter": JSON,
-        **{f"{kind}.schemas.enable": "false" for kind in CONVERTERS},
-    }
-    worker_file = write_properties(work / "worker.properties", worker)
-    file = write_properties(work / "connector.properties", {**settings(server), "tasks.max": 1})
-    standalone = "org.apache.kafka.connect.cli.ConnectStandalone"
-    command = java([PARTS / "engine"], standalone, worker_file, file)
-    return parts.start(command, work / "connector.log", ready)
+class Worker(NamedTuple):
+    """A worker of Kafka Connect, which keeps its connector and that one's place in the broker.
+
+    A file of offsets, as a standalone worker has it, would be empty after a kill at the wrong
+    moment: then a second snapshot takes the place of the changes that were not sent yet.
+    """
+
+    broker: Broker
+    folder: Path
+    port: int
+
+    def start(self) -> Process:
+        """The worker's process; it goes on with the connector that `capture` named."""
+        (self.folder / "plugins").mkdir(parents=True, exist_ok=True)
+        kept = ("config", "offset", "status")
+        worker = {
+            "bootstrap.servers": self.broker.servers,
+            "group.id": "shop",
+            **{f"{kind}.storage.topic": f"connect-{kind}" for kind in kept},
+            **{f"{kind}.storage.replication.factor": 1 for kind in kept},
+            "offset.storage.partitions": 1,
+            "status.storage.partitions": 1,
+            "offset.flush.interval.ms": 500,
+            # A worker that was killed is not waited for.
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 2000,
+            "scheduled.rebalance.max.delay.ms": 0,
+            "plugin.path": self.folder / "plugins",
+            "plugin.discovery": "hybrid_warn",
+            "listeners": f"http://127.0.0.1:{self.port}",
+            "header.converter": JSON,
+            "key.converter": JSON,
+            "value.converter": JSON,
+            **{f"{kind}.schemas.enable": "false" for kind in CONVERTERS},
+        }
+        file = write_properties(self.folder / "worker.properties", worker)
+        distributed = "org.apache.kafka.connect.cli.ConnectDistributed"
+        command = java([PARTS / "engine"], distributed, file)
+        return parts.start(command, self.folder / "connector.log")
+
+    def capture(self, server: Postgres, process: Process) -> None:
+        """Have the worker, which was started, send what a publication shows; wait until it does."""
+        text = {name: str(value) for name, value in settings(server).items()}
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/connectors/shop/config", json.dumps(text).encode(),
+            {"Content-Type": "application/json"}, method="PUT",
+        )  # fmt: skip
+        wait_for(lambda: _accepted(asked), 240, "the worker takes a connector")
+        wait_for(lambda: READY in process.said(), 240, "streaming")
+
+
+def worker(broker: Broker, folder: Path) -> Worker:
+    """A worker that is not started yet."""
+    return Worker(broker, folder, parts.free_port())
+
+
+def _accepted(asked: urllib.request.Request) -> bool:
+    """Whether the worker is there, and not just finding its group."""
+    try:
+        urllib.request.urlopen(asked, timeout=90).close()
+    except OSError:
+        return False
+    return True

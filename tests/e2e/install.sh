@@ -30,7 +30,8 @@ for part in engine broker; do
     cp "$part/pom.xml" "$parts/$part.pom.xml"
   fi
 done
-if [ engine/FileDrop.java -nt "$parts/classes/FileDrop.class" ]; then
-  mkdir -p "$parts/classes"
-  javac -cp "$parts/engine/*" -d "$parts/classes" engine/FileDrop.java
-fi
+for source in engine/*.java; do
+  if [ "$source" -nt "$parts/classes/$(basename "$source" .java).class" ]; then
+    javac -cp "$parts/engine/*" -d "$parts/classes" engine/*.java
+  fi
+done

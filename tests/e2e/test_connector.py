@@ -51,3 +51,20 @@ def test_a_killed_connector_skips_nothing_of_a_transaction_that_overlaps(
     wait_for(lambda: 904 in captured(dropped), 60, "the transaction that was open")
     capture.stop()
     assert captured(dropped) >= {901, 902, 903, 904}
+
+
+def test_an_engine_killed_while_it_writes_down_its_place_goes_on_from_there(
+    live_shop: Postgres, tmp_path: Path
+) -> None:
+    """Kafka's own store of offsets then takes the empty file for a new beginning."""
+    dropped, work = tmp_path / "dropped", tmp_path / "engine"
+    capture = connector.to_files(live_shop, dropped, work)
+    live_shop.execute("INSERT INTO shop.staging VALUES (1, 'a')")
+    wait_for(lambda: 1 in captured(dropped), 60, "the first change")
+    wait_for(lambda: any(work.glob("offsets*")), 60, "a place that is written down")
+    capture.kill()
+    (work / "offsets").write_bytes(b"")
+    live_shop.execute("INSERT INTO shop.staging VALUES (2, 'b')", "DELETE FROM shop.staging")
+    capture = connector.to_files(live_shop, dropped, work)
+    wait_for(lambda: 2 in captured(dropped), 60, "what was written meanwhile")
+    capture.stop()

@@ -171,8 +171,9 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     server = Killed(node.start)
     for topic in topics:
         node.create(topic)
-    capture = Killed(lambda: connector.to_kafka(live_shop, node, tmp_path / "connect", ""))
-    wait_for(lambda: connector.READY in capture.process.said(), 240, "streaming")
+    connect = connector.worker(node, tmp_path / "connect")
+    capture = Killed(connect.start)
+    connect.capture(live_shop, capture.process)
     running = Killed(
         lambda: lakehouse(conf, tmp_path, "run", "--continuous", "--interval", "1s", ready="until")
     )

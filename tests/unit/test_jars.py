@@ -5,7 +5,7 @@ import pytest
 
 from lakehouse.errors import SparkUnavailable
 from lakehouse.jars import Jar, in_folder
-from lakehouse.session import jar_settings
+from lakehouse.local_settings import jar_settings
 
 
 def jar(content: bytes) -> Jar:

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SparkUnavailable
-from lakehouse.session import SMALL, get_spark, local_settings
+from lakehouse.local_settings import SMALL, local_settings
+from lakehouse.session import get_spark
 from lakehouse.target import Target
 
 
