@@ -72,11 +72,12 @@ def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: st
     now = datetime.now(timezone.utc)
     rows = [_row(gap, run_id, now) for gap in found]
     same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)
-    spark.sql(
-        f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{found}} s ON {same} "
-        "WHEN NOT MATCHED THEN INSERT *",
-        found=local_rows(spark, rows, _schema()),
-    )
+    with writing.alone(target, "silver", TABLE):
+        spark.sql(
+            f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{found}} s ON {same} "
+            "WHEN NOT MATCHED THEN INSERT *",
+            found=local_rows(spark, rows, _schema()),
+        )
 
 
 def still_open(spark: SparkSession, target: Target) -> list[Gap]:
@@ -93,10 +94,11 @@ def still_open(spark: SparkSession, target: Target) -> list[Gap]:
 
 def close(spark: SparkSession, target: Target, condition: str) -> None:
     """Note of the open gaps of a condition that they are gaps no more."""
-    spark.sql(
-        f"UPDATE {name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
-        f"WHERE resolved_at IS NULL AND ({condition})"
-    )
+    with writing.alone(target, "silver", TABLE):
+        spark.sql(
+            f"UPDATE {name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
+            f"WHERE resolved_at IS NULL AND ({condition})"
+        )
 
 
 def read(spark: SparkSession, target: Target) -> DataFrame:

@@ -4,8 +4,11 @@ The file `lake/_locks/NAME.lock` holds the holder and a beat that its run counts
 when its process is gone, or, where the holder is on another machine, when the beat has stood still
 for several beats while it was watched. No clock is compared with another, so none can be wrong.
 A target with a catalog has no such files: there its one job keeps its runs apart.
+
+The tables that all runs write to, such as the ledger, have one lock that is held for a commit only.
 """
 
+import fcntl
 import os
 import socket
 import threading
@@ -65,6 +68,23 @@ def held(target: Target, names: Iterable[str], run_id: str) -> Iterator[dict[str
         beating.join()
         for file in mine:
             _let_go(file, me)
+
+
+@contextmanager
+def sharing(target: Target) -> Iterator[None]:
+    """Hold back every other commit of this machine to the tables that runs share.
+
+    On a local disk a commit looks whether its version is there and then renames itself to that
+    place: of two at once, one would be gone. The system lets go of a killed process's lock.
+    """
+    if target.catalog:
+        yield
+        return
+    folder = Path(target.lake, "_locks")
+    folder.mkdir(parents=True, exist_ok=True)
+    with Path(folder, "commits").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _taken(file: Path, me: Holder) -> Holder | None:

@@ -8,12 +8,14 @@ once more for itself, which takes longer than to write what a small batch holds.
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse.locks import sharing
 from lakehouse.names import created, location, name, quote
 from lakehouse.target import Layer, Target
 
@@ -21,6 +23,16 @@ Options = Mapping[str, str]
 NO_OPTIONS: Options = MappingProxyType({})
 PATIENCE_SECONDS = 2.0
 """How long a log may be without its first commit before its creation is taken for killed."""
+
+
+def alone(target: Target, layer: Layer, table: str) -> AbstractContextManager[None]:
+    """For a commit to a table that runs share: no other run commits to one meanwhile.
+
+    Those are silver's tables whose names begin with an underscore, and gold's. Every other table is
+    one run's, which holds its lock. A commit must not be made within another's context.
+    """
+    shared = layer == "gold" or (layer == "silver" and table.startswith("_"))
+    return sharing(target) if shared else nullcontext()
 
 
 def create(spark: SparkSession, target: Target, layer: Layer, table: str, statement: str) -> None:
@@ -32,7 +44,8 @@ def create(spark: SparkSession, target: Target, layer: Layer, table: str, statem
     folder = location(target, layer, table)
     if folder is not None:
         _remove_killed(Path(folder))
-    spark.sql(statement)
+    with alone(target, layer, table):
+        spark.sql(statement)
 
 
 def _remove_killed(folder: Path) -> None:
@@ -57,7 +70,8 @@ def append(
         rows.writeTo(name(target, layer, table)).options(**options).append()
         return
     fitting = _typed(rows, spark.table(name(target, layer, table)))
-    fitting.write.format("delta").mode("append").options(**options).save(folder)
+    with alone(target, layer, table):
+        fitting.write.format("delta").mode("append").options(**options).save(folder)
 
 
 def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
@@ -67,7 +81,8 @@ def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows:
         rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
         return
     fitting = _typed(rows, spark.table(name(target, layer, table)))
-    fitting.write.format("delta").mode("overwrite").save(folder)
+    with alone(target, layer, table):
+        fitting.write.format("delta").mode("overwrite").save(folder)
 
 
 def _typed(rows: DataFrame, table: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from lakehouse.writing import append, create, replace
+from lakehouse.writing import alone, append, create, replace
 from silver.contract import LOG_COLUMNS, LayerColumn
 from silver.side_columns import BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS
 
@@ -92,7 +92,8 @@ def ensure(
         create(spark, target, "silver", table, create_sql(name, fields, layer))
         return name, True
     for statement in growth_sql(name, spark.table(name).schema, fields, batch):
-        spark.sql(statement)
+        with alone(target, "silver", table):
+            spark.sql(statement)
     return name, False
 
 

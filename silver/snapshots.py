@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.writing import alone, append
 from silver import layout
 from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
@@ -102,4 +102,5 @@ def forget(spark: SparkSession, target: Target, table: str) -> None:
     if not names.exists(spark, target, "silver", TABLE_CHANGES):
         return
     name = names.name(target, "silver", TABLE_CHANGES)
-    spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table)} AND stamp IS NOT NULL")
+    with alone(target, "silver", TABLE_CHANGES):
+        spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table)} AND stamp IS NOT NULL")

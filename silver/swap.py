@@ -19,6 +19,7 @@ from lakehouse import ledger, names
 from lakehouse.ledger import Entry
 from lakehouse.loading import SUFFIXES
 from lakehouse.target import Aside, Target
+from lakehouse.writing import alone
 from silver import journal
 from silver.built import BUILT
 from silver.journal import DONE, REBUILDS, SWAPPING, Rebuild
@@ -102,10 +103,11 @@ def _replace_shared(
         if "table" not in rows.columns:
             continue
         mine = rows.where(F.col("table") == table) if name in built else rows.limit(0)
-        if name in live:
-            mine.writeTo(place).overwrite(F.col("table") == F.lit(table))
-        else:
-            spark.sql(replace_sql(place, source, {}))
+        with alone(target, "silver", name):
+            if name in live:
+                mine.writeTo(place).overwrite(F.col("table") == F.lit(table))
+            else:
+                spark.sql(replace_sql(place, source, {}))
 
 
 def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) -> None:

@@ -73,7 +73,7 @@ def tend(
     if shared:
         common = silver.of_all(spark, target)
         feeds = dict.fromkeys(bronze.of_feeds(spark, target, tables))
-        entries.append(_entry(work, "silver", "*", partial(_files, work, common)))
+        entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
         entries.append(_entry(work, "bronze", "*", partial(_files, work, feeds)))
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
@@ -111,6 +111,14 @@ def _purge(work: Round, table: Table) -> dict[str, int]:
         return {}
     tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
     return {"tombstones_purged": found.purged.tombstones}
+
+
+def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+    """The files of tables to which other runs write: those wait meanwhile."""
+    from lakehouse.locks import sharing
+
+    with sharing(work.target):
+        return _files(work, tables)
 
 
 def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:

@@ -1,12 +1,13 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from lakehouse import locks
-from lakehouse.locks import Holder, held
+from lakehouse.locks import Holder, held, sharing
 from lakehouse.target import Target
 
 HOLD = """
@@ -18,15 +19,24 @@ with held(Target(root=sys.argv[1]), ["silver.orders"], "theirs") as refused:
     sys.stdin.read()
 """
 
+SHARE = """
+import sys
+from lakehouse.locks import sharing
+from lakehouse.target import Target
+with sharing(Target(root=sys.argv[1])):
+    print(0, flush=True)
+    sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def target(tmp_path: Path) -> Target:
     return Target(root=str(tmp_path))
 
 
-def other_process(target: Target) -> "subprocess.Popen[str]":
+def other_process(target: Target, what: str = HOLD) -> "subprocess.Popen[str]":
     started = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(target.root)], text=True, cwd=Path(__file__).parents[2],
+        [sys.executable, "-c", what, str(target.root)], text=True, cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     assert started.stdout is not None
@@ -106,3 +116,19 @@ def test_a_run_tells_that_it_is_alive(target: Target, monkeypatch: pytest.Monkey
         beats = set()
         while len(beats) < 3:
             beats.add(Holder.model_validate_json(file.read_text()).beat)
+
+
+def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: Target) -> None:
+    other, had = other_process(target, SHARE), threading.Event()
+
+    def ours() -> None:
+        with sharing(target):
+            had.set()
+
+    waiting = threading.Thread(target=ours, daemon=True)
+    waiting.start()
+    assert not had.wait(0.5)
+    other.kill()
+    assert had.wait(30)
+    other.communicate()
+    waiting.join()

@@ -1,0 +1,61 @@
+"""Tables that all runs write to: one commit at a time, of whatever process."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse import gaps, ledger
+from lakehouse.gaps import Gap
+from lakehouse.locks import sharing
+from lakehouse.target import Target
+from silver import snapshots
+from silver.snapshots import TableChanges, Truncate
+
+Commit = Callable[[SparkSession, Target], object]
+
+
+def entry(spark: SparkSession, target: Target) -> None:
+    told = ledger.told("r", "silver", "t", datetime.now(timezone.utc))
+    ledger.append(spark, target, [told])
+
+
+def gap(spark: SparkSession, target: Target) -> None:
+    gaps.record(spark, target, [Gap(table="t", feed="f", first=time.time_ns(), last=0)], "r")
+
+
+def closed(spark: SparkSession, target: Target) -> None:
+    gaps.close(spark, target, "true")
+
+
+def truncate(spark: SparkSession, target: Target) -> None:
+    snapshots.record(spark, target, {"t": [(1, TableChanges([], [Truncate("1", 1)]))]})
+
+
+def forgotten(spark: SparkSession, target: Target) -> None:
+    snapshots.forget(spark, target, "t")
+
+
+def commits(target: Target) -> set[Path]:
+    return set(Path(target.lake).glob("*/*/_delta_log/*.json"))
+
+
+@pytest.mark.parametrize("commit", [entry, gap, closed, truncate, forgotten])
+def test_a_commit_to_a_table_that_runs_share_waits_for_the_one_before(
+    spark: SparkSession, target: Target, commit: Commit
+) -> None:
+    for first in (entry, gap, truncate):
+        first(spark, target)
+    before = commits(target)
+    ours = threading.Thread(target=commit, args=(spark, target))
+    with sharing(target):
+        ours.start()
+        ours.join(3)
+        assert ours.is_alive()
+        assert commits(target) == before
+    ours.join(60)
+    assert len(commits(target) - before) == 1
