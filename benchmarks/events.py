@@ -122,7 +122,8 @@ def batches(work: Workload) -> Iterator[pl.DataFrame]:
         lsn += stream.height * LSN_STEP
         late = stream["late"] | pl.Series(random.random(stream.height) < 0.018)
         now = pl.concat([held, stream.filter(~late).drop("late")])
-        repeated = now.sample(work.changes - now.height, seed=int(random.integers(1 << 31)))
+        again = max(work.changes - now.height, 0)
+        repeated = now.sample(again, seed=int(random.integers(1 << 31)))
         arrived = pl.concat([now, repeated])
         yield arrived[random.permutation(arrived.height)].with_columns(mark=pl.lit("false"))
         held = stream.filter(late).drop("late")

@@ -45,6 +45,12 @@ def test_a_batch_has_its_size_repeats_and_every_kind_of_change() -> None:
         assert not batch["lsn"].is_sorted()
 
 
+def test_a_batch_to_which_many_come_late_repeats_none() -> None:
+    few = Workload(rows=1000, changes=50)
+    sizes = [batch.height for batch in itertools.islice(batches(few), 20)]
+    assert min(sizes) == few.changes < max(sizes)
+
+
 def test_some_updates_arrive_after_the_delete_that_overtook_them() -> None:
     _, first, second, *_ = stream(SMALL)
     gone = first.filter(pl.col("op") == "d").select("row", deleted="lsn")
