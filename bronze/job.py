@@ -17,6 +17,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.memory import Arrived, Memory
+from lakehouse.newest import newest_batches
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -39,27 +40,44 @@ def ingest(
     `memory` is the run's, where it has one.
     """
     known = (memory or Memory()).feeds
-    outcomes = []
-    for feed in feeds(tables):
-        outcomes.append(_outcome(spark, target, feed, known))
+    outcomes, mine = [], feeds(tables)
+    held = _held(spark, target, [feed.name for feed in mine if feed.name not in known])
+    for feed in mine:
+        outcomes.append(_outcome(spark, target, feed, known, held.get(feed.name)))
         progress(outcomes[-1].told())
     return published(spark, target, tables, entries(run_id, tables, outcomes))
 
 
-def _outcome(spark: SparkSession, target: Target, feed: Feed, known: dict[str, Arrived]) -> Outcome:
+def _held(spark: SparkSession, target: Target, asked: Sequence[str]) -> dict[str, int]:
+    """The newest batch of each feed's table; none where one cannot be read: each is asked alone."""
+    try:
+        return newest_batches(spark, target, "bronze", asked)
+    except SPARK_FAILURES:
+        return {}
+
+
+def _outcome(
+    spark: SparkSession, target: Target, feed: Feed, known: dict[str, Arrived], held: int | None
+) -> Outcome:
     outcome = Outcome(feed=feed, started_at=_now())
     try:
-        outcome = _ingested(spark, target, feed, outcome, known)
+        outcome = _ingested(spark, target, feed, outcome, known, held)
     except (*SPARK_FAILURES, LakehouseError, OSError) as failure:
         outcome = outcome.model_copy(update={"message": in_short(failure)})
     return outcome.model_copy(update={"ended_at": _now()})
 
 
 def _ingested(
-    spark: SparkSession, target: Target, feed: Feed, outcome: Outcome, known: dict[str, Arrived]
+    spark: SparkSession,
+    target: Target,
+    feed: Feed,
+    outcome: Outcome,
+    known: dict[str, Arrived],
+    held: int | None,
 ) -> Outcome:
     last = known.pop(feed.name, None)
-    before = prepare(spark, target, feed) if last is None else last.newest
+    held = held if last is None else last.newest
+    before = prepare(spark, target, feed) if held is None else held
     if feed.once and ONCE in properties(spark, target, feed):
         return outcome.model_copy(update={"batch": before or None})
     place = checkpoint(spark, target, feed, before)

@@ -14,11 +14,12 @@ from bronze.checkpoint import Checkpoint
 from bronze.feeds import Feed
 from bronze.holes import jumps
 from bronze.secrets import resolved
-from bronze.storage import Commit, append, hexadecimal, highest_batch
+from bronze.storage import Commit, append, hexadecimal
 from bronze.streams import run_to_end
 from lakehouse.gaps import record
 from lakehouse.jars import Jar
 from lakehouse.names import name
+from lakehouse.newest import newest_batches
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
@@ -66,7 +67,7 @@ def ingest_kafka(
     except SPARK_FAILURES as failure:
         if not any(sign in str(failure) for sign in LOSS):
             raise
-    now = highest_batch(spark, target, feed)
+    now = newest_batches(spark, target, "bronze", [feed.name])[feed.name]
     appended = _stream(spark, target, feed, kafka, place, now, strict=False)
     record(spark, target, jumps(spark, target, feed, highest), "")
     return appended or now > highest

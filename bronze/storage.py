@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from bronze.contract import COLUMNS
 from bronze.feeds import Feed
 from lakehouse import writing
-from lakehouse.names import exists, literal, name
+from lakehouse.names import literal, name
+from lakehouse.newest import newest_batches
 from lakehouse.target import Target
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -24,8 +25,9 @@ class Commit(NamedTuple):
 
 def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
     """Make the feed's table unless it is there; the number of its newest batch, 0 without any."""
-    if exists(spark, target, "bronze", feed.name):
-        return highest_batch(spark, target, feed)
+    found = newest_batches(spark, target, "bronze", [feed.name])
+    if feed.name in found:
+        return found[feed.name]
     writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 
@@ -56,12 +58,6 @@ def append(
     if commit is not None:
         options |= {"txnAppId": commit.application, "txnVersion": str(commit.version)}
     writing.append(spark, target, "bronze", feed.name, ordered, options)
-
-
-def highest_batch(spark: SparkSession, target: Target, feed: Feed) -> int:
-    """Number of the newest batch in the feed's table; 0 when there is none."""
-    batches = spark.table(name(target, "bronze", feed.name)).agg(F.max("_batch"))
-    return batches.collect()[0][0] or 0
 
 
 def news(

@@ -7,13 +7,13 @@ from pyspark.sql import functions as F
 
 from bronze.feeds import Feed, feeds
 from bronze.holes import filled, jumps, torn_transactions
-from bronze.storage import highest_batch
 from lakehouse import ledger
 from lakehouse.errors import SourceDataLoss
 from lakehouse.gaps import Gap, close, is_one, record, still_open
 from lakehouse.ledger import Entry
 from lakehouse.memory import Arrived, Memory
 from lakehouse.names import exists
+from lakehouse.newest import newest_batches
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -41,7 +41,9 @@ def watch(
     ]  # fmt: skip
     known = memory.feeds
     looked = _looked(spark, target, numbered, known)
-    reached = {feed.name: _reach(spark, target, feed, known) for feed in numbered}
+    unknown = [feed.name for feed in numbered if feed.name not in known]
+    held = newest_batches(spark, target, "bronze", unknown)
+    reached = held | {f.name: known[f.name].newest for f in numbered if f.name in known}
     for feed in numbered:
         since, highest = looked.get(feed.name, 0), reached[feed.name]
         record(spark, target, _found(spark, target, feed, since, highest), run_id)
@@ -64,11 +66,6 @@ def _looked(
     done = ledger.read(spark, target).where("layer = 'bronze'").select(F.explode("positions"))
     rows = done.groupBy("key").agg(F.max("value").alias("value")).collect()
     return {row["key"]: row["value"] for row in rows} | looked
-
-
-def _reach(spark: SparkSession, target: Target, feed: Feed, known: Mapping[str, Arrived]) -> int:
-    arrived = known.get(feed.name)
-    return highest_batch(spark, target, feed) if arrived is None else arrived.newest
 
 
 def _found(spark: SparkSession, target: Target, feed: Feed, since: int, highest: int) -> list[Gap]:

@@ -8,10 +8,10 @@ that.
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names, writing
+from lakehouse import names, newest, writing
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import layout, reading
+from silver import layout
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.presence import absent_before
@@ -55,7 +55,7 @@ def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
 
 def newest_batches(spark: SparkSession, target: Target, tables: list[Table]) -> dict[str, int]:
     """The newest batch in the log of each table that has one, from file statistics."""
-    found = reading.newest_in(spark, target, "silver", [f"{t.table}_changes" for t in tables])
+    found = newest.newest_batches(spark, target, "silver", [f"{t.table}_changes" for t in tables])
     return {log.removesuffix("_changes"): newest for log, newest in found.items()}
 
 

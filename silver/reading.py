@@ -12,7 +12,7 @@ from lakehouse import names
 from lakehouse.memory import Arrived
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
-from lakehouse.target import Layer, Target
+from lakehouse.target import Target
 from silver.stages import apart
 
 ANY = ""
@@ -125,20 +125,6 @@ def raw(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     }
     parts = [_rows(spark, target, feed, own, 0, _EVERY) for feed, own in held.items()]
     return reduce(DataFrame.unionByName, parts)
-
-
-def newest_in(
-    spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
-) -> dict[str, int]:
-    """The highest `_batch` of each of the tables that exist: one query for all."""
-    held = [name for name in sorted(tables) if names.exists(spark, target, layer, name)]
-    parts = [
-        f"SELECT {names.literal(table)} AS name, max(_batch) AS newest"
-        f" FROM {names.name(target, layer, table)}"
-        for table in held
-    ]
-    rows = spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
-    return {row["name"]: int(row["newest"] or 0) for row in rows}
 
 
 def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
