@@ -78,13 +78,14 @@ def _ingested(
     last = known.pop(feed.name, None)
     held = held if last is None else last.newest
     before = prepare(spark, target, feed) if held is None else held
+    first = Arrived(before, {}, before, looked_through=None if before else 0)
     if feed.once and ONCE in properties(spark, target, feed):
+        known[feed.name] = last or first
         return outcome.model_copy(update={"batch": before or None})
     place = checkpoint(spark, target, feed, before)
     appended = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
     batch, records = news(spark, target, feed, before) if appended else (before, {})
-    first = Arrived(before, {}, before, looked_through=None if before else 0)
     known[feed.name] = _arrived(last or first, batch, records)
     waiting = _waiting(noted(spark, target, feed))
     if feed.once and batch and not waiting:

@@ -9,11 +9,11 @@ from bronze.feeds import Feed, feeds
 from bronze.holes import filled, jumps, torn_transactions
 from lakehouse import ledger
 from lakehouse.errors import SourceDataLoss
+from lakehouse.failures import in_short
 from lakehouse.gaps import Gap, close, is_one, record, still_open
 from lakehouse.ledger import Entry
 from lakehouse.memory import Arrived, Memory
-from lakehouse.names import exists
-from lakehouse.newest import newest_batches
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -32,24 +32,26 @@ def watch(
 
     Returns the entries, whose `positions` tell how far each feed has been looked through; those of
     tables with an open gap are failed ones, unless the table says `on_data_loss: continue`. What is
-    there is ingested and applied all the same.
+    there is ingested and applied all the same. A feed that failed before, which `memory` does not
+    know, is looked at when it works again; one that cannot be read fails its own tables only.
     """
     mine = {feed.name: feed for feed in feeds(tables)}
-    numbered = [
-        feed for feed in mine.values()
-        if feed.format in _NUMBERED and exists(spark, target, "bronze", feed.name)
-    ]  # fmt: skip
     known = memory.feeds
+    numbered = [f for f in mine.values() if f.format in _NUMBERED and f.name in known]
     looked = _looked(spark, target, numbered, known)
-    unknown = [feed.name for feed in numbered if feed.name not in known]
-    held = newest_batches(spark, target, "bronze", unknown)
-    reached = held | {f.name: known[f.name].newest for f in numbered if f.name in known}
+    reached: dict[str, int] = {}
+    unread: dict[str, str] = {}
     for feed in numbered:
-        since, highest = looked.get(feed.name, 0), reached[feed.name]
-        record(spark, target, _found(spark, target, feed, since, highest), run_id)
-    for name in reached.keys() & known.keys():
-        known[name] = known[name]._replace(looked_through=reached[name])
-    left = _reopened(spark, target, mine)
+        since, highest = looked.get(feed.name, 0), known[feed.name].newest
+        try:
+            record(spark, target, _found(spark, target, feed, since, highest), run_id)
+        except SPARK_FAILURES as failure:
+            unread[feed.name] = in_short(failure)
+            continue
+        reached[feed.name] = highest
+        known[feed.name] = known[feed.name]._replace(looked_through=highest)
+    entries = [_with_failure(entry, mine, unread) for entry in entries]
+    left = _reopened(spark, target, mine, reached)
     strict = {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
     told = [_at(entry, mine, reached) for entry in entries]
     return [_with_loss(entry, left) if entry.table in strict else entry for entry in told]
@@ -81,10 +83,17 @@ def _at(entry: Entry, feeds: Mapping[str, Feed], reached: Mapping[str, int]) -> 
     return entry.model_copy(update={"positions": own})
 
 
-def _reopened(spark: SparkSession, target: Target, mine: dict[str, Feed]) -> list[Gap]:
+def _with_failure(entry: Entry, feeds: Mapping[str, Feed], unread: Mapping[str, str]) -> Entry:
+    own = [message for name, message in unread.items() if entry.table in feeds[name].tables]
+    return entry.model_copy(update={"status": "failed", "message": own[0]}) if own else entry
+
+
+def _reopened(
+    spark: SparkSession, target: Target, mine: Mapping[str, Feed], reached: Mapping[str, int]
+) -> list[Gap]:
     """The open gaps of these feeds, after those that were filled meanwhile are closed."""
     left = [gap for gap in still_open(spark, target) if gap.feed in mine]
-    closed = [gap for gap in left if filled(spark, target, mine[gap.feed], gap)]
+    closed = [g for g in left if g.feed in reached and filled(spark, target, mine[g.feed], g)]
     if closed:
         close(spark, target, " OR ".join(f"({is_one(gap)})" for gap in closed))
     return [gap for gap in left if gap not in closed]

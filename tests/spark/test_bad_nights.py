@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.job import ingest
+from lakehouse.cli.rounds import do_layer
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -51,6 +52,32 @@ def test_a_damaged_bronze_file_is_named_and_put_back(spark: SparkSession, target
     assert file.name in told
     assert "put it back from a copy" in told
     file.write_bytes(content)
+    assert keys(spark, target) == [1, 2]
+
+
+def test_a_damaged_bronze_log_stops_its_own_tables_only(
+    spark: SparkSession, target: Target
+) -> None:
+    source = {"format": "ydb", "path": "items"}
+    items = Table.model_validate({"table": "items", "keys": ["id"], "source": source})
+    line = json.dumps({"key": [1], "update": {"v": "x"}, "ts": [1, 1]})
+    lake.land(target, "items", "a", [line])
+    land(target, "a", 1)
+    everything = [orders(), items]
+    entries = do_layer(spark, target, everything, "bronze", "r", lambda line: None)
+    assert [entry.status for entry in entries] == ["ok", "ok"]
+    log = Path(target.lake, "bronze", "orders", "_delta_log")
+    newest = max(int(file.stem) for file in log.glob("*.json"))
+    damaged = log / f"{newest + 1:020d}.json"
+    damaged.write_text("nonsense")
+    land(target, "b", 2)
+    lake.land(target, "items", "b", [line.replace("1", "2")])
+    entries = do_layer(spark, target, everything, "bronze", "r", lambda line: None)
+    assert [entry.status for entry in entries] == ["failed", "ok"]
+    assert entries[1].counts == {"records": 1}
+    entries = do_layer(spark, target, everything, "silver", "r", lambda line: None)
+    assert [entry.status for entry in entries] == ["failed", "ok"]
+    damaged.unlink()
     assert keys(spark, target) == [1, 2]
 
 
