@@ -41,19 +41,12 @@ def ingest(
     """
     known = (memory or Memory()).feeds
     outcomes, mine = [], feeds(tables)
-    held = _held(spark, target, [feed.name for feed in mine if feed.name not in known])
+    asked = [feed.name for feed in mine if feed.name not in known]
+    held = newest_batches(spark, target, "bronze", asked)
     for feed in mine:
         outcomes.append(_outcome(spark, target, feed, known, held.get(feed.name)))
         progress(outcomes[-1].told())
     return published(spark, target, tables, entries(run_id, tables, outcomes))
-
-
-def _held(spark: SparkSession, target: Target, asked: Sequence[str]) -> dict[str, int]:
-    """The newest batch of each feed's table; none where one cannot be read: each is asked alone."""
-    try:
-        return newest_batches(spark, target, "bronze", asked)
-    except SPARK_FAILURES:
-        return {}
 
 
 def _outcome(

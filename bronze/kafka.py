@@ -19,7 +19,7 @@ from bronze.streams import run_to_end
 from lakehouse.gaps import record
 from lakehouse.jars import Jar
 from lakehouse.names import name
-from lakehouse.newest import newest_batches
+from lakehouse.newest import newest_batch
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
@@ -67,7 +67,7 @@ def ingest_kafka(
     except SPARK_FAILURES as failure:
         if not any(sign in str(failure) for sign in LOSS):
             raise
-    now = newest_batches(spark, target, "bronze", [feed.name])[feed.name]
+    now = newest_batch(spark, target, "bronze", feed.name) or 0
     appended = _stream(spark, target, feed, kafka, place, now, strict=False)
     record(spark, target, jumps(spark, target, feed, highest), "")
     return appended or now > highest

@@ -10,7 +10,7 @@ from bronze.contract import COLUMNS
 from bronze.feeds import Feed
 from lakehouse import writing
 from lakehouse.names import literal, name
-from lakehouse.newest import newest_batches
+from lakehouse.newest import newest_batch
 from lakehouse.target import Target
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -25,9 +25,9 @@ class Commit(NamedTuple):
 
 def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
     """Make the feed's table unless it is there; the number of its newest batch, 0 without any."""
-    found = newest_batches(spark, target, "bronze", [feed.name])
-    if feed.name in found:
-        return found[feed.name]
+    newest = newest_batch(spark, target, "bronze", feed.name)
+    if newest is not None:
+        return newest
     writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from lakehouse import names
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.target import Target
 
 
@@ -21,7 +22,8 @@ class Files(NamedTuple):
 def measure(spark: SparkSession, target: Target, table: str) -> Files:
     """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
 
-    The latter knows of deletion vectors on Databricks only; what is not known is None.
+    The latter knows of deletion vectors on Databricks only; what is not known is None, and so is
+    all of a table that cannot be read.
     """
     folder = names.location(target, "silver", table)
     noted = checksum(Path(folder, "_delta_log")) if folder else None
@@ -44,7 +46,10 @@ def checksum(log: Path) -> Files | None:
 
 
 def _described(spark: SparkSession, name: str) -> Files:
-    row = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    try:
+        row = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    except SPARK_FAILURES:
+        return Files()
     detail = row.asDict() if row else {}
     more = detail.get("statistics") or {}
     vectors = more.get("numDeletionVectors")

@@ -13,6 +13,7 @@ from gold import files, pipeline, stale, story
 from gold.pipeline import Facts, Sources
 from lakehouse import ledger, names
 from lakehouse.durations import seconds
+from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
@@ -78,9 +79,17 @@ def facts(spark: SparkSession, target: Target, table: Table) -> Facts:
         log=_place(spark, target, f"{table.table}_changes"),
         letters=_place(spark, target, f"{table.table}_dead_letters"),
         files=files.measure(spark, target, current) if place else files.Files(),
-        stale=stale.of(spark, target, table),
+        stale=_stale(spark, target, table),
         max_dead_letters=table.max_dead_letters,
     )
+
+
+def _stale(spark: SparkSession, target: Target, table: Table) -> str | None:
+    """The query of the table's stale keys; None as well where the table cannot be read."""
+    try:
+        return stale.of(spark, target, table)
+    except SPARK_FAILURES:
+        return None
 
 
 def sources(spark: SparkSession, target: Target) -> Sources:

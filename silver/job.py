@@ -13,7 +13,7 @@ from lakehouse.memory import Arrived, Memory
 from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, group_passes, reading, snapshots, swap
+from silver import built, group_passes, log, reading, snapshots, swap
 from silver.batch import Seen
 from silver.built import Built
 from silver.known import keep, known_of
@@ -59,12 +59,12 @@ def apply(
 
     def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
-        ahead = logged.get(table.table, 0)
-        return _outcome(spark, target, table, run_id, known[table.table], ahead, found)
+        own = logged[table.table]
+        return _outcome(spark, target, table, run_id, known[table.table], own, found)
 
     def extend(table: Table) -> Seen:
         built.check(table, known[table.table].built.known)
-        ahead = logged.get(table.table, 0)
+        ahead = _ahead(spark, target, table, logged[table.table])
         return extended(spark, target, table, run_id, known[table.table], ahead, found)
 
     alone = [table for table in tables if table.consistency_group is None]
@@ -85,14 +85,15 @@ def _begin(
     tables: list[Table],
     run_id: str,
     known: Mapping[str, Seen],
-    logged: Mapping[str, int],
+    logged: Mapping[str, int | None],
     found: Mapping[str, Arrived],
 ) -> None:
     """Notes what tables are built with from now on, before anything is written with it."""
     begun: dict[str, Built] = {}
     for table in tables:
         seen = known[table.table]
-        left = logged.get(table.table, 0) > seen.batch
+        ahead = logged[table.table]
+        left = ahead is None or ahead > seen.batch
         if not left and not reading.has_new(table, seen.positions, found):
             continue
         if not any(built.differences(table, seen.built.known)):
@@ -138,21 +139,27 @@ def _outcome(
     table: Table,
     run_id: str,
     seen: Seen,
-    logged: int,
+    logged: int | None,
     found: Mapping[str, Arrived],
 ) -> Outcome:
     began = datetime.now(timezone.utc)
-    passes, message = list[Pass](), None
+    passes, message, ahead = list[Pass](), None, logged or 0
     try:
         built.check(table, seen.built.known)
-        for one in _passes(spark, target, table, run_id, seen, logged, found):
+        ahead = _ahead(spark, target, table, logged)
+        for one in _passes(spark, target, table, run_id, seen, ahead, found):
             passes.append(one)
     except TABLE_FAILURES as failure:
         message = in_short(failure)
     seen = passes[-1].seen if passes else seen
     reached = reading.reaches(table, found) if message is None else {}
     now = seen._replace(positions=dict(seen.positions) | reached)
-    return told(table, run_id, now, passes, message, began, logged)
+    return told(table, run_id, now, passes, message, began, ahead)
+
+
+def _ahead(spark: SparkSession, target: Target, table: Table, logged: int | None) -> int:
+    """The newest batch of a table's log; one that could not be read fails its own table here."""
+    return log.newest(spark, target, table) if logged is None else logged
 
 
 def _passes(

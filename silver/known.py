@@ -19,10 +19,10 @@ from silver.snapshots import TableChanges
 
 
 class Known(NamedTuple):
-    """What a table has applied, and the newest batch of its change log."""
+    """What a table has applied; the newest batch of its log, None where that cannot be read."""
 
     seen: Seen
-    logged: int
+    logged: int | None
 
 
 def known_of(
@@ -40,10 +40,10 @@ def known_of(
         return found
     seen, remembered = applied(spark, target), built.read(spark, target)
     schema_drift.ensure(spark, target)
-    logged = log.newest_batches(spark, target, asked)
+    logged = log.newest_of(spark, target, asked)
     for name in (table.table for table in asked):
         own = seen.get(name, Seen())._replace(built=Built(remembered.get(name)))
-        found[name] = Known(own, logged.get(name, 0))
+        found[name] = Known(own, logged[name])
     return found
 
 

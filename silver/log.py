@@ -5,10 +5,13 @@ of a run add up to its records. It is written in the pass that parses, and read 
 that.
 """
 
+from collections.abc import Iterable
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names, newest, writing
+from lakehouse import names, writing
+from lakehouse.newest import newest_batch, newest_batches
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
@@ -53,10 +56,18 @@ def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
     return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
 
 
-def newest_batches(spark: SparkSession, target: Target, tables: list[Table]) -> dict[str, int]:
-    """The newest batch in the log of each table that has one, from file statistics."""
-    found = newest.newest_batches(spark, target, "silver", [f"{t.table}_changes" for t in tables])
-    return {log.removesuffix("_changes"): newest for log, newest in found.items()}
+def newest(spark: SparkSession, target: Target, table: Table) -> int:
+    """The newest batch in a table's log, 0 without one."""
+    return newest_batch(spark, target, "silver", f"{table.table}_changes") or 0
+
+
+def newest_of(
+    spark: SparkSession, target: Target, tables: Iterable[Table]
+) -> dict[str, int | None]:
+    """The same of each table; None for one whose log cannot be read."""
+    logs = {t.table: f"{t.table}_changes" for t in tables}
+    found = newest_batches(spark, target, "silver", logs.values())
+    return {table: found.get(log, 0) for table, log in logs.items()}
 
 
 def positions(part: DataFrame) -> dict[str, int]:

@@ -78,7 +78,7 @@ def replay(
     before = log.reasons(letters)
     if not before:
         return Replayed(table.table, 0, 0)
-    if log.newest_batches(spark, target, [table]).get(table.table, 0) > seen.batch:
+    if log.newest(spark, target, table) > seen.batch:
         raise TableFailed(table.table, _NOT_APPLIED)
     learned = layout.learned(spark, target, table)
     built.check_types(spark, table, learned)

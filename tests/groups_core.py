@@ -84,8 +84,8 @@ class Shop:
             own = [r for r in records if isinstance(r, Change) and r.table == table.table]
             if own:
                 rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
-                newest = log.newest_batches(self.spark, self.target, [table])
-                at = max(newest.get(table.table, 0), self.known[table.table].batch) + 1
+                newest = log.newest(self.spark, self.target, table)
+                at = max(newest, self.known[table.table].batch) + 1
                 log.append(self.spark, self.target, table, rows, at)
         ends = [r for r in records if isinstance(r, End)]
         if ends:
@@ -138,7 +138,7 @@ class Shop:
 
     def _extended(self, table: Table) -> Seen:
         seen = self.known[table.table]
-        newest = log.newest_batches(self.spark, self.target, [table]).get(table.table, 0)
+        newest = log.newest(self.spark, self.target, table)
         return seen._replace(batch=max(newest, seen.batch))
 
     def _row(self, change: Change) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from bronze.job import ingest
 from lakehouse.cli.rounds import do_layer
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.target import Layer, Target
 from lakehouse.ways_out import with_way_out
 from silver.job import apply
 from tests import lake
 
 pytestmark = pytest.mark.slow
+LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 
 
 def orders() -> Table:
@@ -55,28 +56,42 @@ def test_a_damaged_bronze_file_is_named_and_put_back(spark: SparkSession, target
     assert keys(spark, target) == [1, 2]
 
 
-def test_a_damaged_bronze_log_stops_its_own_tables_only(
-    spark: SparkSession, target: Target
+@pytest.mark.parametrize(
+    ("place", "ends"),
+    [
+        ("bronze/orders", ["failed", "failed", "ok"]),
+        ("silver/orders_changes", ["ok", "failed", "ok"]),
+        ("silver/orders", ["ok", "failed", "failed"]),
+    ],
+)
+def test_a_damaged_log_of_one_table_stops_no_other(
+    spark: SparkSession, target: Target, place: str, ends: list[str]
 ) -> None:
     source = {"format": "ydb", "path": "items"}
     items = Table.model_validate({"table": "items", "keys": ["id"], "source": source})
     line = json.dumps({"key": [1], "update": {"v": "x"}, "ts": [1, 1]})
+
+    def run() -> list[list[str]]:
+        tables = [orders(), items]
+        return [
+            [
+                entry.status
+                for entry in do_layer(spark, target, tables, layer, "r", lambda line: None)
+            ]
+            for layer in LAYERS
+        ]
+
     lake.land(target, "items", "a", [line])
     land(target, "a", 1)
-    everything = [orders(), items]
-    entries = do_layer(spark, target, everything, "bronze", "r", lambda line: None)
-    assert [entry.status for entry in entries] == ["ok", "ok"]
-    log = Path(target.lake, "bronze", "orders", "_delta_log")
+    assert run() == [["ok", "ok"]] * 3
+    log = Path(target.lake, place, "_delta_log")
     newest = max(int(file.stem) for file in log.glob("*.json"))
     damaged = log / f"{newest + 1:020d}.json"
     damaged.write_text("nonsense")
     land(target, "b", 2)
     lake.land(target, "items", "b", [line.replace("1", "2")])
-    entries = do_layer(spark, target, everything, "bronze", "r", lambda line: None)
-    assert [entry.status for entry in entries] == ["failed", "ok"]
-    assert entries[1].counts == {"records": 1}
-    entries = do_layer(spark, target, everything, "silver", "r", lambda line: None)
-    assert [entry.status for entry in entries] == ["failed", "ok"]
+    assert run() == [[end, "ok"] for end in ends]
+    assert sorted(row["id"] for row in lake.rows(spark, target, "items")) == [1, 2]
     damaged.unlink()
     assert keys(spark, target) == [1, 2]
 
