@@ -39,7 +39,7 @@ class Result(NamedTuple):
 
 
 def machine() -> str:
-    """Processor, cores, memory, and the versions of what is measured."""
+    """Processor, those this process may use, memory, and the versions of what is measured."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -48,10 +48,11 @@ def machine() -> str:
         ),
         platform.processor(),
     )
+    processors = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return (
-        f"{model}, {os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()}, "
+        f"{model}, {processors} processors, {memory:.0f} GiB, {platform.system()}, "
         f"Python {platform.python_version()}, {versions}"
     )
 

@@ -1,7 +1,8 @@
 """What a reader of gold pays: full scans and look-ups, beside a plain table of the same rows.
 
 The lake has taken its first load and two batches, so there are tombstones and deletion vectors; the
-plain table has just been written from what gold shows.
+plain table has just been written from what gold shows. A second table of the lake has applied the
+first batch only: the other one waits, as `max_staleness` lets it, and every read merges it.
 """
 
 import functools
@@ -9,15 +10,20 @@ import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
 from pyspark.sql import SparkSession
 
 from benchmarks import ours
 from benchmarks.events import Workload, batches, key_columns, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
+from benchmarks.truth import truth, wrong
 from gold.catalog import open_catalog
+from lakehouse.cli.run import one_round
+from lakehouse.loading import load_tables
 
 QUESTION = "Reading gold, against a plain Delta table of the same rows"
+APPLIED, WAITING = "orders", "waiting"
 QUERIES = {
     "count and sum": "SELECT count(*), sum(total) FROM {rows}",
     "all columns": "SELECT count(struct(*)), max(hash(*)) FROM {rows}",
@@ -26,20 +32,38 @@ QUERIES = {
 
 
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
-    """Every query on both, in turn."""
-    ours.configure(root / "ours", ours.table_of(work))
-    ours.drop(root / "ours", write(work, snapshot(work), root / "files", "first"))
+    """Every query on all three, in turn."""
+    _configure(work, root, "0s")
+    first, stream = snapshot(work), list(itertools.islice(batches(work), 2))
+    files = write(work, first, root / "files", "first")
+    later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
     spark, target = ours.session(root / "ours")
-    lake = ours.engine(spark, target)
-    lake.load([])
-    for at, part in enumerate(itertools.islice(batches(work), 2)):
-        lake.apply(write(work, part, root / "files", f"batch-{at}"))
-    open_catalog(spark, target, "SELECT * FROM gold.orders")
+    for batch, promise in ((files, "0s"), (later[0], "0s"), (later[1], "1h")):
+        _configure(work, root, promise)
+        for table in (APPLIED, WAITING):
+            ours.drop(root / "ours", batch, table)
+        ours.engine(spark, target).load([])
+    _configure(work, root, "0s")
+    one_round(spark, target, load_tables(root / "ours" / "conf"), ["gold"])
+    tables = {"gold": f"gold.{APPLIED}", "gold, a batch waits": f"gold.{WAITING}"}
+    open_catalog(spark, target, " ".join(tables.values()))
     plain = f"delta.`{root / 'plain'}`"
-    spark.sql(f"CREATE TABLE {plain} USING delta AS SELECT * FROM gold.orders")
-    turn = _steps(spark, work, {"gold": "gold.orders", "plain": plain})
-    taken = in_turn([turn] * plan.most, plan)
-    return [counted(name, runs) for name, runs in taken.items()]
+    spark.sql(f"CREATE TABLE {plain} USING delta AS SELECT * FROM gold.{APPLIED}")
+    tables |= {"plain": plain}
+    taken = in_turn([_steps(spark, work, tables)] * plan.most, plan)
+    right = truth(work, [first, *stream])
+    missed = {name: wrong(work, right, _rows(spark, table)) for name, table in tables.items()}
+    return [counted(name, runs, missed[name.partition(": ")[2]]) for name, runs in taken.items()]
+
+
+def _configure(work: Workload, root: Path, promise: str) -> None:
+    tables = [ours.table_of(work) | _named(name) for name in (APPLIED, WAITING)]
+    ours.configure(root / "ours", tables[0], tables[1] | {"max_staleness": promise})
+
+
+def _named(name: str) -> dict[str, object]:
+    source = {"format": "debezium", "path": name, "decimal_handling_mode": "string"}
+    return {"table": name, "source": source}
 
 
 def _steps(spark: SparkSession, work: Workload, tables: Mapping[str, str]) -> dict[str, Step]:
@@ -51,6 +75,10 @@ def _steps(spark: SparkSession, work: Workload, tables: Mapping[str, str]) -> di
         for query, text in QUERIES.items()
         for name, table in tables.items()
     }
+
+
+def _rows(spark: SparkSession, table: str) -> pl.DataFrame:
+    return pl.DataFrame(spark.sql(f"SELECT * FROM {table}").toArrow())
 
 
 def _asked(spark: SparkSession, query: str) -> Parts:
