@@ -37,7 +37,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     first, stream = snapshot(work), list(itertools.islice(batches(work), 2))
     files = write(work, first, root / "files", "first")
     later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
-    spark, target = ours.session(root / "ours")
+    spark, target = ours.session(root / "ours", open_ended=True)
     for batch, promise in ((files, "0s"), (later[0], "0s"), (later[1], "1h")):
         _configure(work, root, promise)
         for table in (APPLIED, WAITING):
