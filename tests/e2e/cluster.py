@@ -1,4 +1,4 @@
-"""A Spark cluster of this machine: a standalone master and workers, each in a process of its own."""
+"""A Spark cluster of this machine: a standalone master and workers, each a process of its own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
