@@ -38,7 +38,7 @@ def main() -> None:
     given = _parser().parse_args()
     if len(given.parts) > 1:
         sys.exit(_one_by_one(given.parts))
-    work = Workload(given.rows, given.changes, given.width, given.keys, given.hot, given.seed)
+    work = Workload(**{name: getattr(given, name) for name in Workload._fields})
     print(f"{given.parts[0]}: {work.title}", flush=True)
     result = _measured(given.parts[0], work, given)
     print(f"\n{table(result.lines)}\n", flush=True)
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", choices=("number", "text", "composite"), default="number")
     parser.add_argument("--hot", type=float, default=0.0, help="share of updates on 1 %% of keys")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tables", type=int, default=20, help="of the part fixed")
     parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument("--warm", type=int, default=2, help="rounds before those that count")
     parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")

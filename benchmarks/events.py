@@ -23,7 +23,10 @@ PER_FILE = 100_000
 
 
 class Workload(NamedTuple):
-    """What is generated: `hot` is the share of the updates that fall on 1 % of the keys."""
+    """What is generated: `hot` is the share of the updates that fall on 1 % of the keys.
+
+    `tables` are those of the part `fixed`, which have `rows` each and share a batch's changes.
+    """
 
     rows: int = 1_000_000
     changes: int = 100_000
@@ -31,6 +34,7 @@ class Workload(NamedTuple):
     keys: Keys = "number"
     hot: float = 0.0
     seed: int = 1
+    tables: int = 20
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run costs that has little or nothing to do: 20 tables of a thousand rows.
+"""What a run costs that has little or nothing to do, over many tables.
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
 those of a session that lives on, as with `--continuous`.
@@ -17,14 +17,14 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 
-QUESTION = "A run with little to do, over 20 tables"
-TABLES, ROWS, CHANGES = 20, 1000, 100
+QUESTION = "A run with little to do, over many tables"
 
 
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
-    """Commands and rounds, with nothing new and with 100 changes over all tables."""
-    small = work._replace(rows=ROWS, changes=CHANGES // TABLES * 10)
-    names = [f"t{at:02d}" for at in range(TABLES)]
+    """Commands and rounds, with nothing new and with the changes of a batch over all tables."""
+    each = work.changes // work.tables
+    small = work._replace(changes=each * 10)
+    names = [f"t{at:02d}" for at in range(work.tables)]
     files = write(small, snapshot(small), root / "files", "first")
     ours.configure(root / "ours", *(_table(small, name) for name in names))
     _drop(root, names, files)
@@ -33,20 +33,23 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     lake.load(files)
     stream = itertools.islice(batches(small), plan.most)
     later = [
-        write(small, part[: CHANGES // TABLES], root / "files", f"batch-{at}")
+        write(small, part[:each], root / "files", f"batch-{at}")
         for at, part in enumerate(stream)
     ]
-    taken = in_turn([_steps(lake, root, names, batch) for batch in later], plan)
+    title = f"{each * work.tables:,} changes over {work.tables} tables"
+    taken = in_turn([_steps(lake, root, names, batch, title) for batch in later], plan)
     return [counted(name, runs) for name, runs in taken.items()]
 
 
-def _steps(lake: Engine, root: Path, names: Sequence[str], batch: Files) -> dict[str, Step]:
+def _steps(
+    lake: Engine, root: Path, names: Sequence[str], batch: Files, title: str
+) -> dict[str, Step]:
     def changes() -> Parts:
         _drop(root, names, batch)
         return lake.load(batch)
 
     return {
-        "100 changes over 20 tables": changes,
+        title: changes,
         "a round with nothing new": functools.partial(lake.load, batch),
         "lakehouse run with nothing new": functools.partial(_command, root, "run"),
         "lakehouse validate": functools.partial(_command, root, "validate"),

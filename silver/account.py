@@ -25,6 +25,7 @@ from silver.order import Placed
 from silver.summary import Summary
 
 _NO_CLASS = ("forgotten", "replaced")
+_ARRIVED = ("first", "ties")
 
 
 def classes(
@@ -120,9 +121,8 @@ def _arrivals(rows: DataFrame, keys: list[str], done: int, oldest: str | None) -
         F.sum("first").alias("first"),
         (F.count(F.lit(1)) - F.greatest(F.sum("old"), F.lit(1))).alias("ties"),
     )
-    found = at_place.agg(F.sum("first").alias("first"), F.sum("ties").alias("ties"))
-    kinds = [F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("n")) for kind in found.columns]
-    return found.select(F.inline(F.array(*kinds)))
+    kinds = [F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("n")) for kind in _ARRIVED]
+    return at_place.select(F.inline(F.array(*kinds)))
 
 
 def _written(spark: SparkSession, target: Target, table: Table, done: int) -> DataFrame:

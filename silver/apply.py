@@ -10,12 +10,12 @@ What was chosen, on the figures of `benchmarks/README.md`:
 The batch is read from the change log, where it was parsed once: parsing is the largest part.
 One aggregation brings it to a row per key; the first load of an empty table is an append.
 Its source is computed once (`materializeSource: all`); `none` and `auto` took as long.
-The table has deletion vectors: an update writes the changed rows, not their files.
+The table has deletion vectors: small ones would be faster without, and be copied with every batch.
 The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
-Adaptive execution stays on, though without it a batch takes as long.
 A short batch's time is that of its queries, so a run remembers what it knows (`silver.known`).
-Applying every k batches is `max_staleness`. Pruning by the batch's range of keys, clustering and
-`replaceUsing` were not measured, and are not there.
+Applying every k batches is `max_staleness`. As long took: no adaptive execution, hash joins, a
+Bloom filter of the batch's keys over the table, and a look-up with `replaceUsing` for the MERGE.
+Nothing prunes by keys: Delta's log keeps no statistics of values, which it would keep when erased.
 """
 
 from pyspark.sql import DataFrame, SparkSession

@@ -1,8 +1,9 @@
 """Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
 
 Every table is created with column mapping (column names of any shape) and type widening (a column
-grows in place); one whose rows are updated by batches with deletion vectors as well (an update
-writes the changed rows only). A table that is appended to is read with less ado without them.
+grows in place); one whose rows batches update has deletion vectors as well: an update writes the
+changed rows only. Every other table, be it appended to, replaced as a whole or small, is read with
+less ado without them: where a table may have some, every read looks twice for its files.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,12 +24,12 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import alone, append, create, replace
-from silver.contract import LOG_COLUMNS, LayerColumn
-from silver.side_columns import BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS
+from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
+from silver.side_columns import DIGEST_COLUMNS
 
 PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
-APPENDED = (LOG_COLUMNS, BUILT_COLUMNS, DRIFT_COLUMNS, SNAPSHOT_COLUMNS)
+UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
 STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_stamp", "_upsert_stamp", "_deleted_stamp",
@@ -72,7 +73,7 @@ def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
     """
     kept = ",".join(c.name for c in layer if c.name in STATISTICS)
     skipped_by = {"delta.dataSkippingStatsColumns": kept} if kept else {}
-    return PROPERTIES | ({} if layer in APPENDED else OF_UPDATED_TABLES) | skipped_by
+    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | skipped_by
 
 
 def ensure(
