@@ -25,7 +25,7 @@ PER_FILE = 100_000
 class Workload(NamedTuple):
     """What is generated: `hot` is the share of the updates that fall on 1 % of the keys.
 
-    `tables` are those of the part `fixed`, which have `rows` each and share a batch's changes.
+    `tables` says how many the part `fixed` has, each with rows and changes of its own number.
     """
 
     rows: int = 1_000_000

@@ -1,4 +1,4 @@
-"""What a run costs that has little or nothing to do, over many tables.
+"""What a run costs that has little or nothing to do, over many tables of a thousand rows.
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
 those of a session that lives on, as with `--continuous`.
@@ -18,12 +18,13 @@ from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 
 QUESTION = "A run with little to do, over many tables"
+ROWS, CHANGES = 1000, 100
 
 
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
-    """Commands and rounds, with nothing new and with the changes of a batch over all tables."""
-    each = work.changes // work.tables
-    small = work._replace(changes=each * 10)
+    """Commands and rounds, with nothing new and with 100 changes over all tables."""
+    each = max(1, CHANGES // work.tables)
+    small = work._replace(rows=ROWS, changes=each * 10)
     names = [f"t{at:02d}" for at in range(work.tables)]
     files = write(small, snapshot(small), root / "files", "first")
     ours.configure(root / "ours", *(_table(small, name) for name in names))
@@ -33,8 +34,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     lake.load(files)
     stream = itertools.islice(batches(small), plan.most)
     later = [
-        write(small, part[:each], root / "files", f"batch-{at}")
-        for at, part in enumerate(stream)
+        write(small, part[:each], root / "files", f"batch-{at}") for at, part in enumerate(stream)
     ]
     title = f"{each * work.tables:,} changes over {work.tables} tables"
     taken = in_turn([_steps(lake, root, names, batch, title) for batch in later], plan)
