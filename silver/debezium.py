@@ -11,13 +11,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
+from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from silver import debezium_order as order
 from silver.contract import CHANGE_COLUMNS, DELETE, NONE, TRUNCATE, UPSERT
 from silver.debezium_columns import ColumnPlan, planned, unknown
 from silver.debezium_envelope import opened, plain_object, position, whole_envelope
-from silver.debezium_reading import Reading, absent_columns, missing, readings, value_of, values_of
+from silver.debezium_reading import (
+    Reading,
+    absent_columns,
+    after_of,
+    missing,
+    readings,
+    value_of,
+    values_of,
+)
 from silver.debezium_reason import message, reason
 from silver.debezium_schema import inferred, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
@@ -107,26 +115,24 @@ def _with_tokens(rows: DataFrame, columns: list[Reading], table: Table) -> DataF
             else F.lit(None).cast("map<string,string>"),
         }
     )
-    tokens = {c.token: _token(c, table) for c in columns}
+    tokens = {c.token: F.expr(_token(c, table)) for c in columns}
     return keyed.withColumns({**tokens, "_absent": absent_columns(columns, table)})
 
 
-def _token(column: Reading, table: Table) -> Column:
-    after, before = F.col("_after")[column.field], F.col("_before")
-    deletes = F.col("_op") == "d"
+def _token(column: Reading, table: Table) -> str:
+    """SQL of a column's token, null where the record has none."""
+    field, after = literal(column.field), after_of(column)
+    upserts = f"_found = {literal(UPSERT)}"
     if not table.keys:
-        return F.when(deletes, before[column.field]).otherwise(after)
+        return f"CASE WHEN _op = 'd' THEN _before[{field}] ELSE {after} END"
     if column.name not in table.keys:
-        carried = F.when(F.col("_found") == UPSERT, after)
-        return (
-            F.when(missing(column, after), F.lit(None)).otherwise(carried)
-            if column.large
-            else carried
-        )
-    own = F.coalesce(F.col("_record_key")[column.field], F.col("_record_key")[column.name])
-    bare = [F.col("_pk")] if len(table.keys) == 1 else []
-    gone = F.coalesce(own, before[column.field], *bare)
-    return F.when(deletes, gone).when(F.col("_found") == UPSERT, F.coalesce(after, own, *bare))
+        carried = f"CASE WHEN {upserts} THEN {after} END"
+        lacks = missing(column, after)
+        return f"CASE WHEN {lacks} THEN NULL ELSE {carried} END" if column.large else carried
+    own = f"_record_key[{field}], _record_key[{literal(column.name)}]"
+    bare = ", _pk" if len(table.keys) == 1 else ""
+    gone, now = f"coalesce({own}, _before[{field}]{bare})", f"coalesce({after}, {own}{bare})"
+    return f"CASE WHEN _op = 'd' THEN {gone} WHEN {upserts} THEN {now} END"
 
 
 def _with_values(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:

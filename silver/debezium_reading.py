@@ -86,18 +86,26 @@ def value_of(column: Reading, token: str) -> str:
     return f"CASE {' '.join(whens)} ELSE {untold} END" if whens else untold
 
 
-def missing(column: Reading, token: Column) -> Column:
-    """Whether the record does not carry the column's value."""
-    return F.col("_holds") & token.isin(*column.unavailable)
+def missing(column: Reading, token: str) -> str:
+    """SQL of whether the record does not carry the column's value, from that of its token."""
+    return f"(_holds AND {token} IN ({', '.join(map(literal, column.unavailable))}))"
+
+
+def after_of(column: Reading) -> str:
+    """SQL of the column's token in the new row."""
+    return f"_after[{literal(column.field)}]"
 
 
 def absent_columns(columns: list[Reading], table: Table) -> Column:
     """Names of the columns a record does not carry; null when it carries all."""
-    after = F.col("_after")
-    left_out = [F.when(missing(c, after[c.field]), F.lit(c.name)) for c in columns if c.large]
+    left_out = [
+        f"CASE WHEN {missing(c, after_of(c))} THEN {literal(c.name)} END"
+        for c in columns
+        if c.large
+    ]
     if not left_out or not table.keys:
         return F.lit(None).cast("array<string>")
-    names = F.array_compact(F.array(*left_out))
+    names = F.expr(f"array_compact(array({', '.join(left_out)}))")
     return F.when(F.col("_holds") & (F.size(names) > 0), names)
 
 

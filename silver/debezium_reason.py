@@ -5,6 +5,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from lakehouse.names import literal
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.debezium_reading import Reading
@@ -45,8 +46,6 @@ def message(columns: list[Reading], table: Table) -> Column:
         "no_key": F.lit(
             f"found no value for {keys}, expected one in after, the record's key or before"
         ),
-        "incompatible_schema": _misfits(columns),
-        "bad_value": _misfits(columns),
         "bad_sequence": F.when(
             _is_before_the_first(),
             F.concat(F.lit("found offset "), F.col("_offset"), F.lit(", expected one from 0")),
@@ -58,8 +57,10 @@ def message(columns: list[Reading], table: Table) -> Column:
             )
         ),
     }
-    none = F.lit(None).cast("string")
-    return reduce(lambda held, of: F.when(why == of[0], of[1]).otherwise(held), texts.items(), none)
+    misfits = F.when(why.isin("incompatible_schema", "bad_value"), _misfits(columns))
+    return reduce(
+        lambda held, of: F.when(why == of[0], of[1]).otherwise(held), texts.items(), misfits
+    )
 
 
 def _is_before_the_first() -> Column:
@@ -70,22 +71,24 @@ def _is_before_the_first() -> Column:
 def _keyless(columns: list[Reading], table: Table) -> Column:
     if not table.keys:
         return F.col("_op").isin("u", "d") & F.col("_before").isNull()
-    return _any([F.col(c.token).isNull() for c in columns if c.name in table.keys])
+    return _any([f"{c.token} IS NULL" for c in columns if c.name in table.keys])
 
 
-def _misfit(column: Reading) -> Column:
-    return F.col(column.token).isNotNull() & F.col(column.value).isNull()
+def _misfit(column: Reading) -> str:
+    return f"({column.token} IS NOT NULL AND {column.value} IS NULL)"
 
 
 def _misfits(columns: list[Reading]) -> Column:
-    return F.concat_ws("; ", *[F.when(_misfit(c), _found(c)) for c in columns])
+    """The misfits of a record, in words; one text of SQL, as there may be many columns."""
+    told = [f"CASE WHEN {_misfit(c)} THEN {_found(c)} END" for c in columns]
+    return F.expr(f"concat_ws({', '.join([literal('; '), *told])})")
 
 
-def _found(column: Reading) -> Column:
-    shown = F.left(F.col(column.token), F.lit(_SHOWN))
-    expected = f", expected {column.type.simpleString()}"
-    return F.concat(F.lit(f"column {column.name}: found "), shown, F.lit(expected))
+def _found(column: Reading) -> str:
+    found = literal(f"column {column.name}: found ")
+    expected = literal(f", expected {column.type.simpleString()}")
+    return f"concat({found}, left({column.token}, {_SHOWN}), {expected})"
 
 
-def _any(conditions: list[Column]) -> Column:
-    return reduce(lambda one, other: one | other, conditions, F.lit(False))
+def _any(conditions: list[str]) -> Column:
+    return F.expr(" OR ".join(["false", *conditions]))
