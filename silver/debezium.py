@@ -66,7 +66,7 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
 
 
 def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
-    empty = raw.select(*[F.lit(None).cast(p.type).alias(f"_{at}") for at, p in enumerate(plans)])
+    empty = raw.selectExpr(*[f"cast(NULL AS {p.type}) AS _{at}" for at, p in enumerate(plans)])
     return [field.dataType for field in empty.schema.fields]
 
 
