@@ -8,7 +8,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.upkeep import facts
 from silver import layout
-from silver.contract import DEAD_LETTER_COLUMNS
+from silver.side_columns import DIGEST_COLUMNS
 
 pytestmark = pytest.mark.slow
 
@@ -20,11 +20,13 @@ MANY = 52
 
 def planted(spark: SparkSession, target: Target) -> str:
     """A table of many small files, each with a deletion vector; returns its SQL name."""
-    name, _ = layout.ensure(spark, target, "t_dead_letters", [], DEAD_LETTER_COLUMNS)
+    name, _ = layout.ensure(spark, target, "t_digests", [], DIGEST_COLUMNS)
     numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
-    empty = [F.lit(None).cast(c.type).alias(c.name) for c in DEAD_LETTER_COLUMNS[1:]]
-    numbered.select(F.col("id").cast("string").alias("reason"), *empty).writeTo(name).append()
-    spark.sql(f"DELETE FROM {name} WHERE reason % 4 = 0")
+    first, *others = DIGEST_COLUMNS
+    empty = [F.lit(None).cast(c.type).alias(c.name) for c in others]
+    digest = F.col("id").cast("string").cast(first.type).alias(first.name)
+    numbered.select(digest, *empty).writeTo(name).append()
+    spark.sql(f"DELETE FROM {name} WHERE string({first.name}) % 4 = 0")
     return name
 
 
@@ -44,4 +46,4 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     assert ledger.read(spark, target).where("table = 't'").count() == 1
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
     assert old == MANY * 4
-    assert names.exists(spark, target, "silver", "t_dead_letters")
+    assert names.exists(spark, target, "silver", "t_digests")

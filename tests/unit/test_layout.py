@@ -1,6 +1,7 @@
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from silver.layout import growth_sql, late
+from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LOG_COLUMNS, PENDING_COLUMNS
+from silver.layout import growth_sql, late, properties_of
 
 NOW = StructType([StructField("_batch", LongType()), StructField("a", StringType())])
 
@@ -17,3 +18,11 @@ def test_columns_that_came_late_are_found_by_that() -> None:
     told = StructField("b", LongType(), metadata={"comment": "since batch 12"})
     other = StructField("c", LongType(), metadata={"comment": "a remark"})
     assert late(StructType([*NOW.fields, told, other])) == {"b": 12}
+
+
+def test_only_tables_that_batches_update_have_deletion_vectors() -> None:
+    """Where a table may have some, Delta looks twice more for its files in every query."""
+    for updated in (CURRENT_COLUMNS, HISTORY_COLUMNS):
+        assert properties_of(updated)["delta.enableDeletionVectors"] == "true"
+    for other in (LOG_COLUMNS, (*CURRENT_COLUMNS, *PENDING_COLUMNS)):
+        assert "delta.enableDeletionVectors" not in properties_of(other)
