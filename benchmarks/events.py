@@ -25,7 +25,7 @@ PER_FILE = 100_000
 class Workload(NamedTuple):
     """What is generated: `hot` is the share of the updates that fall on 1 % of the keys.
 
-    `tables` says how many the part `fixed` has, each with rows and changes of its own number.
+    `tables` is the number of tables of the part `fixed`, which chooses their rows and changes.
     """
 
     rows: int = 1_000_000
