@@ -33,9 +33,6 @@ LOCAL_FILES = {
 # Large pages where Java asks for them, and programs started without a copy of Java's memory map.
 LINUX_JAVA = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
 
-# What a MERGE takes in is computed once, and not again for each of its three passes.
-SETTINGS_OF_LARGER_LAKES = {"spark.databricks.delta.merge.materializeSource": "all"}
-
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
@@ -64,12 +61,16 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.databricks.delta.snapshotPartitions": "1",
         # Spark keeps 100 compiled classes unless told otherwise, fewer than many tables need.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.
+        "spark.sql.codegen.maxFields": "1000",
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
         # PySpark would ask Java six times more for every function in an expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        **(SETTINGS_OF_SMALL_LAKES if small else SETTINGS_OF_LARGER_LAKES),
+        # What a MERGE takes in is computed once, and not again for each of its three passes.
+        "spark.databricks.delta.merge.materializeSource": "all",
+        **(SETTINGS_OF_SMALL_LAKES if small else {}),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
     }
 
@@ -77,6 +78,8 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
 def _java_options(target: Target, temporary: str, small: bool) -> str:
     options = [
         "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=256m -XX:+UseParallelGC",
+        # Java leaves long methods interpreted; a row of many columns makes such.
+        "-XX:-DontCompileHugeMethods",
         f"-Xms{target.driver_memory} -Duser.timezone=UTC",
         *([LINUX_JAVA] if sys.platform == "linux" else []),
         *(["-XX:TieredStopAtLevel=1"] if small else []),

@@ -30,7 +30,7 @@ from silver.compact import compact
 from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
 from silver.lives import last_lives, without_repeats
-from silver.merge import first_class, merge_sql, replace_sql
+from silver.merge import first_class, joined, merge_sql, met, of_whole_keys, rules
 from silver.stages import apart
 from silver.statements import execute
 
@@ -45,32 +45,50 @@ def apply_current(
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.business(spark.table(name).schema)
     columns = [f.name for f in values if f.name not in table.keys]
-    rows = apart(compacted(table, batch, columns)).withColumn("_batch", F.lit(batch.number))
+    rows = compacted(table, batch, columns)
     if refold or empty:
         classed = rows.withColumn("_class", F.expr(first_class()))
-        layout.load(spark, target, table.table, classed, refold)
-        return
-    if batch.of_keys is not None:
-        execute(spark, replace_sql(name, table.keys, columns), rows)
+        layout.load(spark, target, table.table, numbered(classed, batch), refold)
         return
     new = batch.floor if batch.floor_is_new else None
-    split = bool(batch.partial) or batch.seen_partial
-    text = merge_sql(name, table.keys, columns, split, new, batch.late)
-    execute(spark, text, _floored(rows, new))
-    if new is not None and split:
+    held = met(spark.table(name), _folded(batch), table.keys)
+    written = woven(_floored(rows, new), held, table, batch, columns)
+    execute(spark, merge_sql(name, table.keys, columns, new), numbered(written, batch))
+    if new is not None and _is_split(batch):
         spark.sql(forget_sql(name, columns, new, batch.number))
 
 
+def woven(
+    rows: DataFrame, held: DataFrame, table: Table, batch: Batch, columns: list[str]
+) -> DataFrame:
+    """The rows that a MERGE writes: a batch's, joined with what the table holds of their keys."""
+    whole = batch.of_keys is not None
+    own = of_whole_keys(columns) if whole else rules(columns, _is_split(batch), batch.late)
+    return joined(rows, held, table.keys, own)
+
+
+def numbered(rows: DataFrame, batch: Batch) -> DataFrame:
+    """The rows with the number of the batch that writes them."""
+    return apart(rows).withColumn("_batch", F.lit(batch.number).cast("bigint"))
+
+
 def compacted(table: Table, batch: Batch, columns: list[str]) -> DataFrame:
-    """The batch as one row per key, in the shape of the table."""
-    changes = _above(batch.changes if batch.of_keys is None else batch.of_keys, batch.floor)
+    """The batch as one row per key, in the shape of the table but for `_batch` and `_class`."""
+    changes = _folded(batch)
     if batch.of_keys is not None:
         changes = last_lives(without_repeats(changes, table.keys), table.keys)
     return compact(changes, table.keys, columns, batch.partial, grouped(table))
 
 
-def _above(changes: DataFrame, floor: str | None) -> DataFrame:
-    return changes if floor is None else changes.where(F.col("_stamp") > floor)
+def _is_split(batch: Batch) -> bool:
+    """Whether a row of the batch or of the table may have column stamps of its own."""
+    return bool(batch.partial) or batch.seen_partial
+
+
+def _folded(batch: Batch) -> DataFrame:
+    """The changes that make the batch's rows."""
+    changes = batch.changes if batch.of_keys is None else batch.of_keys
+    return changes if batch.floor is None else changes.where(F.col("_stamp") > batch.floor)
 
 
 def _floored(rows: DataFrame, floor: str | None) -> DataFrame:

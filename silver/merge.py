@@ -1,19 +1,26 @@
-"""The text of the MERGE that joins a compacted batch into the current table.
+"""The rows of a compacted batch joined with what the current table holds of their keys.
 
-Per key and column the newest value wins, so a clause is only a short cut through that one rule: a
+Per key and column the newest value wins. A rule below is only a short cut through that one law: a
 batch row that is whole and newer than all the table knows of the key is taken as it is; a row that
 is older than all of it changes nothing; anything between is joined column by column.
+
+They are joined before the MERGE INTO, which then replaces rows whole: it carries all columns that
+its clauses name, of all rows of the table, through a shuffle; these need only the batch's.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from lakehouse import names
-from silver.compact import own_stamp
+from silver.compact import all_of, column, own_stamp
 
 _META = (
     "_stamp", "_deleted", "_upsert_stamp", "_deleted_stamp", "_column_stamps", "_partial",
-    "_digest", "_source_time", "_position", "_batch", "_class",
+    "_digest", "_source_time", "_position", "_class",
 )  # fmt: skip
 _EQUAL_PLACE = (
     "s._digest = t._digest AND s._deleted = t._deleted"
@@ -27,106 +34,151 @@ _CLASS = (
 )
 
 
-def merge_sql(
-    target: str,
-    keys: list[str],
-    columns: list[str],
-    partial: bool,
-    floor: str | None,
-    late: Mapping[str, int] = MappingProxyType({}),
-) -> str:
-    """The MERGE INTO text; the source is the placeholder `{rows}`, whose `_batch` is kept.
+class Rule(NamedTuple):
+    """When a row of the batch `s` meets a row of the table `t`, and what comes out: SQL."""
+
+    when: str
+    values: Mapping[str, str]
+
+
+def met(rows: DataFrame, changes: DataFrame, keys: list[str]) -> DataFrame:
+    """The table's rows whose keys some of the changes have."""
+    return rows.join(changes.select(*[column(k) for k in keys]), keys, "left_semi")
+
+
+def joined(rows: DataFrame, held: DataFrame, keys: list[str], rules: list[Rule]) -> DataFrame:
+    """What becomes of the batch's rows, each joined with the held row of its key by the first rule.
 
     Args:
-        target: SQL name of the current table.
+        rows: the batch, one row per key, in the shape of the table but for `_batch`, `_class`.
+        held: rows of the table; a key without one is new.
         keys: key columns.
-        columns: other business columns.
+        rules: one of `rules` or `of_whole_keys`.
+
+    Returns:
+        Rows to write, in the shape of the table but for `_batch`; those that no rule takes are
+        not among them.
+    """
+    same = [F.col(f"s.{names.quote(k)}") == F.col(f"t.{names.quote(k)}") for k in keys]
+    both = rows.alias("s").join(held.alias("t"), all_of(same), "left")
+    tried = " ".join(f"WHEN {rule.when} THEN {at}" for at, rule in enumerate(rules, 1))
+    chosen = both.withColumn("_rule", F.expr(f"CASE WHEN t._stamp IS NULL THEN 0 {tried} END"))
+    new = {c: f"s.{names.quote(c)}" for c in rules[0].values} | {"_class": first_class("s.")}
+    values = {c: _by_rule([new[c], *[rule.values[c] for rule in rules]]) for c in new}
+    return chosen.where("_rule IS NOT NULL").select(
+        *[F.col(f"s.{names.quote(k)}").alias(k) for k in keys],
+        *[F.expr(value).alias(c) for c, value in values.items()],
+    )
+
+
+def _by_rule(values: list[str]) -> str:
+    """SQL for a column's value: that of the row's rule."""
+    usual = values[0]
+    other = {at: value for at, value in enumerate(values) if value != usual}
+    cases = " ".join(f"WHEN {at} THEN {value}" for at, value in other.items())
+    return f"CASE _rule {cases} ELSE {usual} END" if cases else usual
+
+
+def rules(
+    columns: list[str], partial: bool, late: Mapping[str, int] = MappingProxyType({})
+) -> list[Rule]:
+    """The rules for rows of changes that the table may have seen younger ones of.
+
+    Args:
+        columns: the business columns but the keys.
         partial: whether a row of the batch or of the table may have column stamps of its own.
-        floor: stamp of a truncate that comes in force with this batch; every row older than it
-            goes.
         late: columns that rows written before a batch did not carry, with that batch.
     """
+    found = [_taken(columns, partial), _deleted(columns, partial), _revived(columns, partial)]
+    return [*found, _joined(columns, late)] if partial else found
+
+
+def of_whole_keys(columns: list[str]) -> list[Rule]:
+    """The rule for rows that hold all there is of their keys.
+
+    A row that comes out as it was is not written: what a row holds follows from its stamps.
+    """
+    stamps = ("_stamp", "_upsert_stamp", "_deleted_stamp", "_digest")
+    same = [f"s.{name} <=> t.{name}" for name in stamps]
+    same.append("map_entries(s._column_stamps) <=> map_entries(t._column_stamps)")
+    kind = f"CASE WHEN s._stamp > t._stamp THEN {_CLASS} ELSE 'late' END"
+    changed = _meta(_class=kind, _deleted_stamp="s._deleted_stamp")
+    return [Rule(f"NOT ({' AND '.join(same)})", _of("s", columns) | changed)]
+
+
+def merge_sql(target: str, keys: list[str], columns: list[str], floor: str | None) -> str:
+    """The MERGE INTO text that writes joined rows; the source is the placeholder `{rows}`.
+
+    `floor` is the stamp of a truncate that comes in force with them: every older row goes.
+    """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    clauses = [
-        _taken(columns, partial),
-        _deleted(partial),
-        _revived(columns, partial),
-    ]
-    if partial:
-        clauses.append(_joined(columns, late))
-    clauses.append(_inserted(keys, columns))
-    if floor is not None:
-        older = f"t._stamp < {names.literal(floor)}"
-        clauses.append(f"WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE")
-    return f"MERGE INTO {target} t USING {{rows}} s ON {on} {' '.join(clauses)}"
+    listed = [names.quote(c) for c in (*keys, *columns, *_META, "_batch")]
+    sets = ", ".join(f"t.{c} = s.{c}" for c in listed[len(keys) :])
+    values = ", ".join(f"s.{c}" for c in listed)
+    text = (
+        f"MERGE INTO {target} t USING {{rows}} s ON {on} WHEN MATCHED THEN UPDATE SET {sets}"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(listed)}) VALUES ({values})"
+    )
+    if floor is None:
+        return text
+    older = f"t._stamp < {names.literal(floor)}"
+    return f"{text} WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
 
 
-def _assign(values: dict[str, str]) -> str:
-    return ", ".join(f"t.{names.quote(column)} = {value}" for column, value in values.items())
+def _of(side: str, columns: list[str]) -> dict[str, str]:
+    return {c: f"{side}.{names.quote(c)}" for c in columns}
 
 
 def _meta(**changed: str) -> dict[str, str]:
-    values = {name: f"s.{name}" for name in _META}
     greatest = "greatest(s._deleted_stamp, t._deleted_stamp)"
-    return values | {"_deleted_stamp": greatest, "_class": _CLASS} | changed
+    return _of("s", list(_META)) | {"_deleted_stamp": greatest, "_class": _CLASS} | changed
 
 
 def _whole(partial: bool) -> str:
     return " AND s._column_stamps IS NULL" if partial else ""
 
 
-def _taken(columns: list[str], partial: bool) -> str:
+def _taken(columns: list[str], partial: bool) -> Rule:
     """A whole, live, newer row."""
-    values = {c: f"s.{names.quote(c)}" for c in columns} | _meta()
-    newer = f"{_NEWER} AND NOT s._deleted{_whole(partial)}"
-    return f"WHEN MATCHED AND {newer} THEN UPDATE SET {_assign(values)}"
+    return Rule(f"{_NEWER} AND NOT s._deleted{_whole(partial)}", _of("s", columns) | _meta())
 
 
-def _deleted(partial: bool) -> str:
+def _deleted(columns: list[str], partial: bool) -> Rule:
     """A newer delete without an upsert newer than the table's, be it delivered once more.
 
     The values stay under the tombstone.
     """
-    kept = {name: f"t.{name}" for name in ("_upsert_stamp", "_column_stamps", "_partial")}
     older = f"{_place('s._upsert_stamp')} <= {_place('t._upsert_stamp')}"
     alone = (
         f" AND (s._upsert_stamp IS NULL OR ({older} AND t._column_stamps IS NULL))"
         if partial
         else f" AND {older}"
     )
-    sets = _assign(_meta(**kept))
-    return f"WHEN MATCHED AND {_NEWER} AND s._deleted{alone} THEN UPDATE SET {sets}"
+    kept = _of("t", [*columns, "_upsert_stamp", "_column_stamps", "_partial"])
+    return Rule(f"{_NEWER} AND s._deleted{alone}", _meta() | kept)
 
 
-def _revived(columns: list[str], partial: bool) -> str:
+def _revived(columns: list[str], partial: bool) -> Rule:
     """A tombstone whose last known values get newer: they are what a key change takes along.
 
     Holds for a newer delete that came with newer values, and for late values under an older row.
     """
-    values = {c: f"s.{names.quote(c)}" for c in columns}
     newest = "s._stamp > t._stamp"
-    kept = {
-        name: f"CASE WHEN {newest} THEN s.{name} ELSE t.{name} END"
-        for name in ("_stamp", "_deleted", "_digest", "_source_time", "_position")
-    }
-    kept["_class"] = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'superseded' END"
+    kind = f"CASE WHEN {newest} THEN {_CLASS} ELSE 'superseded' END"
     newer = f"{_place('s._upsert_stamp')} > {_place('t._upsert_stamp')}"
     dead = f"(t._deleted OR s._deleted){_whole(partial)}"
-    sets = _assign(values | _meta(**kept))
-    return f"WHEN MATCHED AND {newer} AND {dead} THEN UPDATE SET {sets}"
+    values = _of("s", columns) | _meta(**_newest_of(newest)) | {"_class": kind}
+    return Rule(f"{newer} AND {dead}", values)
 
 
-def _joined(columns: list[str], late: Mapping[str, int]) -> str:
-    """The general rule, column by column."""
-    values, useful = join(columns, late)
-    return f"WHEN MATCHED AND {useful} THEN UPDATE SET {_assign(values)}"
+def _newest_of(newest: str) -> dict[str, str]:
+    """SQL for what a row holds of its newest change."""
+    of_newest = ("_stamp", "_deleted", "_digest", "_source_time", "_position")
+    return {name: f"CASE WHEN {newest} THEN s.{name} ELSE t.{name} END" for name in of_newest}
 
 
-def join(columns: list[str], late: Mapping[str, int]) -> tuple[dict[str, str], str]:
-    """SQL for each column of the join of a batch's row `s` with the table's row `t`.
-
-    And for whether the batch's row adds anything to it.
-    """
+def _joined(columns: list[str], late: Mapping[str, int]) -> Rule:
+    """The general rule, column by column, where the batch's row adds anything to the table's."""
     ours = {c: own_stamp("s", c) for c in columns}
     theirs = {c: own_stamp("t", c, late.get(c)) for c in columns}
     upsert = "greatest(s._upsert_stamp, t._upsert_stamp)"
@@ -139,20 +191,16 @@ def join(columns: list[str], late: Mapping[str, int]) -> tuple[dict[str, str], s
     )
     kept = f"filter(array({stamps}), e -> e IS NOT NULL)"
     own = f"CASE WHEN size({kept}) > 0 THEN map_from_entries({kept}) END"
-    meta = {
-        name: f"CASE WHEN {newest} THEN s.{name} ELSE t.{name} END"
-        for name in ("_stamp", "_deleted", "_digest", "_source_time", "_position")
-    } | {
+    meta = _newest_of(newest) | {
         "_upsert_stamp": upsert,
         "_deleted_stamp": deleted,
         "_column_stamps": own,
         "_partial": f"size({kept}) > 0",
-        "_batch": "s._batch",
         "_class": f"CASE WHEN {newest} THEN {_CLASS} ELSE 'late' END",
     }
     newer = [f"{_place(ours[c])} > {_place(theirs[c])}" for c in columns]
     forgets = f"(t._partial AND {_place('s._deleted_stamp')} > {_place('t._deleted_stamp')})"
-    return values | meta, f"({' OR '.join([_NEWER, forgets, *newer])})"
+    return Rule(f"({' OR '.join([_NEWER, forgets, *newer])})", values | meta)
 
 
 def _place(stamp: str) -> str:
@@ -174,33 +222,6 @@ def _entry(name: str, at: str, live: str, upsert: str, deleted: str) -> str:
     place = f"CASE WHEN {live} AND {at} < {deleted} THEN {deleted} ELSE {at} END"
     entry = f"struct({names.literal(name)} AS key, {place} AS value)"
     return f"CASE WHEN {place} <> {upsert} THEN {entry} END"
-
-
-def _inserted(keys: list[str], columns: list[str]) -> str:
-    values = {name: f"s.{names.quote(name)}" for name in (*keys, *columns)}
-    values |= {name: f"s.{name}" for name in _META}
-    values["_class"] = first_class("s.")
-    listed = ", ".join(names.quote(c) for c in values)
-    return f"WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({', '.join(values.values())})"
-
-
-def replace_sql(target: str, keys: list[str], columns: list[str]) -> str:
-    """The MERGE INTO text for rows that hold all there is of their keys; the source is `{rows}`.
-
-    A row that comes out as it was is not written: what a row holds follows from its stamps.
-    """
-    on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    stamps = ("_stamp", "_upsert_stamp", "_deleted_stamp", "_digest")
-    same = [f"s.{name} <=> t.{name}" for name in stamps]
-    same.append("map_entries(s._column_stamps) <=> map_entries(t._column_stamps)")
-    kind = f"CASE WHEN s._stamp > t._stamp THEN {_CLASS} ELSE 'late' END"
-    changed = _meta(_class=kind, _deleted_stamp="s._deleted_stamp")
-    sets = _assign({c: f"s.{names.quote(c)}" for c in columns} | changed)
-    return (
-        f"MERGE INTO {target} t USING {{rows}} s ON {on}"
-        f" WHEN MATCHED AND NOT ({' AND '.join(same)}) THEN UPDATE SET {sets}"
-        f" {_inserted(keys, columns)}"
-    )
 
 
 def first_class(side: str = "") -> str:

@@ -18,7 +18,7 @@ what was kept goes first, so until their commit a reader sees what was applied b
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
@@ -26,10 +26,10 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
-from silver import layout, merge
-from silver.apply import compacted
+from silver import layout
+from silver.apply import compacted, numbered, woven
 from silver.batch import Batch
-from silver.compact import all_of, column
+from silver.compact import column
 from silver.contract import (
     CURRENT_COLUMNS,
     DELETE,
@@ -41,9 +41,9 @@ from silver.contract import (
 )
 from silver.history import history_merge_sql, joined
 from silver.keyless import gained, insert_sql
+from silver.merge import first_class, merge_sql, met
 from silver.order import Placed
 from silver.presence import absent_before
-from silver.stages import apart
 from silver.statements import execute
 
 _OWN = [c.name for c in PENDING_COLUMNS]
@@ -79,8 +79,9 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
     elif table.stored_as_scd_type == 2:
         text = history_merge_sql(into, table.keys, values)
     else:
-        split = bool(batch.partial) or batch.seen_partial
-        text = merge.merge_sql(into, table.keys, values, split, None, batch.late)
+        held = met(spark.table(into), rows, table.keys)
+        rows = numbered(woven(rows, held, table, batch, values), batch)
+        text = merge_sql(into, table.keys, values, None)
     execute(spark, text, rows)
 
 
@@ -137,11 +138,10 @@ def _written(spark: SparkSession, table: Table, batch: Batch, into: str) -> Data
         folded = joined(known, batch, table, values, empty=False)
         return folded.where("_changed").drop("_changed")
     held = _met(spark.table(into), table, batch)
-    rows = apart(compacted(table, batch, values))
-    rows = rows.withColumn("_batch", F.lit(batch.number).cast("bigint"))
+    rows = compacted(table, batch, values)
     if held is None:
-        return rows.withColumn("_class", F.expr(merge.first_class()))
-    return _joined(rows, held, table.keys, values, batch)
+        return numbered(rows.withColumn("_class", F.expr(first_class())), batch)
+    return numbered(woven(rows, held, table, batch, values), batch)
 
 
 def _met(rows: DataFrame, table: Table, batch: Batch) -> DataFrame | None:
@@ -163,25 +163,6 @@ def _met(rows: DataFrame, table: Table, batch: Batch) -> DataFrame | None:
     meets = lacking | flagged | (F.col("_stamp") <= F.lit(newest or ""))
     keys = changes.where(meets).select(*[column(k) for k in table.keys]).distinct()
     return rows.join(F.broadcast(keys), table.keys, "left_semi")
-
-
-def _joined(
-    rows: DataFrame, held: DataFrame, keys: list[str], values: list[str], batch: Batch
-) -> DataFrame:
-    """The rows joined with what the table holds of their keys; those that add nothing are gone."""
-    same = [F.col(f"s.{names.quote(k)}") == F.col(f"t.{names.quote(k)}") for k in keys]
-    both = rows.alias("s").join(held.alias("t"), all_of(same), "left")
-    new = F.col("t._stamp").isNull()
-    merged, useful = merge.join(values, batch.late)
-    own = {"_class": F.expr(merge.first_class("s."))}
-
-    def taken(name: str, value: str) -> Column:
-        alone = own.get(name, F.col(f"s.{names.quote(name)}"))
-        return F.when(new, alone).otherwise(F.expr(value)).alias(name)
-
-    chosen = [taken(name, value) for name, value in merged.items()]
-    kept = both.where(new | F.expr(useful))
-    return kept.select(*[F.col(f"s.{names.quote(k)}").alias(k) for k in keys], *chosen)
 
 
 def _place(
