@@ -1,4 +1,4 @@
-"""Applies one batch of changes to the current table `silver.T`: compact, then one MERGE INTO.
+"""Applies one batch of changes to the current table `silver.T`: compact, join, then one MERGE INTO.
 
 The row of a key is the join of all its changes (see `silver.compact`), so nothing here depends on
 the order of arrival, and a repeated batch writes no row. Deletes stay as tombstones (`_deleted`); a
@@ -9,7 +9,8 @@ is compacted all the same: it has the shape of the table (see `silver.pending`).
 What was chosen, on the figures of `benchmarks/README.md`:
 The batch is read from the change log, where it was parsed once: parsing is the largest part.
 One aggregation brings it to a row per key; the first load of an empty table is an append.
-Its source is computed once (`materializeSource: all`); `none` and `auto` took as long.
+It is joined with the table's rows of its keys before the MERGE (`silver.merge`), which then carries
+keys alone through its joins; its source is computed once (`materializeSource: all`).
 The table has deletion vectors: small ones would be faster without, and be copied with every batch.
 The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
 A short batch's time is that of its queries, so a run remembers what it knows (`silver.known`).
