@@ -1,6 +1,7 @@
 """Bronze: every feed is read once, and what is new in it is appended as it arrived."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ from lakehouse.target import Target
 # Set when a feed with `once: true` has been read: what comes to it later is left alone.
 ONCE = "lakehouse.once"
 
+AT_ONCE = 3
+
 
 def ingest(
     spark: SparkSession,
@@ -36,16 +39,22 @@ def ingest(
 ) -> list[Entry]:
     """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
 
-    A feed that fails fails its own tables only. `records` in the counts are the table's own.
+    A feed that fails fails its own tables only. A few are read at the same time: much of a feed's
+    time is that of one thread, which lists and plans. `records` in the counts are the table's own.
     `memory` is the run's, where it has one.
     """
     known = (memory or Memory()).feeds
     outcomes, mine = [], feeds(tables)
     asked = [feed.name for feed in mine if feed.name not in known]
     held = newest_batches(spark, target, "bronze", asked)
-    for feed in mine:
-        outcomes.append(_outcome(spark, target, feed, known, held.get(feed.name)))
-        progress(outcomes[-1].told())
+
+    def read(feed: Feed) -> Outcome:
+        return _outcome(spark, target, feed, known, held.get(feed.name))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for outcome in pool.map(read, mine):
+            progress(outcome.told())
+            outcomes.append(outcome)
     return published(spark, target, tables, entries(run_id, tables, outcomes))
 
 

@@ -10,6 +10,8 @@ the order as it is known after the pass. Records that an earlier pass has counte
 `silver.deferral`) are no records again: they are taken off what is pending.
 """
 
+from typing import NamedTuple
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,7 +27,13 @@ from silver.order import Placed
 from silver.summary import Summary
 
 _NO_CLASS = ("forgotten", "replaced")
-_ARRIVED = ("first", "ties")
+
+
+class Arrived(NamedTuple):
+    """Of a pass's upserts and deletes: those delivered for the first time, and ties among them."""
+
+    first: int = 0
+    ties: int = 0
 
 
 def classes(
@@ -34,7 +42,7 @@ def classes(
     table: Table,
     placed: Placed,
     summary: Summary,
-    rows: DataFrame,
+    arrived: Arrived,
     seen: Seen,
 ) -> dict[str, int]:
     """Counts the records of a pass by class.
@@ -45,7 +53,7 @@ def classes(
         table: the table's configuration.
         placed: the pass as it was applied.
         summary: what its records are.
-        rows: the change log up to the pass, which begins above the batch of `seen`.
+        arrived: how many of them are new.
         seen: what was applied before.
 
     Returns:
@@ -59,9 +67,8 @@ def classes(
     counts |= {"truncate": summary.truncates, "without_change": summary.without_change}
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
     if summary.changes:
-        found = _changes(spark, target, table, placed, summary, rows, seen)
-        notes["ties"] = found.pop("ties", 0)
-        counts |= found
+        counts |= _changes(spark, target, table, placed, summary, arrived, seen)
+        notes["ties"] = arrived.ties
     check(table.table, summary.records, counts)
     counts["pending"] = -seen.pending
     kept = {name: n for name, n in (counts | notes).items() if n}
@@ -81,39 +88,44 @@ def _changes(
     table: Table,
     placed: Placed,
     summary: Summary,
-    rows: DataFrame,
+    arrived: Arrived,
     seen: Seen,
 ) -> dict[str, int]:
-    """The classes of a pass's upserts and deletes, and `ties`; in one job."""
-    arrived = _arrivals(rows, table.keys, seen.batch, summary.oldest)
+    """The classes of a pass's upserts and deletes."""
     if placed.refold and table.stored_as_scd_type == 1 and table.keys:
         done = _refolded(placed, table.keys, seen)
     else:
         done = _written(spark, target, table, seen.batch)
-    kinds = done.unionByName(arrived).groupBy("kind").agg(F.sum("n").alias("n"))
-    found = {row["kind"]: int(row["n"] or 0) for row in kinds.collect()}
-    ties, first = found.pop("ties", 0), found.pop("first", 0)
+    found = {row["kind"]: int(row["count"]) for row in done.groupBy("kind").count().collect()}
     late, lost = found.pop("late", 0), found.pop("superseded", 0)
     applied = {kind: n for kind, n in found.items() if kind not in _NO_CLASS}
-    first = max(first, sum(applied.values()))
+    first = max(arrived.first, sum(applied.values()))
     late = min(late, first - sum(applied.values()))
     lost = max(lost, first - sum(applied.values()) - late)
-    others = {"late": late, "superseded": lost, "duplicate": summary.changes - first}
-    return applied | others | {"ties": ties}
+    return applied | {"late": late, "superseded": lost, "duplicate": summary.changes - first}
 
 
-def _arrivals(rows: DataFrame, keys: list[str], done: int, oldest: str | None) -> DataFrame:
-    """The kinds `first` (changes delivered for the first time) and `ties`, with their numbers.
+def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arrived:
+    """What is new among a pass's changes; asks the change log alone, so it needs no effect of them.
 
     Only earlier records from the pass's oldest sequence on can be the same change. Rows of a full
     snapshot of a table without keys share one sequence and may be equal: each is its own.
+
+    Args:
+        table: the table's configuration.
+        rows: the change log up to the pass, which begins above the batch `done`.
+        done: the newest batch that was applied before.
+        summary: what the records of the pass are.
     """
+    if not summary.changes:
+        return Arrived()
     changes = keyed(rows.where(F.col("_reason").isNull()))
     new = F.col("_batch") > done
-    near = changes.where(new | (F.col("_sequence") >= F.lit(oldest)))
+    near = changes.where(new | (F.col("_sequence") >= F.lit(summary.oldest)))
     own = F.when(F.col("_snapshot").isNotNull(), position())
     named = near.withColumns({"_is_new": new.cast("int"), "_own": own})
-    place = [*([column(k) for k in keys] or [F.col("_digest"), F.col("_own")]), F.col("_sequence")]
+    keys = [column(k) for k in table.keys]
+    place = [*(keys or [F.col("_digest"), F.col("_own")]), F.col("_sequence")]
     identity = ["_operation", *(["_digest"] if keys else [])]
     each = named.repartition(*place).groupBy(*place, *identity)
     known = each.agg(F.min("_is_new").alias("first"), F.max(1 - F.col("_is_new")).alias("old"))
@@ -121,16 +133,16 @@ def _arrivals(rows: DataFrame, keys: list[str], done: int, oldest: str | None) -
         F.sum("first").alias("first"),
         (F.count(F.lit(1)) - F.greatest(F.sum("old"), F.lit(1))).alias("ties"),
     )
-    kinds = [F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("n")) for kind in _ARRIVED]
-    return at_place.select(F.inline(F.array(*kinds)))
+    found = at_place.agg(F.sum("first").alias("first"), F.sum("ties").alias("ties")).collect()[0]
+    return Arrived(int(found["first"] or 0), int(found["ties"] or 0))
 
 
 def _written(spark: SparkSession, target: Target, table: Table, done: int) -> DataFrame:
-    """What became of each row that the pass wrote."""
+    """What became of each row that the pass wrote, its `kind`."""
     history = table.stored_as_scd_type == 2
     name = f"{table.table}_history" if history else table.table
     rows = spark.table(names.name(target, "silver", name)).where(F.col("_batch") > done)
-    return rows.select(F.col("_class").alias("kind"), F.lit(1).cast("bigint").alias("n"))
+    return rows.select(F.col("_class").alias("kind"))
 
 
 def _refolded(placed: Placed, keys: list[str], seen: Seen) -> DataFrame:
@@ -152,7 +164,7 @@ def _refolded(placed: Placed, keys: list[str], seen: Seen) -> DataFrame:
     won = by_key.where(F.col("now._batch") > seen.batch)
     if placed.batch.floor is not None:
         won = won.where(F.col("now._stamp") > placed.batch.floor)
-    return won.select(kind.alias("kind"), F.lit(1).cast("bigint").alias("n"))
+    return won.select(kind.alias("kind"))
 
 
 def _live(state: Column, floor: str | None) -> Column:

@@ -4,8 +4,8 @@ Per key and column the newest value wins. A rule below is only a short cut throu
 batch row that is whole and newer than all the table knows of the key is taken as it is; a row that
 is older than all of it changes nothing; anything between is joined column by column.
 
-They are joined before the MERGE INTO, which then replaces rows whole: it carries all columns that
-its clauses name, of all rows of the table, through a shuffle; these need only the batch's.
+They are joined before the MERGE INTO, not in it: a MERGE shuffles all rows of the table with the
+columns that its clauses name. This one names none but the keys, and replaces whole rows.
 """
 
 from collections.abc import Mapping

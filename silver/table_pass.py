@@ -1,6 +1,7 @@
 """One pass over one table: what is new goes into the change log, and from there into the table."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
@@ -138,18 +139,22 @@ def apply_part(
     if promises:
         staged = pending.stage(spark, target, table, placed, seen.batch)
     waits = staged is not None and not due and deferral.may_wait(summary.records)
-    if not waits:
-        _apply(spark, target, table, placed, staged)
-    if summary.rejected or (placed.refold and dead_letters.are_there(spark, target, table)):
-        judged = rows if placed.refold else new
-        dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
-    if schema_drift.INCOMPATIBLE in summary.rejected:
-        schema_drift.record_misfits(spark, target, table, new, run_id)
-    if waits:
+    # A batch's time is largely that of one thread, which plans: what is new is counted beside it.
+    with ThreadPoolExecutor(1) as beside:
+        arrived = None
+        if not waits:
+            arrived = beside.submit(account.arrivals, table, rows, seen.batch, summary)
+            _apply(spark, target, table, placed, staged)
+        if summary.rejected or (placed.refold and dead_letters.are_there(spark, target, table)):
+            judged = rows if placed.refold else new
+            dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
+        if schema_drift.INCOMPATIBLE in summary.rejected:
+            schema_drift.record_misfits(spark, target, table, new, run_id)
+    if arrived is None:
         came = summary.records - seen.pending
         counts = {"records": came, "pending": came}
         return Pass(seen, counts, TableChanges([], []), False, after.batch)
-    counts = account.classes(spark, target, table, placed, summary, rows, seen)
+    counts = account.classes(spark, target, table, placed, summary, arrived.result(), seen)
     counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
     after = after._replace(partial=partial, heirs=heirs, whole=placed.new, pending=0)
