@@ -53,7 +53,7 @@ def advance(
     after = seen._replace(batch=batch, whole=whole)
     everything = log.read(spark, target, config)
     done = table_pass.apply_part(
-        spark, target, config, "run", everything, seen._replace(whole=whole), after, due
+        spark, target, config, "run", everything, seen._replace(whole=whole), after, due=due
     )
     if done.refolded:
         snapshots.forget(spark, target, "t")
