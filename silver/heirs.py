@@ -1,16 +1,18 @@
 """Rows that moved to a new key and left a large value untouched: only the old key knows it.
 
 PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a TOAST
-value that the change did not touch is a placeholder in that insert. Its value is the newest one
-that the old key carried before: in this batch, or in what the table holds of the old key
-(tombstones keep their values).
+value that the change did not touch is a placeholder in that insert. Its value is what the old key
+had before: the newest one that a change carried in the last life of that key, in this batch or in
+what the table holds of it (tombstones keep their values). A life ends with a delete or a truncate;
+what none of its changes carried is null.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
 from lakehouse.local_rows import local_rows
 from silver.compact import all_of, column
@@ -20,7 +22,11 @@ Links = Mapping[tuple[str, int], str]
 
 
 def inherit(
-    changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
+    changes: DataFrame,
+    held: DataFrame | None,
+    keys: list[str],
+    partial: list[str],
+    floors: Sequence[str] = (),
 ) -> DataFrame:
     """Fills what stamped inserts under a new key left out, where the old key knows it.
 
@@ -29,15 +35,17 @@ def inherit(
 
     Args:
         changes: stamped upserts and deletes of one batch.
-        held: keys, columns, `_stamp` and `_absent` of what the table holds of each key; None when
-            empty.
+        held: keys, columns, `_stamp`, `_operation` and `_absent` of what the table holds of each
+            key; None when empty.
         keys: the key columns.
         partial: columns that some change of the batch does not carry.
+        floors: the stamps of the truncates in force, oldest first.
 
     Returns:
-        The changes; a filled column is no longer in `_absent`. What nobody knows stays absent.
+        The changes; a filled column is no longer in `_absent`. Where nothing is known of the old
+        key it stays absent.
     """
-    given = _given(changes, held, keys, partial)
+    given = _given(changes, held, keys, partial, floors)
     links = _links(given, partial)
     if links:
         given = _through(given, roots(links), partial)
@@ -57,7 +65,11 @@ def roots(links: Links) -> Links:
 
 
 def _given(
-    changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
+    changes: DataFrame,
+    held: DataFrame | None,
+    keys: list[str],
+    partial: list[str],
+    floors: Sequence[str],
 ) -> DataFrame:
     """Per insert under a new key, `_heir`, what the old key gives: `_g0`, `_g1`, … by column.
 
@@ -67,19 +79,28 @@ def _given(
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
+    floor = [F.when(F.col("_stamp") > stamp, F.lit(stamp)) for stamp in reversed(floors)]
     asked = heirs.select(
         F.col("_stamp").alias("_heir"),
         F.col("_absent").alias("_missing"),
+        F.coalesce(*floor, F.lit("")).alias("_floor"),
         *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)],
     )
     donors = _donors(changes, held, keys, partial)
     same = [F.col(f"_o{at}").eqNullSafe(F.col(f"_k{at}")) for at in range(len(keys))]
-    before = F.col("_at") < F.col("_heir")
-    return (
-        asked.join(donors, [*same, before])
-        .groupBy("_heir")
-        .agg(*[_newest(at, name).alias(f"_g{at}") for at, name in enumerate(partial)])
+    before = (F.col("_at") < F.col("_heir")) & (F.col("_at") > F.col("_floor"))
+    found = _of_last_life(asked.join(donors, [*same, before]))
+    return found.groupBy("_heir").agg(
+        *[_newest(at, changes.schema[c]).alias(f"_g{at}") for at, c in enumerate(partial)]
     )
+
+
+def _of_last_life(found: DataFrame) -> DataFrame:
+    """Of the changes found for each insert, the upserts that no delete separates from the last."""
+    heir = Window.partitionBy("_heir")
+    life = F.count(F.when(~F.col("_upsert"), True)).over(heir.orderBy("_at"))
+    upserts = found.withColumn("_life", life).where("_upsert")
+    return upserts.withColumn("_last", F.max("_life").over(heir)).where("_life = _last")
 
 
 def _links(given: DataFrame, partial: list[str]) -> Links:
@@ -112,29 +133,34 @@ def _through(given: DataFrame, ends: Links, partial: list[str]) -> DataFrame:
 def _donors(
     changes: DataFrame, held: DataFrame | None, keys: list[str], partial: list[str]
 ) -> DataFrame:
-    """Each upsert as what it gives of every column: a value, a link, or nothing."""
+    """Each change as what it gives of every column: a value, a link, or nothing."""
 
     def known(rows: DataFrame, links: Column) -> DataFrame:
-        gives = []
+        upsert, gives = F.col("_operation") == UPSERT, []
         for c in partial:
             lacks = F.coalesce(F.array_contains("_absent", c), F.lit(False))
             value = F.when(~lacks, column(c)).alias("v")
             via = F.when(lacks, F.col("_stamp")).alias("via")
-            gives.append(F.when(~lacks | links, F.struct(value, via)))
+            gives.append(F.when(upsert & (~lacks | links), F.struct(value, via)))
         return rows.select(
             *[column(k).alias(f"_k{at}") for at, k in enumerate(keys)],
             F.col("_stamp").alias("_at"),
+            upsert.alias("_upsert"),
             *[give.alias(f"_c{at}") for at, give in enumerate(gives)],
         )
 
-    moved = F.col("_old_key").isNotNull()
-    own = known(changes.where(F.col("_operation") == UPSERT), moved)
+    own = known(changes, F.col("_old_key").isNotNull())
     return own if held is None else own.unionByName(known(held, F.lit(False)))
 
 
-def _newest(at: int, name: str) -> Column:
-    asked = F.array_contains("_missing", name) & F.col(f"_c{at}").isNotNull()
-    return F.max_by(f"_c{at}", F.when(asked, F.col("_at")))
+def _newest(at: int, field: StructField) -> Column:
+    """What is given of a column: null by a life in which no change carried it."""
+    missing, given = F.array_contains("_missing", field.name), F.col(f"_c{at}")
+    newest = F.max_by(given, F.when(missing & given.isNotNull(), F.col("_at")))
+    null = F.struct(
+        F.lit(None).cast(field.dataType).alias("v"), F.lit(None).cast("string").alias("via")
+    )
+    return F.coalesce(newest, null)
 
 
 def _filled(joined: DataFrame, columns: list[str], partial: list[str]) -> DataFrame:

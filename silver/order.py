@@ -5,9 +5,10 @@ to have begun before changes that are applied already, or a key change that arri
 side of a change of its old key, changes the order of the past: then the whole log is folded anew.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
@@ -17,10 +18,13 @@ from lakehouse.target import Target
 from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
+from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, Sighting, epoch
+from silver.flat import names_array
 from silver.group_order import grouped
 from silver.heirs import disordered, inherit
 from silver.lives import folds_keys_anew, of_same_keys
+from silver.presence import absent_before
 from silver.snapshots import TableChanges
 from silver.summary import Summary, summarize
 
@@ -66,18 +70,18 @@ def place(
     if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
         none = TableChanges(after.sightings, [])
         whole = summarize(rows)
-        return _placed(spark, target, table, rows, newest, whole, none, None, seen)
-    before = known.floors(table.on_truncate == "apply")
-    placed = _placed(spark, target, table, pending, newest, summary, after, before, seen)
+        return _placed(spark, target, table, rows, newest, whole, none, seen, None)
+    placed = _placed(spark, target, table, pending, newest, summary, after, seen, earlier)
     if not folds_keys_anew(table, placed.batch.seen_partial or summary.incomplete > 0):
         return placed
     whole = summarize(rows)
     if placed.batch.floor_is_new and seen.batch:
         none = TableChanges(after.sightings, [])
-        return _placed(spark, target, table, rows, newest, whole, none, None, seen)
+        return _placed(spark, target, table, rows, newest, whole, none, seen, None)
     changes = keyed(stamped(rows, table, placed.new.epochs))
     if whole.heirs:
-        changes = inherit(changes, None, table.keys, whole.partial)
+        floors = [f.stamp for f in placed.batch.floors]
+        changes = inherit(changes, None, table.keys, whole.partial, floors)
     partial = sorted({*whole.partial, *placed.batch.partial})
     of_keys = of_same_keys(changes, pending, table.keys)
     return placed._replace(batch=placed.batch._replace(of_keys=of_keys, partial=partial))
@@ -91,24 +95,27 @@ def _placed(
     newest: int,
     summary: Summary,
     known: TableChanges,
-    before: list[snapshots.Truncate] | None,
     seen: Seen,
+    earlier: DataFrame | None,
 ) -> Placed:
-    """Orders `rows`; without the floors `before` they are the whole log, folded anew."""
-    refold = before is None
+    """Orders `rows`; without `earlier` ones they are the whole log, folded anew."""
+    refold = earlier is None
+    before = None if refold else seen.whole.floors(table.on_truncate == "apply")
     sightings = [*known.sightings, *_finished(rows, table, known.epochs)]
     after = TableChanges(sightings, known.truncates)
     placed = stamped(rows, table, after.epochs)
     cut = snapshots.truncates(placed) if summary.truncates else []
     changed = TableChanges(sightings, sorted({*after.truncates, *cut}))
     floors = changed.floors(table.on_truncate == "apply")
-    changes = keyed(placed)
+    changes, late = keyed(placed), log.late_columns(table, rows)
     if summary.heirs:
-        held = None if refold else _held(spark, target, table, summary.partial)
-        changes = inherit(changes, held, table.keys, summary.partial)
+        held = None
+        if earlier is not None:
+            applied = keyed(stamped(earlier, table, after.epochs))
+            held = _held(spark, target, table, applied, summary.partial, late)
+        changes = inherit(changes, held, table.keys, summary.partial, [f.stamp for f in floors])
     fields = layout.business(rows.schema)
     partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
-    late = log.late_columns(table, rows)
     split = seen.partial or bool(late)
     batch = Batch(newest, changes, fields, partial, floors, floors != before, split, late=late)
     if refold and folds_keys_anew(table, bool(partial)):
@@ -160,11 +167,17 @@ def _finished(rows: DataFrame, table: Table, epochs: list[Epoch]) -> list[Sighti
 
 
 def _held(
-    spark: SparkSession, target: Target, table: Table, partial: list[str]
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    applied: DataFrame,
+    partial: list[str],
+    late: Mapping[str, int],
 ) -> DataFrame | None:
-    """What the table knows of each key.
+    """What the table knows of each key from the changes `applied`.
 
-    One row per state of its columns, with the stamp of that state.
+    One row per change of its columns that it tells apart, as that change carried them, and one per
+    delete. `late` are columns that rows written before a batch did not carry, with that batch.
     """
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     if not names.exists(spark, target, "silver", kept):
@@ -174,23 +187,24 @@ def _held(
     have = [c for c in partial if c in rows.columns]
     values = [column(c) if c in have else F.lit(None).alias(c) for c in partial]
     if table.stored_as_scd_type == 2:
-        versions = rows.where("_operation = 'upsert'")
-        return versions.select(
-            *keys, *values, "_stamp", F.lit(None).cast("array<string>").alias("_absent")
-        )
-    own = F.when(F.col("_column_stamps").isNotNull(), F.map_keys("_column_stamps"))
-    whole = rows.where("_upsert_stamp IS NOT NULL")
-    newest = whole.select(
-        *keys, *values, F.col("_upsert_stamp").alias("_stamp"), own.alias("_absent")
-    )
-    for name in have:
-        others = F.array(*[F.lit(c) for c in partial if c != name]).cast("array<string>")
-        at = F.col("_column_stamps")[name]
-        alone = rows.where(at > "").select(
-            *keys, *values, at.alias("_stamp"), others.alias("_absent")
-        )
-        newest = newest.unionByName(alone)
-    return newest
+        carried = [rows.where(F.col("_operation") == UPSERT)]
+    else:
+        own = {c: names_array([other for other in partial if other != c]) for c in have}
+        carried = [_as_of(rows, F.col("_upsert_stamp"), F.map_keys("_column_stamps"))]
+        carried += [_as_of(rows, F.col("_column_stamps")[c], own[c]) for c in have]
+    deleted = applied.where(F.col("_operation") == DELETE).withColumn("_absent", names_array([]))
+    none = [F.lit(None).cast(applied.schema[c].dataType).alias(c) for c in partial]
+    found = deleted.select(*keys, *none, "_operation", "_stamp", "_absent")
+    for part in carried:
+        known = part.withColumn("_absent", absent_before(late))
+        found = found.unionByName(known.select(*keys, *values, "_operation", "_stamp", "_absent"))
+    return found
+
+
+def _as_of(rows: DataFrame, stamp: Column, absent: Column) -> DataFrame:
+    """The current table's rows as of a stamp, where they have it, without the columns `absent`."""
+    dated = rows.where(stamp > "").withColumns({"_operation": F.lit(UPSERT), "_absent": absent})
+    return dated.withColumn("_stamp", stamp)
 
 
 def fresh(placed: Placed, known: TableChanges) -> TableChanges:

@@ -81,9 +81,10 @@ def stream(random: Random, length: int) -> list[Event]:
             keys = random.sample(range(1, 9), 3)
             events += snapshot(random, keys, sequence + 50, at, step)
             at, live = at + 3, set(keys)
-        elif kind < 0.55 and key in live and not all_columns:
+        elif kind < 0.55 and (key in live or kind > 0.5) and not all_columns:
             some = (("a", f"v{random.randint(0, 2)}"),)
             events.append(Event("upsert", sequence, key, some, position=at, time=at))
+            live.add(key)
         else:
             whole = (("a", f"v{random.randint(0, 2)}"), ("b", random.choice(["x", "y", None])))
             events.append(Event("upsert", sequence, key, whole, position=at, time=at))
