@@ -18,14 +18,14 @@ from lakehouse.target import Target
 from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
-from silver.contract import DELETE, UPSERT
-from silver.epochs import Epoch, Sighting, epoch
+from silver.contract import DELETE, NONE, UPSERT
+from silver.epochs import Epoch, epoch
 from silver.flat import names_array
 from silver.group_order import grouped
 from silver.heirs import disordered, inherit
 from silver.lives import folds_keys_anew, of_same_keys
 from silver.presence import absent_before
-from silver.snapshots import TableChanges
+from silver.snapshots import TableChanges, Truncate
 from silver.summary import Summary, summarize
 
 
@@ -101,17 +101,16 @@ def _placed(
     """Orders `rows`; without `earlier` ones they are the whole log, folded anew."""
     refold = earlier is None
     before = None if refold else seen.whole.floors(table.on_truncate == "apply")
-    sightings = [*known.sightings, *_finished(rows, table, known.epochs)]
-    after = TableChanges(sightings, known.truncates)
-    placed = stamped(rows, table, after.epochs)
+    placed = stamped(rows, table, known.epochs)
     cut = snapshots.truncates(placed) if summary.truncates else []
-    changed = TableChanges(sightings, sorted({*after.truncates, *cut}))
+    cut += _finished(placed, known.epochs)
+    changed = TableChanges(known.sightings, sorted({*known.truncates, *cut}))
     floors = changed.floors(table.on_truncate == "apply")
     changes, late = keyed(placed), log.late_columns(table, rows)
     if summary.heirs:
         held = None
         if earlier is not None:
-            applied = keyed(stamped(earlier, table, after.epochs))
+            applied = keyed(stamped(earlier, table, known.epochs))
             held = _held(spark, target, table, applied, summary.partial, late)
         changes = inherit(changes, held, table.keys, summary.partial, [f.stamp for f in floors])
     fields = layout.business(rows.schema)
@@ -152,18 +151,14 @@ def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     return not changes.where(epoch(before) != epoch(after)).isEmpty()
 
 
-def _finished(rows: DataFrame, table: Table, epochs: list[Epoch]) -> list[Sighting]:
-    """The newest snapshot is complete as well when something streamed came after it."""
-    if not epochs or epochs[-1].complete:
+def _finished(placed: DataFrame, epochs: list[Epoch]) -> list[Truncate]:
+    """The sweeps of the snapshots that stamped changes of the stream show to be done."""
+    begun = {f"{2 * e.number + 1:016X}": e for e in epochs if not e.complete}
+    if not begun:
         return []
-    newest = epochs[-1]
-    streamed = stamped(rows, table, epochs).where("_snapshot IS NULL AND _operation <> 'none'")
-    if streamed.where(epoch(epochs) == newest.number).isEmpty():
-        return []
-    return [
-        Sighting(newest.snapshot, where, first, True, newest.started)
-        for where, first in newest.first.items()
-    ]
+    streamed = placed.where(F.col("_operation") != NONE).select(F.substring("_stamp", 1, 16))
+    found = streamed.toDF("front").where(F.col("front").isin(*begun)).distinct().collect()
+    return [Truncate(e.sweep, e.started) for e in (begun[row["front"]] for row in found)]
 
 
 def _held(

@@ -1,7 +1,8 @@
 """What is about a whole table: full snapshots and truncates, kept in `silver._table_changes`.
 
 A full snapshot is a truncate at the start of its epoch that comes in force when its last row has
-arrived.
+arrived, or something streamed that belongs to its epoch: the connector streams once a snapshot is
+done. What is told by the stream is kept like a truncate, as it holds for as long as the order does.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,10 @@ TABLE_CHANGES = "_table_changes"
 
 
 class Truncate(NamedTuple):
-    """A truncate of the source: its stamp, and when it was committed (µs since 1970)."""
+    """A truncate of the source: its stamp, and when it was committed (µs since 1970).
+
+    Or the sweep of a snapshot that the stream shows to be done, with the time when it began.
+    """
 
     stamp: str
     at: int | None
@@ -38,15 +42,17 @@ class TableChanges(NamedTuple):
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
-        return number(self.sightings)
+        done = {t.stamp for t in self.truncates}
+        return [e._replace(complete=e.complete or e.sweep in done) for e in number(self.sightings)]
 
     def floors(self, apply_truncates: bool) -> list[Truncate]:
         """What is in force as a truncate, oldest first.
 
         Sweeps of complete snapshots, and truncates.
         """
-        sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
-        return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
+        sweeps = {e.sweep: e for e in self.epochs if e.complete}
+        own = [t for t in self.truncates if t.stamp not in sweeps] if apply_truncates else []
+        return sorted([*(Truncate(e.sweep, e.started) for e in sweeps.values()), *own])
 
 
 Batches = list[tuple[int, TableChanges]]

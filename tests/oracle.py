@@ -107,9 +107,8 @@ def in_order(events: set[Event]) -> list[Event]:
         placed.append(((own, int(e.snapshot is None), e.sequence, e.position), e))
     for s in ordered:
         rows = [e for e in events if e.snapshot == s]
-        newest = s == ordered[-1]
         streamed = any(p[0][0] == epoch[s] and p[1].snapshot is None for p in placed)
-        if any(e.last for e in rows) or (newest and streamed):
+        if streamed or any(e.last for e in rows):
             first = min(e.time for e in rows)
             placed.append(((epoch[s], -1, 0, 0), Event("truncate", 0, time=first)))
     return [e for _, e in sorted(placed, key=lambda p: p[0])]
