@@ -18,14 +18,14 @@ from lakehouse.target import Target
 from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
-from silver.contract import DELETE, NONE, UPSERT
+from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, epoch
 from silver.flat import names_array
 from silver.group_order import grouped
 from silver.heirs import disordered, inherit
 from silver.lives import folds_keys_anew, of_same_keys
 from silver.presence import absent_before
-from silver.snapshots import TableChanges, Truncate
+from silver.snapshots import TableChanges
 from silver.summary import Summary, summarize
 
 
@@ -103,7 +103,6 @@ def _placed(
     before = None if refold else seen.whole.floors(table.on_truncate == "apply")
     placed = stamped(rows, table, known.epochs)
     cut = snapshots.truncates(placed) if summary.truncates else []
-    cut += _finished(placed, known.epochs)
     changed = TableChanges(known.sightings, sorted({*known.truncates, *cut}))
     floors = changed.floors(table.on_truncate == "apply")
     changes, late = keyed(placed), log.late_columns(table, rows)
@@ -149,16 +148,6 @@ def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     """Whether some applied change belongs to another epoch now."""
     changes = earlier.where(F.col("_operation") != "none")
     return not changes.where(epoch(before) != epoch(after)).isEmpty()
-
-
-def _finished(placed: DataFrame, epochs: list[Epoch]) -> list[Truncate]:
-    """The sweeps of the snapshots that stamped changes of the stream show to be done."""
-    begun = {f"{2 * e.number + 1:016X}": e for e in epochs if not e.complete}
-    if not begun:
-        return []
-    streamed = placed.where(F.col("_operation") != NONE).select(F.substring("_stamp", 1, 16))
-    found = streamed.toDF("front").where(F.col("front").isin(*begun)).distinct().collect()
-    return [Truncate(e.sweep, e.started) for e in (begun[row["front"]] for row in found)]
 
 
 def _held(

@@ -1,8 +1,8 @@
 """What is about a whole table: full snapshots and truncates, kept in `silver._table_changes`.
 
 A full snapshot is a truncate at the start of its epoch that comes in force when its last row has
-arrived, or something streamed that belongs to its epoch: the connector streams once a snapshot is
-done. What is told by the stream is kept like a truncate, as it holds for as long as the order does.
+arrived. That the stream went on shows nothing: a connector that is restarted in a blocking snapshot
+goes on without it (Debezium, DBZ-9055), and what such a snapshot does not show may well be there.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,7 @@ TABLE_CHANGES = "_table_changes"
 
 
 class Truncate(NamedTuple):
-    """A truncate of the source: its stamp, and when it was committed (µs since 1970).
-
-    Or the sweep of a snapshot that the stream shows to be done, with the time when it began.
-    """
+    """A truncate of the source: its stamp, and when it was committed (µs since 1970)."""
 
     stamp: str
     at: int | None
@@ -42,17 +39,15 @@ class TableChanges(NamedTuple):
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
-        done = {t.stamp for t in self.truncates}
-        return [e._replace(complete=e.complete or e.sweep in done) for e in number(self.sightings)]
+        return number(self.sightings)
 
     def floors(self, apply_truncates: bool) -> list[Truncate]:
         """What is in force as a truncate, oldest first.
 
         Sweeps of complete snapshots, and truncates.
         """
-        sweeps = {e.sweep: e for e in self.epochs if e.complete}
-        own = [t for t in self.truncates if t.stamp not in sweeps] if apply_truncates else []
-        return sorted([*(Truncate(e.sweep, e.started) for e in sweeps.values()), *own])
+        sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
+        return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
 
 
 Batches = list[tuple[int, TableChanges]]

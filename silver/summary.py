@@ -19,8 +19,8 @@ class Summary(NamedTuple):
 
     `incomplete` counts changes that do not carry every column, of which `partial` names the
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
-    letters by reason; `sightings` are the full snapshots that show; `oldest` is the lowest sequence
-    of a change.
+    letters by reason; `sightings` are the full snapshots that show, in dead letters too: a last row
+    that is none has come all the same; `oldest` is the lowest sequence of a change.
     """
 
     records: int
@@ -55,7 +55,7 @@ def summarize(rows: DataFrame) -> Summary:
         incomplete=incomplete,
         heirs=_count(row for row in sound if row["heir"]),
         rejected=rejected,
-        sightings=_sightings(row for row in sound if row["_snapshot"] is not None),
+        sightings=_sightings(row for row in found if row["_snapshot"] is not None),
         partial=_absent_columns(rows) if incomplete else [],
         oldest=min((row["oldest"] for row in sound if row["oldest"] is not None), default=None),
     )
@@ -66,7 +66,7 @@ def _kinds(rows: DataFrame) -> DataFrame:
 
     The set among the aggregates lets Spark hash by kind: for text alone it would sort all rows.
     """
-    shows = F.col("_snapshot").isNotNull() & F.col("_reason").isNull()
+    shows = F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
     incomplete = F.col("_absent").isNotNull()
     kinds = {
         "_operation": F.col("_operation"),

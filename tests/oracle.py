@@ -93,7 +93,7 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
 def in_order(events: set[Event]) -> list[Event]:
     """The events by epoch, snapshot rows first, then sequence.
 
-    A whole snapshot begins with a truncate.
+    A snapshot whose last row is among them begins with a truncate.
     """
     starts: dict[str, int] = {}
     for e in events:
@@ -107,8 +107,7 @@ def in_order(events: set[Event]) -> list[Event]:
         placed.append(((own, int(e.snapshot is None), e.sequence, e.position), e))
     for s in ordered:
         rows = [e for e in events if e.snapshot == s]
-        streamed = any(p[0][0] == epoch[s] and p[1].snapshot is None for p in placed)
-        if streamed or any(e.last for e in rows):
+        if any(e.last for e in rows):
             first = min(e.time for e in rows)
             placed.append(((epoch[s], -1, 0, 0), Event("truncate", 0, time=first)))
     return [e for _, e in sorted(placed, key=lambda p: p[0])]

@@ -36,28 +36,36 @@ def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(
 
 BROKEN_OFF = [
     Event("upsert", 1, 3, (("a", "before"), ("b", "x")), position=1, time=1),
-    Event("upsert", 90, 1, (("a", "s1"), ("b", "x")), position=2, time=2, snapshot="s:90"),
+    Event("upsert", 90, 1, (("a", "s1"), ("b", "x")), None, 2, 2, snapshot="s:90"),
     Event("upsert", 91, 1, (("a", "v1"), ("b", "x")), position=9, time=9),
-    Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), position=12, time=12, snapshot="s:95"),
 ]
-TAKEN_AGAIN = [
-    Event("upsert", 90, 4, (("a", "s4"), ("b", "y")), None, 5, 5, snapshot="s:92", last=True),
-]
+TAKEN_AGAIN = Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), None, 12, 12, "s:95", last=True)
 
 
 @pytest.mark.parametrize("scd", [1, 2])
-@pytest.mark.parametrize(
-    ("events", "cut"), [(BROKEN_OFF, 4), (BROKEN_OFF, 3), ([*BROKEN_OFF[:3], *TAKEN_AGAIN], 3)]
-)
-def test_a_snapshot_without_an_end_is_in_force_where_the_stream_follows_it(
-    spark: SparkSession, target: Target, scd: int, events: list[Event], cut: int
+@pytest.mark.parametrize("cut", [2, 3])
+def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_on(
+    spark: SparkSession, target: Target, scd: int, cut: int
 ) -> None:
-    """Whether a newer snapshot comes later, or one that the stream followed in truth."""
-    config = core.table(scd)
-    core.deliver(spark, target, config, events[:cut], 0, 0)
-    if events[cut:]:
-        core.deliver(spark, target, config, events[cut:], cut, 1)
-    want = oracle.outcome({*events}, core.COLUMNS, core.COLUMNS)
-    got = core.outcome(spark, target, config)
-    assert got.current == want.current
-    assert scd == 1 or got.history == want.history
+    """A connector that is restarted in a blocking snapshot goes on without it."""
+    config, events = core.table(scd), [*BROKEN_OFF, TAKEN_AGAIN]
+    for upto, begin in ((cut, 0), (4, cut)):
+        core.deliver(spark, target, config, events[begin:upto], begin, int(begin > 0))
+        want = oracle.outcome({*events[:upto]}, core.COLUMNS, core.COLUMNS)
+        got = core.outcome(spark, target, config)
+        assert got.current == want.current
+        assert scd == 1 or got.history == want.history
+
+
+def test_a_last_row_that_is_a_dead_letter_ends_its_snapshot(
+    spark: SparkSession, target: Target
+) -> None:
+    config = table("debezium", ["id"], {"topic": "s.t"}, columns={"id": "int", "text": "string"})
+    lake.arrive(spark, target, config, [record(3, "c", "gone since")], whole=True)
+    lake.settle(spark, target, [config])
+    last = record(12, "r", "b", "last_in_data_collection")
+    last["value"]["after"]["id"] = "no number"
+    taken = [record(11, "r", "a", "first_in_data_collection"), last]
+    lake.arrive(spark, target, config, taken, batch=2, whole=True)
+    lake.settle(spark, target, [config])
+    assert {row["id"]: row["text"] for row in lake.rows(spark, target, "t")} == {1: "a"}

@@ -1,5 +1,4 @@
 from silver.epochs import Epoch, Sighting, number
-from silver.snapshots import TableChanges, Truncate
 
 
 def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
@@ -24,14 +23,3 @@ def test_the_sweep_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before(
     second = Epoch("shop:9", 2, 5, {}, True)
     rows_of_it, streamed_before = f"{4:016X}/{9:016X} A", f"{3:016X}/{99:016X} B"
     assert streamed_before < second.sweep < rows_of_it
-
-
-def test_a_snapshot_is_in_force_when_its_last_row_came_or_the_stream_shows_it_done() -> None:
-    seen = [Sighting("s:9", "", "1", False, 10), Sighting("s:9", "", "5", True, 12)]
-    told, open_ = Sighting("s:7", "", "6", False, 20), Sighting("s:8", "", "8", False, 30)
-    cut = Truncate("0000000000000003/0000000000000001 1", 15)
-    whole = TableChanges([*seen, told, open_], [cut, Truncate("0000000000000004 ", 25)])
-    done = [Truncate("0000000000000002 ", 10), Truncate("0000000000000004 ", 20)]
-    assert whole.floors(apply_truncates=False) == done
-    assert whole.floors(apply_truncates=True) == [done[0], cut, done[1]]
-    assert [e.complete for e in whole.epochs] == [True, True, False]
