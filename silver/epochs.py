@@ -13,12 +13,14 @@ for the whole feed. In a domain where a snapshot put no row, its start is told b
 instead.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from silver.sequence import section
+
+_Known = TypeVar("_Known", str, int)
 
 
 class Epoch(NamedTuple):
@@ -42,45 +44,56 @@ class Epoch(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """What one batch showed of one snapshot in one domain."""
+    """What one batch showed of one snapshot in one domain.
+
+    The position of its first row that is no dead letter, None without any.
+    """
 
     snapshot: str
     domain: str
-    first_position: str
+    first_position: str | None
     complete: bool
     started: int | None
 
     def joined(self, other: "Sighting") -> "Sighting":
         """Two sightings of one snapshot in one domain as one."""
-        times = [s.started for s in (self, other) if s.started is not None]
         return self._replace(
-            first_position=min(self.first_position, other.first_position),
+            first_position=_first(self.first_position, other.first_position),
             complete=self.complete or other.complete,
-            started=min(times, default=None),
+            started=_first(self.started, other.started),
         )
 
 
 def number(sightings: list[Sighting]) -> list[Epoch]:
-    """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0."""
+    """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0.
+
+    A snapshot whose rows are all dead letters begins none: it would leave nothing of the table.
+    """
     groups: dict[str, list[Sighting]] = {}
     for seen in sightings:
         groups.setdefault(seen.snapshot, []).append(seen)
-    ordered = sorted(groups.items(), key=lambda item: _order(item[1]))
+    shown = {name: seen for name, seen in groups.items() if any(s.first_position for s in seen)}
+    ordered = sorted(shown.items(), key=lambda item: _order(item[1]))
     return [_epoch(snapshot, at, seen) for at, (snapshot, seen) in enumerate(ordered, start=1)]
 
 
 def _order(seen: list[Sighting]) -> tuple[str, int]:
-    feed_wide = [s.first_position for s in seen if s.domain == ""]
-    started = min((s.started for s in seen if s.started is not None), default=0)
-    return (min(feed_wide, default=""), started)
+    feed_wide = _first(*(s.first_position for s in seen if s.domain == ""))
+    return (feed_wide or "", _first(*(s.started for s in seen)) or 0)
 
 
 def _epoch(snapshot: str, at: int, seen: list[Sighting]) -> Epoch:
     first: dict[str, str] = {}
     for s in seen:
-        first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
-    started = min((s.started for s in seen if s.started is not None), default=None)
+        if s.first_position is not None:
+            first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
+    started = _first(*(s.started for s in seen))
     return Epoch(snapshot, at, started, first, any(s.complete for s in seen))
+
+
+def _first(*values: _Known | None) -> _Known | None:
+    """The lowest of those that are known."""
+    return min((value for value in values if value is not None), default=None)
 
 
 def domain() -> Column:

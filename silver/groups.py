@@ -128,10 +128,14 @@ def move(
 
 
 def _is_idle(before: State, members: Sequence[Member], ends: int) -> bool:
-    """Whether nothing came that a pass could do: no record, and no END that something waits for."""
+    """Whether nothing came that a pass could do: no record, and no END that something waits for.
+
+    Nor is one to be done again: the newest failed, or was killed before the ledger had it.
+    """
     came = any(m.seen.batch != m.after.batch for m in members)
     ended = bool(before.waiting) and before.applied.get(TRANSACTIONS, 0) != ends
-    return not (came or ended)
+    undone = any(before.applied.get(m.table.table, 0) > m.seen.batch for m in members)
+    return not (came or ended or undone)
 
 
 def parted(

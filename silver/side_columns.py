@@ -10,7 +10,7 @@ SNAPSHOT_COLUMNS = (
     LayerColumn(
         "domain", "string", "topic/partition the positions count in; empty for one feed-wide count"
     ),
-    LayerColumn("first_position", "string", "position of its first row"),
+    LayerColumn("first_position", "string", "position of its first row that is no dead letter"),
     LayerColumn("complete", "boolean", "whether its last row has been seen"),
     LayerColumn("started", "bigint", "when it began at the source, µs since 1970"),
     LayerColumn("batch", "bigint", "batch that showed it"),

@@ -78,7 +78,7 @@ def _kinds(rows: DataFrame) -> DataFrame:
     }
     return rows.groupBy(*[kind.alias(name) for name, kind in kinds.items()]).agg(
         F.count(F.lit(1)).alias("records"),
-        F.min(F.when(shows, position())).alias("first_position"),
+        F.min(F.when(shows & F.col("_reason").isNull(), position())).alias("first_position"),
         F.array_contains(F.collect_set("_snapshot_last"), True).alias("complete"),
         F.min(F.unix_micros("_source_time")).alias("started"),
         F.min("_sequence").alias("oldest"),

@@ -91,3 +91,21 @@ def test_a_kill_between_the_members_shows_nobody_half_a_transaction(
     counts = shop.counts[ITEMS]
     classes = sum(n for name, n in counts.items() if name != "records")
     assert (counts["records"], counts["waiting"], classes) == (3, 0, 3)
+
+
+def test_a_kill_after_a_pass_that_only_let_through_what_waited_loses_no_count(
+    spark: SparkSession, target: Target
+) -> None:
+    shop = Shop(spark, target)
+    changes, end = order(1, 11, 1)
+    shop.deliver(*changes)
+    shop.run()
+    assert shop.counts[ORDERS] == {"records": 1, "waiting": 1}
+    shop.deliver(end)
+    with pytest.raises(Killed):
+        shop.run("ledger")
+    shop.run()
+    assert shop.shown() == {11}
+    assert shop.counts[ORDERS] == {"records": 1, "waiting": 0, "inserted": 1}
+    shop.run()
+    assert shop.counts[ITEMS] == {"records": 1, "waiting": 0, "inserted": 1}

@@ -23,3 +23,11 @@ def test_the_sweep_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before(
     second = Epoch("shop:9", 2, 5, {}, True)
     rows_of_it, streamed_before = f"{4:016X}/{9:016X} A", f"{3:016X}/{99:016X} B"
     assert streamed_before < second.sweep < rows_of_it
+
+
+def test_dead_letters_end_a_snapshot_but_begin_none() -> None:
+    dead = Sighting("s:9", "", None, True, 4)
+    assert number([dead]) == []
+    known = [Epoch("s:9", 1, 4, {"": "2"}, True)]
+    assert number([dead, Sighting("s:9", "", "2", False, 5)]) == known
+    assert number([dead.joined(Sighting("s:9", "", "2", False, 5))]) == known
