@@ -39,7 +39,7 @@ def main() -> None:
     if len(given.parts) > 1:
         sys.exit(_one_by_one(given.parts))
     work = Workload(**{name: getattr(given, name) for name in Workload._fields})
-    print(f"{given.parts[0]}: {work.title}", flush=True)
+    print(f"{given.parts[0]}: {_title(given.parts[0], work)}", flush=True)
     result = _measured(given.parts[0], work, given)
     print(f"\n{table(result.lines)}\n", flush=True)
     if given.keep:
@@ -65,7 +65,11 @@ def _measured(part: str, work: Workload, given: argparse.Namespace) -> Result:
     name = "-".join([part, *(given.name or "").split()])
     command = f"python -m benchmarks {shlex.join(_without_keep(sys.argv[1:]))}"
     made = f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}"
-    return Result(name, question, work.title, command, made, lines)
+    return Result(name, question, _title(part, work), command, made, lines)
+
+
+def _title(part: str, work: Workload) -> str:
+    return compare.title(work) if part == "compare" else work.title
 
 
 def _without_keep(arguments: list[str]) -> list[str]:

@@ -31,6 +31,11 @@ TABLE = {
 }
 
 
+def title(work: Workload) -> str:
+    """What is compared: the extracts have columns of their own."""
+    return f"{work.rows:,} rows, {len(KEYS)} columns of text for a key and {len(VALUES)} numbers"
+
+
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Day after day; the first is the load, which is not counted."""
     count = 1 + plan.most
