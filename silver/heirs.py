@@ -73,8 +73,9 @@ def _given(
 ) -> DataFrame:
     """Per insert under a new key, `_heir`, what the old key gives: `_g0`, `_g1`, … by column.
 
-    Each is the value `v` of the newest change before it that carries the column, or the stamp `via`
-    of an insert that is newer than that and lacks the column as well: it takes it from there.
+    Each is, of the old key's last life before it, the value `v` of the newest change that carries
+    the column, or the stamp `via` of an insert that is newer than that and lacks the column as
+    well: it takes it from there.
     """
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)

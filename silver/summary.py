@@ -19,8 +19,8 @@ class Summary(NamedTuple):
 
     `incomplete` counts changes that do not carry every column, of which `partial` names the
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
-    letters by reason; `sightings` are the full snapshots that show, in dead letters too: a last row
-    that is none has come all the same; `oldest` is the lowest sequence of a change.
+    letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
+    letter has come all the same; `oldest` is the lowest sequence of a change.
     """
 
     records: int
