@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from benchmarks import apply, compare, fixed, growth, load, page, scan
+from benchmarks import apply, compare, fixed, growth, load, page, scan, visible
 from benchmarks.events import Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, Measure]] = {
     "growth": (growth.QUESTION, growth.measure),
     "load": (load.QUESTION, load.measure),
     "scan": (scan.QUESTION, scan.measure),
+    "visible": (visible.QUESTION, visible.measure),
 }
 
 

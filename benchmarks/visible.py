@@ -1,0 +1,106 @@
+"""How soon changes are seen: from the change log to gold, with the MERGE still to come.
+
+The table promises `max_staleness: 0`. What its log has gained is laid out beside the table, from
+where gold's view merges it whenever it is read; the MERGE takes it from there afterwards.
+"""
+
+import itertools
+from pathlib import Path
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from benchmarks import ours
+from benchmarks.events import Workload, batches, snapshot, write
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn
+from benchmarks.result import Line
+from benchmarks.truth import truth, wrong
+from gold.catalog import open_catalog
+from lakehouse.cli.run import one_round
+from lakehouse.loading import load_tables
+from lakehouse.memory import Memory
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import known, log, reading, table_pass
+from silver.batch import Seen
+from silver.built import Built
+from silver.built import read as read_built
+
+QUESTION = "From the change log to gold, with the MERGE still to come"
+LOGGED, LAID_OUT, READ = "into the change log", "laid out for gold", "its first read"
+MERGED, CHECKED = "the MERGE", "compared with the truth"
+
+
+def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
+    """Batch after batch; what gold shows before each MERGE is compared with the truth."""
+    ours.configure(root / "ours", ours.table_of(work) | {"max_staleness": "0s"})
+    first, stream = snapshot(work), list(itertools.islice(batches(work), plan.most))
+    ours.drop(root / "ours", write(work, first, root / "files", "first"))
+    later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
+    spark, target = ours.session(root / "ours", open_ended=True)
+    ours.engine(spark, target).load([])
+    [table] = load_tables(root / "ours" / "conf")
+    lake = _Lake(spark, target, table, work)
+    rounds = []
+    for at, files in enumerate(later):
+        arrived = [first, *stream[: at + 1]]
+        rounds.append(lake.steps(root / "ours", files, arrived))
+    taken = in_turn(rounds, plan)
+    del taken[CHECKED]
+    missed = {READ: lake.wrong}
+    return [counted(name, runs, missed.get(name)) for name, runs in taken.items()]
+
+
+class _Lake:
+    """The lake of one table, taken through a batch step by step."""
+
+    def __init__(self, spark: SparkSession, target: Target, table: Table, work: Workload) -> None:
+        self.spark, self.target, self.table, self.work = spark, target, table, work
+        self.seen = self.after = Seen()
+        self.wrong = 0
+
+    def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
+        """A batch's steps; the round before has merged what came before."""
+
+        def logged() -> Parts:
+            ours.drop(root, files)
+            one_round(self.spark, self.target, [self.table], ["bronze"], memory=Memory())
+            name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
+            built = Built(read_built(self.spark, self.target).get(name))
+            self.seen = known.applied(self.spark, self.target)[name]._replace(built=built)
+            done = {name: dict(self.seen.positions)}
+            found = reading.arrived(self.spark, self.target, [self.table], done)
+            given = (self.spark, self.target, self.table, "benchmark", self.seen, newest, found)
+            self.after = table_pass.extended(*given)
+            return {}
+
+        def checked() -> Parts:
+            shown = pl.DataFrame(self.spark.sql(f"SELECT * FROM gold.{name}").toArrow())
+            self.wrong = wrong(self.work, truth(self.work, arrived), shown)
+            return {}
+
+        name = self.table.table
+        return {
+            LOGGED: logged,
+            LAID_OUT: self._laid_out,
+            READ: self._read,
+            CHECKED: checked,
+            MERGED: self._merged,
+        }
+
+    def _laid_out(self) -> Parts:
+        rows = log.read(self.spark, self.target, self.table).where(f"_batch <= {self.after.batch}")
+        given = (self.spark, self.target, self.table, "benchmark", rows, self.seen, self.after)
+        waits = table_pass.apply_part(*given, due=False).counts["pending"]
+        assert waits > 0
+        return {}
+
+    def _read(self) -> Parts:
+        query = f"SELECT count(*), sum(total) FROM gold.{self.table.table}"
+        open_catalog(self.spark, self.target, query)
+        self.spark.sql(query).collect()
+        return {}
+
+    def _merged(self) -> Parts:
+        one_round(self.spark, self.target, [self.table], ["silver"], memory=Memory())
+        return {}
