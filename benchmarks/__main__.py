@@ -15,7 +15,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import apply, compare, fixed, growth, load, page, scan, visible
 from benchmarks.events import Workload
@@ -23,14 +25,24 @@ from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
 
 Measure = Callable[[Workload, Path, Plan], list[Line]]
-PARTS: dict[str, tuple[str, Measure]] = {
-    "apply": (apply.QUESTION, apply.measure),
-    "compare": (compare.QUESTION, compare.measure),
-    "fixed": (fixed.QUESTION, fixed.measure),
-    "growth": (growth.QUESTION, growth.measure),
-    "load": (load.QUESTION, load.measure),
-    "scan": (scan.QUESTION, scan.measure),
-    "visible": (visible.QUESTION, visible.measure),
+
+
+class Part(NamedTuple):
+    """A question, how it is answered, and what is measured of a workload, in words."""
+
+    question: str
+    measure: Measure
+    title: Callable[[Workload], str] = attrgetter("title")
+
+
+PARTS = {
+    "apply": Part(apply.QUESTION, apply.measure),
+    "compare": Part(compare.QUESTION, compare.measure, compare.title),
+    "fixed": Part(fixed.QUESTION, fixed.measure),
+    "growth": Part(growth.QUESTION, growth.measure),
+    "load": Part(load.QUESTION, load.measure),
+    "scan": Part(scan.QUESTION, scan.measure),
+    "visible": Part(visible.QUESTION, visible.measure),
 }
 
 
@@ -40,7 +52,7 @@ def main() -> None:
     if len(given.parts) > 1:
         sys.exit(_one_by_one(given.parts))
     work = Workload(**{name: getattr(given, name) for name in Workload._fields})
-    print(f"{given.parts[0]}: {_title(given.parts[0], work)}", flush=True)
+    print(f"{given.parts[0]}: {PARTS[given.parts[0]].title(work)}", flush=True)
     result = _measured(given.parts[0], work, given)
     print(f"\n{table(result.lines)}\n", flush=True)
     if given.keep:
@@ -55,26 +67,24 @@ def _one_by_one(parts: Sequence[str]) -> int:
     return max([subprocess.run(command, check=False).returncode for command in commands])
 
 
-def _measured(part: str, work: Workload, given: argparse.Namespace) -> Result:
-    question, measure = PARTS[part]
-    root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / part
+def _measured(name: str, work: Workload, given: argparse.Namespace) -> Result:
+    part = PARTS[name]
+    root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / name
     shutil.rmtree(root, ignore_errors=True)
     try:
-        lines = measure(work, root, Plan(given.rounds, given.warm, given.seconds))
+        lines = part.measure(work, root, Plan(given.rounds, given.warm, given.seconds))
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    name = "-".join([part, *(given.name or "").split()])
-    command = f"python -m benchmarks {shlex.join(_without_keep(sys.argv[1:]))}"
+    kept = "-".join([name, *(given.name or "").split()])
+    command = f"python -m benchmarks {shlex.join(_told(sys.argv[1:], given.folder))}"
     made = f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}"
-    return Result(name, question, _title(part, work), command, made, lines)
+    return Result(kept, part.question, part.title(work), command, made, lines)
 
 
-def _title(part: str, work: Workload) -> str:
-    return compare.title(work) if part == "compare" else work.title
-
-
-def _without_keep(arguments: list[str]) -> list[str]:
-    return [argument for argument in arguments if argument != "--keep"]
+def _told(arguments: list[str], folder: Path | None) -> list[str]:
+    """The arguments but for where the work was done and that it was kept."""
+    left_out = {"--keep", "--folder", str(folder), f"--folder={folder}"}
+    return [argument for argument in arguments if argument not in left_out]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ The table promises `max_staleness: 0`. What its log has gained is laid out besid
 where gold's view merges it whenever it is read; the MERGE takes it from there afterwards.
 """
 
+import functools
 import itertools
 from pathlib import Path
 
@@ -21,10 +22,8 @@ from lakehouse.loading import load_tables
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import known, log, reading, table_pass
+from silver import built, known, log, reading, table_pass
 from silver.batch import Seen
-from silver.built import Built
-from silver.built import read as read_built
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
 LOGGED, LAID_OUT, READ = "into the change log", "laid out for gold", "its first read"
@@ -61,44 +60,42 @@ class _Lake:
 
     def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
         """A batch's steps; the round before has merged what came before."""
-
-        def logged() -> Parts:
-            ours.drop(root, files)
-            one_round(self.spark, self.target, [self.table], ["bronze"], memory=Memory())
-            name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
-            built = Built(read_built(self.spark, self.target).get(name))
-            self.seen = known.applied(self.spark, self.target)[name]._replace(built=built)
-            done = {name: dict(self.seen.positions)}
-            found = reading.arrived(self.spark, self.target, [self.table], done)
-            given = (self.spark, self.target, self.table, "benchmark", self.seen, newest, found)
-            self.after = table_pass.extended(*given)
-            return {}
-
-        def checked() -> Parts:
-            shown = pl.DataFrame(self.spark.sql(f"SELECT * FROM gold.{name}").toArrow())
-            self.wrong = wrong(self.work, truth(self.work, arrived), shown)
-            return {}
-
-        name = self.table.table
         return {
-            LOGGED: logged,
+            LOGGED: functools.partial(self._logged, root, files),
             LAID_OUT: self._laid_out,
             READ: self._read,
-            CHECKED: checked,
+            CHECKED: functools.partial(self._checked, arrived),
             MERGED: self._merged,
         }
+
+    def _logged(self, root: Path, files: list[Path]) -> Parts:
+        ours.drop(root, files)
+        one_round(self.spark, self.target, [self.table], ["bronze"], memory=Memory())
+        name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
+        remembered = built.Built(built.read(self.spark, self.target).get(name))
+        self.seen = known.applied(self.spark, self.target)[name]._replace(built=remembered)
+        done = {name: dict(self.seen.positions)}
+        found = reading.arrived(self.spark, self.target, [self.table], done)
+        given = (self.spark, self.target, self.table, "benchmark", self.seen, newest, found)
+        self.after = table_pass.extended(*given)
+        return {}
 
     def _laid_out(self) -> Parts:
         rows = log.read(self.spark, self.target, self.table).where(f"_batch <= {self.after.batch}")
         given = (self.spark, self.target, self.table, "benchmark", rows, self.seen, self.after)
         waits = table_pass.apply_part(*given, due=False).counts["pending"]
-        assert waits > 0
+        assert waits > 0, "applied at once: more than may wait"
         return {}
 
     def _read(self) -> Parts:
         query = f"SELECT count(*), sum(total) FROM gold.{self.table.table}"
         open_catalog(self.spark, self.target, query)
         self.spark.sql(query).collect()
+        return {}
+
+    def _checked(self, arrived: list[pl.DataFrame]) -> Parts:
+        shown = pl.DataFrame(self.spark.sql(f"SELECT * FROM gold.{self.table.table}").toArrow())
+        self.wrong += wrong(self.work, truth(self.work, arrived), shown)
         return {}
 
     def _merged(self) -> Parts:

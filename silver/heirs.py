@@ -7,7 +7,7 @@ what the table holds of it (tombstones keep their values). A life ends with a de
 what none of its changes carried is null.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,6 +17,7 @@ from pyspark.sql.types import StructField
 from lakehouse.local_rows import local_rows
 from silver.compact import all_of, column
 from silver.contract import UPSERT
+from silver.snapshots import Truncate
 
 Links = Mapping[tuple[str, int], str]
 
@@ -26,7 +27,7 @@ def inherit(
     held: DataFrame | None,
     keys: list[str],
     partial: list[str],
-    floors: Sequence[str] = (),
+    floors: list[Truncate],
 ) -> DataFrame:
     """Fills what stamped inserts under a new key left out, where the old key knows it.
 
@@ -39,7 +40,7 @@ def inherit(
             key; None when empty.
         keys: the key columns.
         partial: columns that some change of the batch does not carry.
-        floors: the stamps of the truncates in force, oldest first.
+        floors: the truncates in force, oldest first.
 
     Returns:
         The changes; a filled column is no longer in `_absent`. Where nothing is known of the old
@@ -69,7 +70,7 @@ def _given(
     held: DataFrame | None,
     keys: list[str],
     partial: list[str],
-    floors: Sequence[str],
+    floors: list[Truncate],
 ) -> DataFrame:
     """Per insert under a new key, `_heir`, what the old key gives: `_g0`, `_g1`, … by column.
 
@@ -80,7 +81,7 @@ def _given(
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
-    floor = [F.when(F.col("_stamp") > stamp, F.lit(stamp)) for stamp in reversed(floors)]
+    floor = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in reversed(floors)]
     asked = heirs.select(
         F.col("_stamp").alias("_heir"),
         F.col("_absent").alias("_missing"),

@@ -80,8 +80,7 @@ def place(
         return _placed(spark, target, table, rows, newest, whole, none, seen, None)
     changes = keyed(stamped(rows, table, placed.new.epochs))
     if whole.heirs:
-        floors = [f.stamp for f in placed.batch.floors]
-        changes = inherit(changes, None, table.keys, whole.partial, floors)
+        changes = inherit(changes, None, table.keys, whole.partial, placed.batch.floors)
     partial = sorted({*whole.partial, *placed.batch.partial})
     of_keys = of_same_keys(changes, pending, table.keys)
     return placed._replace(batch=placed.batch._replace(of_keys=of_keys, partial=partial))
@@ -111,7 +110,7 @@ def _placed(
         if earlier is not None:
             applied = keyed(stamped(earlier, table, known.epochs))
             held = _held(spark, target, table, applied, summary.partial, late)
-        changes = inherit(changes, held, table.keys, summary.partial, [f.stamp for f in floors])
+        changes = inherit(changes, held, table.keys, summary.partial, floors)
     fields = layout.business(rows.schema)
     partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
     split = seen.partial or bool(late)
@@ -173,9 +172,10 @@ def _held(
     if table.stored_as_scd_type == 2:
         carried = [rows.where(F.col("_operation") == UPSERT)]
     else:
-        own = {c: names_array([other for other in partial if other != c]) for c in have}
         carried = [_as_of(rows, F.col("_upsert_stamp"), F.map_keys("_column_stamps"))]
-        carried += [_as_of(rows, F.col("_column_stamps")[c], own[c]) for c in have]
+        for c in have:
+            others = names_array([other for other in partial if other != c])
+            carried.append(_as_of(rows, F.col("_column_stamps")[c], others))
     deleted = applied.where(F.col("_operation") == DELETE).withColumn("_absent", names_array([]))
     none = [F.lit(None).cast(applied.schema[c].dataType).alias(c) for c in partial]
     found = deleted.select(*keys, *none, "_operation", "_stamp", "_absent")

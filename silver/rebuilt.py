@@ -71,10 +71,10 @@ def _batch(
     accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), logged, seen)
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
     summary = summarize(logged)
-    if summary.heirs and table.keys:
-        changes = inherit(changes, None, table.keys, summary.partial)
-    partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})
     floors = seen.whole.floors(table.on_truncate == "apply")
+    if summary.heirs and table.keys:
+        changes = inherit(changes, None, table.keys, summary.partial, floors)
+    partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})
     anew = changes if folds_keys_anew(table, bool(partial)) else None
     return Batch(0, changes, [], partial, floors, False, bool(partial), anew)
 

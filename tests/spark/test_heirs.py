@@ -97,7 +97,8 @@ def of_row(row: int, event: Event) -> Event:
 
 
 @pytest.mark.parametrize(
-    ("scd", "cuts"), [(2, []), *[pytest.param(scd, [2], marks=pytest.mark.slow) for scd in (1, 2)]]
+    ("scd", "cuts"),
+    [(2, []), *[pytest.param(*case, marks=pytest.mark.slow) for case in ((1, []), (2, [2]))]],
 )
 def test_what_a_row_had_before_a_truncate_moves_nowhere(
     spark: SparkSession, target: Target, scd: int, cuts: list[int]
