@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import apply, compare, fixed, growth, load, page, scan, visible
+from benchmarks import apply, compare, fixed, growth, large, load, page, scan, visible
 from benchmarks.events import Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
@@ -40,6 +40,7 @@ PARTS = {
     "compare": Part(compare.QUESTION, compare.measure, compare.title),
     "fixed": Part(fixed.QUESTION, fixed.measure),
     "growth": Part(growth.QUESTION, growth.measure),
+    "large": Part(large.QUESTION, large.measure),
     "load": Part(load.QUESTION, load.measure),
     "scan": Part(scan.QUESTION, scan.measure),
     "visible": Part(visible.QUESTION, visible.measure),

@@ -23,6 +23,7 @@ from silver.batch import Seen, keyed
 from silver.compact import column
 from silver.contract import ACCOUNT_NOTES, DELETE, UPSERT
 from silver.epochs import position
+from silver.lives import without_repeats
 from silver.order import Placed
 from silver.summary import Summary
 
@@ -150,7 +151,8 @@ def _refolded(placed: Placed, keys: list[str], seen: Seen) -> DataFrame:
     new = F.col("_batch") > seen.batch
     state = F.struct("_stamp", "_operation", "_batch")
     upserted = F.when(new & (F.col("_operation") == UPSERT), F.col("_stamp"))
-    by_key = placed.batch.changes.groupBy(*[column(k) for k in keys]).agg(
+    once = without_repeats(placed.batch.changes, keys)
+    by_key = once.groupBy(*[column(k) for k in keys]).agg(
         F.max(state).alias("now"),
         F.max(F.when(~new, state)).alias("before"),
         F.max(upserted).alias("upserted"),

@@ -142,10 +142,10 @@ def tracked(table: Table, values: list[str]) -> list[str]:
 def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
     """One row per (key, sequence, operation, content).
 
-    What is known stays, then what came first.
+    What is known stays, then what was applied first: a replayed dead letter may have come before.
     """
     same = [column(k) for k in keys] + [F.col("_operation"), F.col("_digest"), _sequence()]
-    first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_stamp"))
+    first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_batch"), F.asc("_stamp"))
     return (
         rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
     )

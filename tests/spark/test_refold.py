@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.local_rows import local_rows
 from lakehouse.names import exists
 from lakehouse.target import Target
+from silver import log, table_pass
+from silver.batch import Seen
 from tests import core, lake, oracle
 from tests.builders import table
 from tests.oracle import Event
@@ -72,3 +75,31 @@ def test_a_last_row_that_is_a_dead_letter_ends_its_snapshot_if_any_row_of_it_is_
     lake.arrive(spark, target, config, taken, batch=2, whole=True)
     lake.settle(spark, target, [config])
     assert [row["text"] for row in lake.rows(spark, target, "t")] == [left]
+
+
+MOVED = [
+    Event("upsert", 10, 1, (("a", "v"), ("b", "x"))),
+    Event("delete", 21, 2),
+    Event("upsert", 22, 3, (("a", "m"),), old_key=2),
+]
+REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
+
+
+@pytest.mark.parametrize("again", [9, 1], ids=["after it", "before it"])
+@pytest.mark.parametrize(("scd", "lost"), [(1, "superseded"), (2, "late")])
+def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
+    spark: SparkSession, target: Target, scd: int, lost: str, again: int
+) -> None:
+    """It arrives after the one that is applied; or before it, as a dead letter that is replayed."""
+    config, seen, found = core.table(scd), Seen(), dict[str, int]()
+    batches = [[*zip(MOVED, (5, 6, 7), strict=True)], [(MOVED[0], again), (REACHES_BACK, 8)]]
+    for number, batch in enumerate(batches, start=1):
+        rows = [core.change(event, arrival, number) for event, arrival in batch]
+        log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), number)
+        everything, after = log.read(spark, target, config), seen._replace(batch=number)
+        done = table_pass.apply_part(spark, target, config, "run", everything, seen, after)
+        seen, found = done.seen, done.counts
+    assert done.refolded
+    assert found == {"records": 2, "duplicate": 1, lost: 1}
+    got = core.outcome(spark, target, config)
+    assert got.current == {1: {"a": "v", "b": "x"}, 3: {"a": "m", "b": "y"}}
