@@ -28,6 +28,7 @@ from silver.order import Placed
 from silver.summary import Summary
 
 _NO_CLASS = ("forgotten", "replaced")
+_OF_ANY_ORDER = ("rows", "bigquery")
 
 
 class Arrived(NamedTuple):
@@ -104,6 +105,22 @@ def _changes(
     late = min(late, first - sum(applied.values()))
     lost = max(lost, first - sum(applied.values()) - late)
     return applied | {"late": late, "superseded": lost, "duplicate": summary.changes - first}
+
+
+def may_tie(table: Table, summary: Summary, seen: Seen) -> bool:
+    """Whether a change that comes again may meet another one of its key and sequence.
+
+    Of a current table: a history and a table without keys know by themselves what came before.
+    """
+    if table.stored_as_scd_type == 2 or not table.keys or not summary.changes:
+        return False
+    without_order = not (summary.oldest or "").strip("0/")
+    return seen.ties or table.format in _OF_ANY_ORDER or without_order
+
+
+def turns_a_tie(summary: Summary, arrived: Arrived, seen: Seen) -> bool:
+    """Whether such a change may be among those of the pass."""
+    return arrived.first < summary.changes and (seen.ties or arrived.ties > 0)
 
 
 def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arrived:

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     """What a table has applied so far.
 
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes or heirs, its snapshots and truncates, what it was built with (see
+    partial changes, heirs or ties, its snapshots and truncates, what it was built with (see
     `silver.built`), and the source time (µs since 1970) up to which its tombstones are purged.
     Of a table with `max_staleness` also how many records of the change log the ledger counts as
     `pending`, and when the last run that applied any began (µs since 1970).
@@ -30,6 +30,7 @@ class Seen(NamedTuple):
     positions: Mapping[str, int] = MappingProxyType({})
     partial: bool = False
     heirs: bool = False
+    ties: bool = False
     whole: TableChanges = TableChanges([], [])
     built: Built = NOTHING
     horizon: int | None = None

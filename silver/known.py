@@ -75,6 +75,7 @@ def _after(seen: Seen, entry: Entry) -> Seen:
         positions=entry.positions,
         partial=seen.partial or counts.get("incomplete", 0) > 0,
         heirs=seen.heirs or counts.get("heirs", 0) > 0,
+        ties=seen.ties or counts.get("ties", 0) > 0,
         pending=seen.pending + pending,
         applied_at=began if "records" in counts and pending <= 0 else seen.applied_at,
     )
@@ -91,6 +92,7 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
         F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
         F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
         F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
+        F.count_if(F.col("counts")["ties"] > 0).alias("ties"),
         F.sum(F.coalesce(pending, F.lit(0))).alias("pending"),
         F.max(F.when(applies, F.unix_micros("started_at"))).alias("applied_at"),
     )
@@ -101,6 +103,7 @@ def applied(spark: SparkSession, target: Target) -> dict[str, Seen]:
             r["positions"] or {},
             bool(r["partial"]),
             bool(r["heirs"]),
+            bool(r["ties"]),
             none,
             pending=r["pending"],
             applied_at=r["applied_at"],

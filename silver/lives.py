@@ -4,7 +4,8 @@ Two kinds of table need more than the newest value of each column, so the keys o
 anew from the change log, all their changes together: those whose groups of columns have orders of
 their own (which of a group's values counts after a delete is not known from the newest one), and
 those that keep deleted rows in sight and receive partial changes (what a deleted row looked like
-ends with the delete before).
+ends with the delete before). So is a batch that may hold one of several changes of one key and
+sequence once more: the row does not tell that it came before the one that stands.
 """
 
 from pyspark.sql import DataFrame, Window

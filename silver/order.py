@@ -78,6 +78,28 @@ def place(
     if placed.batch.floor_is_new and seen.batch:
         none = TableChanges(after.sightings, [])
         return _placed(spark, target, table, rows, newest, whole, none, seen, None)
+    return _with_keys(table, rows, pending, placed, whole)
+
+
+def anew(table: Table, rows: DataFrame, pending: DataFrame, placed: Placed) -> Placed:
+    """The same batch with all changes of its keys, a redelivered one once, as it came first.
+
+    Args:
+        table: the table's configuration; a current table with keys.
+        rows: the change log up to the batch.
+        pending: the part of it to apply.
+        placed: the same in order.
+    """
+    if placed.batch.of_keys is not None:
+        return placed
+    if placed.refold:
+        return placed._replace(batch=placed.batch._replace(of_keys=placed.batch.changes))
+    return _with_keys(table, rows, pending, placed, summarize(rows))
+
+
+def _with_keys(
+    table: Table, rows: DataFrame, pending: DataFrame, placed: Placed, whole: Summary
+) -> Placed:
     changes = keyed(stamped(rows, table, placed.new.epochs))
     if whole.heirs:
         changes = inherit(changes, None, table.keys, whole.partial, placed.batch.floors)

@@ -75,7 +75,8 @@ def _batch(
     if summary.heirs and table.keys:
         changes = inherit(changes, None, table.keys, summary.partial, floors)
     partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})
-    anew = changes if folds_keys_anew(table, bool(partial)) else None
+    once = (table.stored_as_scd_type == 1 and table.keys) or folds_keys_anew(table, bool(partial))
+    anew = changes if once else None
     return Batch(0, changes, [], partial, floors, False, bool(partial), anew)
 
 

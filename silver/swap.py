@@ -124,7 +124,7 @@ def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) 
     counts: dict[str, int] = {"rebuilt": 0}
     for row in rows:
         counts["rebuilt"] += row["counts"].get("records", 0)
-        for met in ("incomplete", "heirs"):
+        for met in ("incomplete", "heirs", "ties"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
     waited = entries.where(F.col("table") == known.table).agg(F.sum(F.col("counts")["pending"]))
     waiting = next(row[0] for row in waited.collect())

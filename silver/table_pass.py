@@ -135,29 +135,37 @@ def apply_part(
     new = apart(rows.where(F.col("_batch") > seen.batch))
     summary = summary or summarize(new)
     placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
+    arrived = None
+    if account.may_tie(table, summary, seen):
+        arrived = account.arrivals(table, rows, seen.batch, summary)
+        if account.turns_a_tie(summary, arrived, seen):
+            placed = order.anew(table, rows, new, placed)
     promises, staged = table.max_staleness is not None, None
     if promises:
         staged = pending.stage(spark, target, table, placed, seen.batch)
     waits = staged is not None and not due and deferral.may_wait(summary.records)
     # A batch's time is largely that of one thread, which plans: what is new is counted beside it.
     with ThreadPoolExecutor(1) as beside:
-        arrived = None
+        counted = None
         if not waits:
-            arrived = beside.submit(account.arrivals, table, rows, seen.batch, summary)
+            if arrived is None:
+                counted = beside.submit(account.arrivals, table, rows, seen.batch, summary)
             _apply(spark, target, table, placed, staged)
         if summary.rejected or (placed.refold and dead_letters.are_there(spark, target, table)):
             judged = rows if placed.refold else new
             dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
         if schema_drift.INCOMPATIBLE in summary.rejected:
             schema_drift.record_misfits(spark, target, table, new, run_id)
-    if arrived is None:
+    if waits:
         came = summary.records - seen.pending
         counts = {"records": came, "pending": came}
         return Pass(seen, counts, TableChanges([], []), False, after.batch)
-    counts = account.classes(spark, target, table, placed, summary, arrived.result(), seen)
+    arrived = counted.result() if counted else arrived or account.Arrived()
+    counts = account.classes(spark, target, table, placed, summary, arrived, seen)
     counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
-    after = after._replace(partial=partial, heirs=heirs, whole=placed.new, pending=0)
+    ties = seen.ties or arrived.ties > 0
+    after = after._replace(partial=partial, heirs=heirs, ties=ties, whole=placed.new, pending=0)
     return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
 
 
