@@ -108,19 +108,26 @@ def _changes(
 
 
 def may_tie(table: Table, summary: Summary, seen: Seen) -> bool:
-    """Whether a change that comes again may meet another one of its key and sequence.
+    """Whether `turns_a_tie` is worth asking before the pass is applied.
 
-    Of a current table: a history and a table without keys know by themselves what came before.
+    Sources that have an order of their own rarely give one key two changes at one place.
     """
-    if table.stored_as_scd_type == 2 or not table.keys or not summary.changes:
-        return False
     without_order = not (summary.oldest or "").strip("0/")
-    return seen.ties or table.format in _OF_ANY_ORDER or without_order
+    expected = seen.ties or table.format in _OF_ANY_ORDER or without_order
+    return expected and _knows_one_change(table)
 
 
-def turns_a_tie(summary: Summary, arrived: Arrived, seen: Seen) -> bool:
-    """Whether such a change may be among those of the pass."""
-    return arrived.first < summary.changes and (seen.ties or arrived.ties > 0)
+def turns_a_tie(table: Table, summary: Summary, arrived: Arrived, seen: Seen) -> bool:
+    """Whether a change that came again may win against another one of its key and sequence.
+
+    In a current table: a history and a table without keys know by themselves what came before.
+    """
+    repeats = arrived.first < summary.changes
+    return repeats and (seen.ties or arrived.ties > 0) and _knows_one_change(table)
+
+
+def _knows_one_change(table: Table) -> bool:
+    return table.stored_as_scd_type == 1 and bool(table.keys)
 
 
 def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arrived:

@@ -138,7 +138,7 @@ def apply_part(
     arrived = None
     if account.may_tie(table, summary, seen):
         arrived = account.arrivals(table, rows, seen.batch, summary)
-        if account.turns_a_tie(summary, arrived, seen):
+        if account.turns_a_tie(table, summary, arrived, seen):
             placed = order.anew(table, rows, new, placed)
     promises, staged = table.max_staleness is not None, None
     if promises:
@@ -161,6 +161,9 @@ def apply_part(
         counts = {"records": came, "pending": came}
         return Pass(seen, counts, TableChanges([], []), False, after.batch)
     arrived = counted.result() if counted else arrived or account.Arrived()
+    if counted and account.turns_a_tie(table, summary, arrived, seen):  # nobody expected one
+        placed = order.anew(table, rows, new, placed)
+        _write(spark, target, table, placed.batch, placed.refold)
     counts = account.classes(spark, target, table, placed, summary, arrived, seen)
     counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0

@@ -4,7 +4,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold import agreement
+from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
+from silver import log, table_pass
+from silver.batch import Seen
 from silver.verify import verify
 from tests import core, lake, oracle
 from tests.builders import Line, table
@@ -56,3 +59,20 @@ def test_of_two_changes_at_one_place_the_second_stands_though_the_first_comes_ag
     assert sum(classes.values()) == 4 and "late" not in classes
     laws = verify(spark, target, config, agreement.laws(spark, target, config))
     assert {law.law: law.first for law in laws if not law.holds} == {}
+
+
+@pytest.mark.parametrize("cut", [1, pytest.param(0, marks=pytest.mark.slow)])
+def test_so_it_is_in_the_first_pass_with_a_tie_of_a_source_that_has_an_order(
+    spark: SparkSession, target: Target, cut: int
+) -> None:
+    config, seen = core.table(1), Seen()
+    first, second = (Event("upsert", 5, 1, (("a", text), ("b", "b"))) for text in "xy")
+    delivered = [(first, 1), (second, 2), (first, 3)]
+    batches = [part for part in (delivered[:cut], delivered[cut:]) if part]
+    for number, batch in enumerate(batches, start=1):
+        rows = [core.change(event, arrival, number) for event, arrival in batch]
+        log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), number)
+        everything, after = log.read(spark, target, config), seen._replace(batch=number)
+        seen = table_pass.apply_part(spark, target, config, "run", everything, seen, after).seen
+    assert seen.ties
+    assert core.outcome(spark, target, config).current == {1: {"a": "y", "b": "b"}}
