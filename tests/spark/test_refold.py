@@ -85,8 +85,15 @@ MOVED = [
 REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
 
 
-@pytest.mark.parametrize("again", [9, 1], ids=["after it", "before it"])
-@pytest.mark.parametrize(("scd", "lost"), [(1, "superseded"), (2, "late")])
+@pytest.mark.parametrize(
+    ("scd", "lost", "again"),
+    [
+        (1, "superseded", 9),
+        (2, "late", 1),
+        pytest.param(1, "superseded", 1, marks=pytest.mark.slow),
+        pytest.param(2, "late", 9, marks=pytest.mark.slow),
+    ],
+)
 def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     spark: SparkSession, target: Target, scd: int, lost: str, again: int
 ) -> None:
