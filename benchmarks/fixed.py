@@ -27,7 +27,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     small = work._replace(rows=ROWS, changes=each * 10)
     names = [f"t{at:02d}" for at in range(work.tables)]
     files = write(small, snapshot(small), root / "files", "first")
-    ours.configure(root / "ours", *(_table(small, name) for name in names))
+    ours.configure(root / "ours", *(ours.table_of(small, name) for name in names))
     _drop(root, names, files)
     spark, target = ours.session(root / "ours")
     lake = ours.engine(spark, target)
@@ -61,11 +61,6 @@ def _command(root: Path, name: str) -> Parts:
     command = [sys.executable, "-m", "lakehouse", name, *place]
     subprocess.run(command, check=True, capture_output=True)
     return {}
-
-
-def _table(work: Workload, name: str) -> dict[str, object]:
-    source = {"format": "debezium", "path": name, "decimal_handling_mode": "string"}
-    return ours.table_of(work) | {"table": name, "source": source}
 
 
 def _drop(root: Path, names: Sequence[str], files: Files) -> None:

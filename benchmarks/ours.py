@@ -23,11 +23,12 @@ from lakehouse.target import Target
 TARGET = {"kind": "local", "root": ".", "driver_memory": "4g"}
 
 
-def table_of(work: Workload) -> dict[str, object]:
-    """The workload's table as its YAML says it."""
+def table_of(work: Workload, name: str = "orders", **source: object) -> dict[str, object]:
+    """The workload's table as its YAML says it; `source` has options of its source."""
+    usual = {"format": "debezium", "path": name, "decimal_handling_mode": "string"}
     return {
-        "table": "orders",
-        "source": {"format": "debezium", "path": "orders", "decimal_handling_mode": "string"},
+        "table": name,
+        "source": usual | source,
         "keys": [column.name for column in key_columns(work)],
         "columns": {column.name: column.type for column in columns(work)},
     }

@@ -57,13 +57,8 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
 
 
 def _configure(work: Workload, root: Path, promise: str) -> None:
-    tables = [ours.table_of(work) | _named(name) for name in (APPLIED, WAITING)]
+    tables = [ours.table_of(work, name) for name in (APPLIED, WAITING)]
     ours.configure(root / "ours", tables[0], tables[1] | {"max_staleness": promise})
-
-
-def _named(name: str) -> dict[str, object]:
-    source = {"format": "debezium", "path": name, "decimal_handling_mode": "string"}
-    return {"table": name, "source": source}
 
 
 def _steps(spark: SparkSession, work: Workload, tables: Mapping[str, str]) -> dict[str, Step]:

@@ -26,10 +26,15 @@ def types(work: Workload) -> dict[str, pl.DataType]:
 
 def truth(work: Workload, arrived: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows that are right after all that arrived, in order of their keys."""
+    live = living(arrived)
+    return typed(work, live.select(c.value.alias(c.name) for c in columns(work)))
+
+
+def living(arrived: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The newest change of every row that is there, in order: `row`, `lsn`, `op`."""
     changes = pl.concat([part.select("row", "lsn", "op") for part in arrived])
     newest = changes.sort("row", "lsn").group_by("row", maintain_order=True).last()
-    live = newest.filter(pl.col("op") != "d")
-    return typed(work, live.select(c.value.alias(c.name) for c in columns(work)))
+    return newest.filter(pl.col("op") != "d")
 
 
 def typed(work: Workload, rows: pl.DataFrame) -> pl.DataFrame:

@@ -100,7 +100,8 @@ def fold(
     new = incoming.withColumn("_known", F.lit(False))
     united = old.unionByName(new, allowMissingColumns=True)
     together = united.repartition(*[column(k) for k in table.keys])
-    return _folded(_without_repeats(together, table.keys), table, values, floors)
+    once = without_repeats(together, table.keys, F.desc("_known"))
+    return _folded(once, table, values, floors)
 
 
 def _fold_anew(
@@ -137,18 +138,6 @@ def tracked(table: Table, values: list[str]) -> list[str]:
     else:
         chosen = [v for v in values if v not in (table.track_history_except_column_list or [])]
     return [v for v in chosen if not (v in table.columns and table.columns[v].operational)]
-
-
-def _without_repeats(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """One row per (key, sequence, operation, content).
-
-    What is known stays, then what was applied first: a replayed dead letter may have come before.
-    """
-    same = [column(k) for k in keys] + [F.col("_operation"), F.col("_digest"), _sequence()]
-    first = Window.partitionBy(*same).orderBy(F.desc("_known"), F.asc("_batch"), F.asc("_stamp"))
-    return (
-        rows.withColumn("_repeat", F.row_number().over(first)).where("_repeat = 1").drop("_repeat")
-    )
 
 
 def _sequence() -> Column:

@@ -8,7 +8,7 @@ ends with the delete before). So is a batch that may hold one of several changes
 sequence once more: the row does not tell that it came before the one that stands.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
@@ -31,11 +31,14 @@ def of_same_keys(changes: DataFrame, pending: DataFrame, keys: list[str]) -> Dat
     return changes.join(touched, keys, "left_semi")
 
 
-def without_repeats(changes: DataFrame, keys: list[str]) -> DataFrame:
-    """Stamped changes, a redelivered one once: as it was applied first."""
+def without_repeats(changes: DataFrame, keys: list[str], *before: Column) -> DataFrame:
+    """Stamped changes, a redelivered one once: by `before`, and then as it was applied first.
+
+    A replayed dead letter may have arrived earlier than what was applied.
+    """
     place = F.substring_index("_stamp", " ", 1)
     same = Window.partitionBy(*[column(k) for k in keys], "_operation", "_digest", place)
-    first = F.row_number().over(same.orderBy("_batch", "_stamp"))
+    first = F.row_number().over(same.orderBy(*before, "_batch", "_stamp"))
     return changes.withColumn("_repeat", first).where("_repeat = 1").drop("_repeat")
 
 

@@ -127,6 +127,7 @@ def apply_part(
     """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
 
     What is not due, and not too much, only comes in sight of the readers (see `silver.pending`).
+    Where a change that came again may win a tie, the keys of the batch are folded anew.
     `summary` is what the rows above that batch hold, where it is known.
 
     Raises:
