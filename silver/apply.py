@@ -10,10 +10,11 @@ What was chosen, on the figures of `benchmarks/README.md`:
 The batch is read from the change log, where it was parsed once: parsing is the largest part.
 One aggregation brings it to a row per key; the first load of an empty table is an append.
 It is joined with the table's rows of its keys before the MERGE (`silver.merge`), which then carries
-keys alone through its joins; its source is computed once (`materializeSource: all`).
+keys alone through its joins; its source is computed once (`materializeSource: all`), and goes to
+every task where it is small: two joins of three then move no row of the table.
 The table has deletion vectors: small ones would be faster without, and be copied with every batch.
 The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
-A short batch's time is that of its queries, so a run remembers what it knows (`silver.known`).
+A short batch's time is that of its queries: a run remembers what it knows (`silver.known`).
 Applying every k batches is `max_staleness`. As long took: no adaptive execution, hash joins, a
 Bloom filter of the batch's keys over the table, and a look-up with `replaceUsing` for the MERGE.
 Nothing prunes by keys: Delta's log keeps no statistics of values, which it would keep when erased.
@@ -26,7 +27,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.batch import Batch
+from silver.batch import Batch, source_of
 from silver.compact import compact
 from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
@@ -54,7 +55,8 @@ def apply_current(
     new = batch.floor if batch.floor_is_new else None
     held = met(spark.table(name), _folded(batch), table.keys)
     written = woven(_floored(rows, new), held, table, batch, columns)
-    execute(spark, merge_sql(name, table.keys, columns, new), numbered(written, batch))
+    source = source_of(numbered(written, batch), batch)
+    execute(spark, merge_sql(name, table.keys, columns, new), source)
     if new is not None and _is_split(batch):
         spark.sql(forget_sql(name, columns, new, batch.number))
 

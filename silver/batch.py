@@ -15,6 +15,9 @@ from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, in_epochs
 from silver.snapshots import TableChanges, Truncate
 
+# Changes of a batch whose keys are few enough to be held by every task: 50 MB or so.
+FEW = 500_000
+
 
 class Seen(NamedTuple):
     """What a table has applied so far.
@@ -45,7 +48,8 @@ class Batch(NamedTuple):
     not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
     truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
     too, where those must be folded together (see `silver.lives`). `late` are columns that rows of
-    earlier batches did not carry, with the batch that brought them.
+    earlier batches did not carry, with the batch that brought them. `few` says that there are no
+    more than `FEW` changes.
     """
 
     number: int
@@ -57,11 +61,21 @@ class Batch(NamedTuple):
     seen_partial: bool
     of_keys: DataFrame | None = None
     late: Mapping[str, int] = MappingProxyType({})
+    few: bool = False
 
     @property
     def floor(self) -> str | None:
         """The stamp below which nothing counts any more; None without a truncate in force."""
         return self.floors[-1].stamp if self.floors else None
+
+
+def source_of(rows: DataFrame, batch: Batch) -> DataFrame:
+    """Rows that a batch writes, as the source of a MERGE.
+
+    What it has of a batch of few changes is sent to every task: then two of its three joins move no
+    row of the table.
+    """
+    return F.broadcast(rows) if batch.few else rows
 
 
 def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:

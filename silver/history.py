@@ -15,7 +15,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.batch import Batch
+from silver.batch import Batch, source_of
 from silver.compact import column
 from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
 from silver.lives import without_repeats
@@ -51,7 +51,7 @@ def apply_history(
         layout.load(spark, target, f"{table.table}_history", folded.drop("_changed"), refold)
         return
     text = history_merge_sql(name, table.keys, values)
-    execute(spark, text, folded.where("_changed"))
+    execute(spark, text, source_of(folded.where("_changed"), batch))
 
 
 def joined(

@@ -28,7 +28,7 @@ from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
 from silver.apply import compacted, numbered, woven
-from silver.batch import Batch
+from silver.batch import Batch, source_of
 from silver.compact import column
 from silver.contract import (
     CURRENT_COLUMNS,
@@ -82,7 +82,7 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
         held = met(spark.table(into), rows, table.keys)
         rows = numbered(woven(rows, held, table, batch, values), batch)
         text = merge_sql(into, table.keys, values, None)
-    execute(spark, text, rows)
+    execute(spark, text, source_of(rows, batch) if table.keys else rows)
 
 
 def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> None:
