@@ -24,6 +24,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, known, log, reading, table_pass
 from silver.batch import Seen
+from silver.summary import Summary
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
 LOGGED, LAID_OUT, READ = "into the change log", "laid out for gold", "its first read"
@@ -56,6 +57,7 @@ class _Lake:
     def __init__(self, spark: SparkSession, target: Target, table: Table, work: Workload) -> None:
         self.spark, self.target, self.table, self.work = spark, target, table, work
         self.seen = self.after = Seen()
+        self.summary: Summary | None = None
         self.wrong = 0
 
     def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
@@ -77,12 +79,13 @@ class _Lake:
         done = {name: dict(self.seen.positions)}
         found = reading.arrived(self.spark, self.target, [self.table], done)
         given = (self.spark, self.target, self.table, "benchmark", self.seen, newest, found)
-        self.after = table_pass.extended(*given)
+        self.after, self.summary = table_pass.extended(*given)
         return {}
 
     def _laid_out(self) -> Parts:
         rows = log.read(self.spark, self.target, self.table).where(f"_batch <= {self.after.batch}")
-        given = (self.spark, self.target, self.table, "benchmark", rows, self.seen, self.after)
+        log_part = (rows, self.seen, self.after, self.summary)
+        given = (self.spark, self.target, self.table, "benchmark", *log_part)
         waits = table_pass.apply_part(*given, due=False).counts["pending"]
         assert waits > 0, "applied at once: more than may wait"
         return {}

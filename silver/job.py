@@ -65,7 +65,7 @@ def apply(
     def extend(table: Table) -> Seen:
         built.check(table, known[table.table].built.known)
         ahead = _ahead(spark, target, table, logged[table.table])
-        return extended(spark, target, table, run_id, known[table.table], ahead, found)
+        return extended(spark, target, table, run_id, known[table.table], ahead, found)[0]
 
     alone = [table for table in tables if table.consistency_group is None]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -181,8 +181,8 @@ def _passes(
             yield apply_days(spark, target, table, run_id, seen, newest)
         return
     if table.max_staleness is not None:
-        after = extended(spark, target, table, run_id, seen, logged, found)
-        done = apply_or_wait(spark, target, table, run_id, seen, after)
+        after, summary = extended(spark, target, table, run_id, seen, logged, found)
+        done = apply_or_wait(spark, target, table, run_id, seen, after, summary)
         if done is not None:
             yield done
         return

@@ -50,12 +50,13 @@ _OWN = [c.name for c in PENDING_COLUMNS]
 
 
 def stage(
-    spark: SparkSession, target: Target, table: Table, placed: Placed, done: int
+    spark: SparkSession, target: Target, table: Table, placed: Placed, done: int, came: int | None
 ) -> DataFrame | None:
     """Keeps what the batch would write, in place of what was kept before; returns its rows.
 
-    It is all of the change log above the batch `done`. None, and nothing is kept, where it cannot
-    be shown beside the table (see above).
+    It is all of the change log above the batch `done`; `came` is when the oldest of it came there
+    (µs since 1970), where that is known. None, and nothing is kept, where it cannot be shown beside
+    the table (see above).
     """
     batch, kept = placed.batch, kept_in(table)
     replaces = placed.refold or batch.floor_is_new or batch.of_keys is not None
@@ -64,8 +65,9 @@ def stage(
     into, _ = layout.ensure(spark, target, kept, batch.fields, _columns(table))
     rows = _written(spark, table, batch, into)
     name = _place(spark, target, table, batch.fields, rows)
-    since = F.timestamp_micros(F.lit(_since(spark, target, table, name, done)))
-    marked = rows.withColumns({"_since": since, "_until": F.lit(batch.number).cast("bigint")})
+    since = came or _since(spark, target, table, name, done)
+    newest = F.lit(batch.number).cast("bigint")
+    marked = rows.withColumns({"_since": F.timestamp_micros(F.lit(since)), "_until": newest})
     replace(spark, target, "silver", f"{table.table}{PENDING}", marked)
     return spark.table(name).drop(*_OWN)
 

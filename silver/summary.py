@@ -5,6 +5,7 @@ tell, records of several snapshots or dead letters by their reasons, is asked fo
 """
 
 from collections.abc import Iterable
+from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Observation, Row
@@ -20,7 +21,8 @@ class Summary(NamedTuple):
     `incomplete` counts changes that do not carry every column, of which `partial` names the
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
-    letter has come all the same; `oldest` is the lowest sequence of a change.
+    letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
+    write began, in µs since 1970, where that write told the summary.
     """
 
     records: int
@@ -33,6 +35,7 @@ class Summary(NamedTuple):
     sightings: list[Sighting]
     partial: list[str]
     oldest: str | None
+    came: int | None = None
 
 
 def summarize(rows: DataFrame) -> Summary:
@@ -112,18 +115,23 @@ class Watched(NamedTuple):
 
     rows: DataFrame
     seen: Observation
+    began: int
 
     def summary(self) -> Summary | None:
         """The summary of what was written; None where the sums do not tell it all."""
         found = self.seen.get
         several = found["rejected"] or (found["first_shown"] != found["last_shown"])
-        return None if several else _told(found)
+        return None if several else _told(found, self.began)
 
 
 def watched(rows: DataFrame) -> Watched:
     """The rows, counted while they are written."""
-    seen = Observation()
-    return Watched(rows.observe(seen, *[told.alias(name) for name, told in _sums().items()]), seen)
+    seen, sums = Observation(), [told.alias(name) for name, told in _sums().items()]
+    return Watched(rows.observe(seen, *sums), seen, _now())
+
+
+def _now() -> int:
+    return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
 def _sums() -> dict[str, Column]:
@@ -148,7 +156,7 @@ def _sums() -> dict[str, Column]:
     }
 
 
-def _told(found: dict[str, Any]) -> Summary:
+def _told(found: dict[str, Any], began: int) -> Summary:
     shown, sightings = found["first_shown"], list[Sighting]()
     if shown is not None:
         about = found["first_position"], bool(found["complete"]), found["started"]
@@ -160,4 +168,5 @@ def _told(found: dict[str, Any]) -> Summary:
         sightings=sightings,
         partial=found["partial"] or [],
         oldest=found["oldest"],
+        came=began,
     )

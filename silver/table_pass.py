@@ -86,23 +86,35 @@ def extended(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
-) -> Seen:
-    """Brings a table's log up to bronze without applying it; returns what the log holds then."""
-    newest = reading.reaches(table, found)
-    if logged > seen.batch:
+) -> tuple[Seen, Summary | None]:
+    """Brings a table's log up to bronze without applying it.
+
+    Returns what the log holds then, and the summary of what it holds above the batch of `seen`
+    where one write told all of it.
+    """
+    newest, alone = reading.reaches(table, found), logged <= seen.batch
+    if not alone:
         lateness.reject(spark, target, table, seen.batch, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
     if reading.has_new(table, seen.positions, found):
-        return _extend(spark, target, table, run_id, seen, newest)[0]
-    return seen._replace(positions=dict(seen.positions) | newest)
+        after, summary = _extend(spark, target, table, run_id, seen, newest)
+        return after, summary if alone else None
+    return seen._replace(positions=dict(seen.positions) | newest), None
 
 
 def apply_or_wait(
-    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, after: Seen
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    after: Seen,
+    summary: Summary | None,
 ) -> Pass | None:
     """Applies what the log holds above the batch of `seen`, or keeps it for the readers to merge.
 
-    None where nothing is new and what waits may go on waiting.
+    None where nothing is new and what waits may go on waiting. `summary` is what the log holds
+    above that batch, where it is known.
     """
     if after.batch == seen.batch:
         return None
@@ -110,7 +122,7 @@ def apply_or_wait(
     if not due and pending.until(spark, target, table) == after.batch:
         return None
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
-    return apply_part(spark, target, table, run_id, rows, seen, after, due=due)
+    return apply_part(spark, target, table, run_id, rows, seen, after, summary, due)
 
 
 def apply_part(
@@ -143,7 +155,7 @@ def apply_part(
             placed = order.anew(table, rows, new, placed)
     promises, staged = table.max_staleness is not None, None
     if promises:
-        staged = pending.stage(spark, target, table, placed, seen.batch)
+        staged = pending.stage(spark, target, table, placed, seen.batch, summary.came)
     waits = staged is not None and not due and deferral.may_wait(summary.records)
     # A batch's time is largely that of one thread, which plans: what is new is counted beside it.
     with ThreadPoolExecutor(1) as beside:

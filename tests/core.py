@@ -1,5 +1,6 @@
 """Drives silver's order and apply with changes that are decoded already."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -14,7 +15,9 @@ from silver.apply import apply_current
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS
 from silver.history import apply_history
+from silver.passes import Pass
 from silver.summary import summarize
+from silver.table_pass import apply_part
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -36,6 +39,21 @@ def deliver(
     log.append(spark, target, config, local_rows(spark, rows, SCHEMA), done + 1)
     apply_pending(spark, target, config, done, done + 1)
     return done + 1
+
+
+def one_pass(
+    spark: SparkSession,
+    target: Target,
+    config: Table,
+    seen: Seen,
+    delivered: Iterable[tuple[Event, int]],
+) -> Pass:
+    """One pass over events with their arrivals, as a run makes it."""
+    number = seen.batch + 1
+    rows = [change(event, arrival, number) for event, arrival in delivered]
+    told = log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
+    everything, after = log.read(spark, target, config), seen._replace(batch=number)
+    return apply_part(spark, target, config, "run", everything, seen, after, told)
 
 
 def apply_pending(

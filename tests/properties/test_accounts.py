@@ -10,11 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from lakehouse.local_rows import local_rows
-from silver import log, table_pass
 from silver.batch import Seen
 from tests.conftest import target_at
-from tests.core import SCHEMA, change, table
+from tests.core import one_pass, table
 from tests.oracle import Event
 from tests.properties.budget import budget
 
@@ -129,13 +127,9 @@ def test_every_record_is_in_the_class_of_a_plain_count(
     target = target_at(Path(tmp_path_factory.mktemp("accounts")))
     config = table(2 if history else 1)
     seen, arrived, found = Seen(), 0, []
-    for number, events in enumerate(batches, start=1):
-        rows = [change(event, arrived + at, number) for at, event in enumerate(events)]
-        arrived += len(events)
-        log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
-        everything = log.read(spark, target, config)
-        after = seen._replace(batch=number)
-        done = table_pass.apply_part(spark, target, config, "run", everything, seen, after)
-        seen = done.seen
+    for events in batches:
+        delivered = zip(events, range(arrived, arrived + len(events)), strict=True)
+        done = one_pass(spark, target, config, seen, delivered)
+        seen, arrived = done.seen, arrived + len(events)
         found.append(Counter(done.counts))
     assert found == counted(batches, history)

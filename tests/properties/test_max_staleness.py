@@ -14,6 +14,7 @@ from lakehouse.target import Target
 from silver import log, snapshots, table_pass
 from silver.batch import Seen
 from silver.snapshots import TableChanges
+from silver.summary import Summary
 from tests import core, oracle
 from tests.conftest import target_at
 from tests.oracle import Outcome
@@ -36,9 +37,10 @@ def test_a_merging_reader_sees_the_oracles_tables_after_every_batch(
     while at < len(delivered):
         size, batch = random.randint(3, 8), batch + 1
         rows = [core.change(e, at + n, batch) for n, e in enumerate(delivered[at : at + size])]
-        log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), batch)
+        told = log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), batch)
         at += size
-        seen = advance(spark, target, config, seen, batch, due=random.random() < 0.3)
+        known = None if seen.pending else told
+        seen = advance(spark, target, config, seen, batch, known, due=random.random() < 0.3)
         want = oracle.outcome(set(delivered[:at]), core.COLUMNS, core.COLUMNS)
         got = shown(spark, target, config)
         assert got.current == want.current
@@ -46,14 +48,21 @@ def test_a_merging_reader_sees_the_oracles_tables_after_every_batch(
 
 
 def advance(
-    spark: SparkSession, target: Target, config: Table, seen: Seen, batch: int, due: bool
+    spark: SparkSession,
+    target: Target,
+    config: Table,
+    seen: Seen,
+    batch: int,
+    summary: Summary | None,
+    due: bool,
 ) -> Seen:
     """A pass over what has come; only if it is due it must be applied."""
     whole = snapshots.read(spark, target).get("t", TableChanges([], []))
     after = seen._replace(batch=batch, whole=whole)
     everything = log.read(spark, target, config)
+    before = seen._replace(whole=whole)
     done = table_pass.apply_part(
-        spark, target, config, "run", everything, seen._replace(whole=whole), after, due=due
+        spark, target, config, "run", everything, before, after, summary, due
     )
     if done.refolded:
         snapshots.forget(spark, target, "t")

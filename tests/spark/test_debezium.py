@@ -86,6 +86,20 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on(spark: SparkSession) 
     assert column(found[:14], "_operation") == [None] * 14
 
 
+def test_a_record_with_anything_behind_it_is_no_record(spark: SparkSession) -> None:
+    """Be it the end of another one: Spark reads the first object of a text, and no further."""
+    good = json.dumps(event("c", after={"id": 1, "name": "}, {"}))
+    block = json.dumps({"schema": {"fields": [{}, {}]}, "payload": event("c", after={"id": 1})})
+    tails = ("}", "\t}", " rest}", ', "x": 1}', f",{good}", f" x{good}", f'"{good}', f"]{good}")
+    whole = [good, block, good.replace("}, {", "} {"), good.replace("}, {", "{")]
+
+    found = decoded(spark, table(), *whole, *[good + tail for tail in tails])
+    blocks = decoded(spark, table(), *[block + tail for tail in tails])
+
+    assert column(found, "_reason") == [None] * 4 + ["not_json"] * len(tails)
+    assert column(blocks, "_reason") == ["not_json"] * len(tails)
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

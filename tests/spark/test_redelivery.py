@@ -4,9 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold import agreement
-from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
-from silver import log, table_pass
 from silver.batch import Seen
 from silver.verify import verify
 from tests import core, lake, oracle
@@ -69,10 +67,7 @@ def test_so_it_is_in_the_first_pass_with_a_tie_of_a_source_that_has_an_order(
     first, second = (Event("upsert", 5, 1, (("a", text), ("b", "b"))) for text in "xy")
     delivered = [(first, 1), (second, 2), (first, 3)]
     batches = [part for part in (delivered[:cut], delivered[cut:]) if part]
-    for number, batch in enumerate(batches, start=1):
-        rows = [core.change(event, arrival, number) for event, arrival in batch]
-        log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), number)
-        everything, after = log.read(spark, target, config), seen._replace(batch=number)
-        seen = table_pass.apply_part(spark, target, config, "run", everything, seen, after).seen
+    for batch in batches:
+        seen = core.one_pass(spark, target, config, seen, batch).seen
     assert seen.ties
     assert core.outcome(spark, target, config).current == {1: {"a": "y", "b": "b"}}

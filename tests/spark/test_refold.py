@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.local_rows import local_rows
 from lakehouse.names import exists
 from lakehouse.target import Target
-from silver import log, table_pass
 from silver.batch import Seen
 from tests import core, lake, oracle
 from tests.builders import table
@@ -100,11 +98,8 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     """It arrives after the one that is applied; or before it, as a dead letter that is replayed."""
     config, seen, found = core.table(scd), Seen(), dict[str, int]()
     batches = [[*zip(MOVED, (5, 6, 7), strict=True)], [(MOVED[0], again), (REACHES_BACK, 8)]]
-    for number, batch in enumerate(batches, start=1):
-        rows = [core.change(event, arrival, number) for event, arrival in batch]
-        log.append(spark, target, config, local_rows(spark, rows, core.SCHEMA), number)
-        everything, after = log.read(spark, target, config), seen._replace(batch=number)
-        done = table_pass.apply_part(spark, target, config, "run", everything, seen, after)
+    for batch in batches:
+        done = core.one_pass(spark, target, config, seen, batch)
         seen, found = done.seen, done.counts
     assert done.refolded
     assert found == {"records": 2, "duplicate": 1, lost: 1}
