@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.json_text import is_object
+from silver.json_text import is_one_value
 
 _SOURCE = (
     "connector", "name", "snapshot", "ts_us", "ts_ns", "ts_ms", "txId", "lsn", "sequence", "file",
@@ -20,7 +20,6 @@ _TEXTS = ("op", "pk", "status", "id", "ddl", "ts_us", "ts_ms")
 _BAD = {"columnNameOfCorruptRecord": "_bad"}
 _SPACE = " \t\r\n\ufeff"
 _BEFORE_PAYLOAD, _BEFORE_SCHEMA = ',"payload":{"before"', '"value":{"schema":'
-_SEVERAL = r"\}\s*\{"
 _SCHEMA_FIRST = '{"schema":'
 
 
@@ -110,7 +109,7 @@ def _parts(parts: Mapping[str, str]) -> list[Column]:
 def _state() -> list[Column]:
     value, blank = F.col("_value"), F.col("_blank")
     sound = F.is_valid_utf8("_text") & F.col("_bad").isNull() & F.col("_text").endswith("}")
-    sound = sound & _alone()
+    sound = sound & F.coalesce(is_one_value(F.col("_text")), F.lit(False))
     has_block = value["schema"].isNotNull()
     tombstone = (F.col("_whole") & value.isNull()) | (has_block & value["payload"].isNull())
     return [
@@ -118,16 +117,6 @@ def _state() -> list[Column]:
         F.coalesce(~blank & ~sound, F.lit(False)).alias("_malformed"),
         F.coalesce(blank | (sound & tombstone), F.lit(False)).alias("_empty"),
     ]
-
-
-def _alone() -> Column:
-    """Whether the text is one object; Spark reads the first of several and says nothing.
-
-    Asked of the parser only where the text could be several: of the two sides of an `or` Spark
-    would compute both, as the answer is used twice.
-    """
-    several = F.col("_text").rlike(_SEVERAL)
-    return F.when(several, is_object(F.col("_text"))).otherwise(F.lit(True))
 
 
 def _ahead() -> Column:

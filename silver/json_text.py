@@ -13,13 +13,23 @@ from pyspark.sql import types as T
 UNREADABLE = "__unreadable"
 LENIENT = {"allowUnquotedControlChars": "true", "columnNameOfCorruptRecord": UNREADABLE}
 _BEGINS_AS_AN_ARRAY = r"\A\s*\["
+_BEGINS_AS_AN_OBJECT = r"\A[ \t\r\n]*\{"
 
 
 def is_object(text: Column) -> Column:
     """Whether the text, all of it, is one JSON object in UTF-8; false for null."""
-    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    named = F.json_object_keys(text).isNotNull()
-    return F.coalesce(F.is_valid_utf8(text) & alone & named, F.lit(False))
+    begins = text.rlike(_BEGINS_AS_AN_OBJECT)
+    return F.coalesce(begins & F.is_valid_utf8(text) & is_one_value(text), F.lit(False))
+
+
+def is_one_value(text: Column) -> Column:
+    """Whether the text is one JSON value with nothing behind it; null where it is no JSON.
+
+    It is put into an object with another member behind it: whatever follows the value, be it what
+    closes that object, keeps the two from being its members.
+    """
+    around = F.concat(F.lit('{"value":'), text, F.lit(',"behind":0}'))
+    return F.json_object_keys(around) == F.array(F.lit("value"), F.lit("behind"))
 
 
 def object_members(text: Column, fields: Mapping[str, T.DataType]) -> Column:

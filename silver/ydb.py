@@ -48,12 +48,11 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
 def _documents(raw: DataFrame) -> DataFrame:
     inside = F.coalesce(F.col("_whole"), F.lit(False))
     value = F.when(inside, member(F.col("_raw"), "value")).otherwise(F.col("_raw"))
-    records = raw.select(origin(), value.alias("__value"))
-    readable = F.coalesce(F.is_valid_utf8(F.col(ORIGIN)["_raw"]), F.lit(True))
+    around = F.when(inside, is_object(F.col("_raw"))).otherwise(F.lit(True))
+    records = raw.select(origin(), value.alias("__value"), around.alias("__around"))
     record = object_members(F.col("__value"), dict.fromkeys(_MEMBERS, T.StringType()))
-    opened = records.select(
-        "*", record.alias("__record"), (readable & is_object(F.col("__value"))).alias("__ok")
-    )
+    sound = F.col("__around") & is_object(F.col("__value"))
+    opened = records.select("*", record.alias("__record"), sound.alias("__ok"))
     members = (F.col("__record").getField(name).alias(f"__{name}") for name in _MEMBERS)
     written = F.coalesce("__newImage", "__reset", "__update")
     document = F.when(_is_update(), written).alias("__document")

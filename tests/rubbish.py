@@ -66,6 +66,7 @@ BAD: dict[str, tuple[str, Made]] = {
     "no JSON": ("not_json", lambda n, k: "id,name\t1,ann"),
     "two objects": ("not_json", lambda n, k: text(n, "u", a_row(k)) + text(n, "u", a_row(k))),
     "garbage behind": ("not_json", lambda n, k: text(n, "u", a_row(k)) + "x"),
+    "an end behind": ("not_json", lambda n, k: text(n, "u", a_row(k)) + ', "op": "d"}'),
     "a NUL byte": ("not_json", lambda n, k: "\x00" + text(n, "u", a_row(k))),
     "too deep": ("not_json", lambda n, k: '{"after":' * 2000 + "1" + "}" * 2000),
     "an empty object": ("unknown_operation", lambda n, k: "{}"),

@@ -97,6 +97,13 @@ def test_what_cannot_be_applied_becomes_a_dead_letter_that_says_why(spark: Spark
     assert messages[12] == "column qty: found 'many', expected int"
 
 
+def test_a_whole_record_with_anything_behind_it_is_no_record(spark: SparkSession) -> None:
+    whole = '{"topic": "t", "offset": 1, "value": {"key": [1], "erase": {}}}'
+    lines = [whole, whole + ', "x": 1}', whole + whole]
+    found = to_changes(bronze_rows(spark, lines, whole=True), table("ydb", ["id"]))
+    assert decoded(found, "_reason") == [None, "not_json", "not_json"]
+
+
 def test_an_erase_in_mode_old_image_can_be_applied(spark: SparkSession) -> None:
     line = {"key": [1], "erase": {}, "oldImage": {"qty": 1}}
     found = to_changes(bronze_rows(spark, [line]), table("ydb", ["id"]))
