@@ -27,10 +27,14 @@ class Names(NamedTuple):
 
 
 def unknown_names(objects: DataFrame, document: Column, known: Iterable[str]) -> list[str]:
-    """Member names of the JSON objects that are not among `known`, sorted; one job."""
+    """Member names of the JSON objects that are not among `known`, sorted; one job.
+
+    Objects of one feed have few shapes, so each shape is looked at once.
+    """
     known_names = F.array(*map(F.lit, known)).cast("array<string>")
-    new = F.array_except(F.json_object_keys(document), known_names)
-    return sorted(row[0] for row in objects.select(F.explode(new)).distinct().collect())
+    shapes = objects.select(F.json_object_keys(document).alias("names")).distinct()
+    new = shapes.select(F.explode(F.array_except("names", known_names)))
+    return sorted(row[0] for row in new.distinct().collect())
 
 
 def settle(names: Iterable[str], known: Iterable[str]) -> Names:

@@ -51,7 +51,8 @@ def _documents(raw: DataFrame) -> DataFrame:
     around = F.when(inside, is_object(F.col("_raw"))).otherwise(F.lit(True))
     records = raw.select(origin(), value.alias("__value"), around.alias("__around"))
     record = object_members(F.col("__value"), dict.fromkeys(_MEMBERS, T.StringType()))
-    sound = F.col("__around") & is_object(F.col("__value"))
+    inner = F.when(F.col("__value").isNull(), F.lit(True)).otherwise(is_object(F.col("__value")))
+    sound = F.col("__around") & inner
     opened = records.select("*", record.alias("__record"), sound.alias("__ok"))
     members = (F.col("__record").getField(name).alias(f"__{name}") for name in _MEMBERS)
     written = F.coalesce("__newImage", "__reset", "__update")
@@ -70,8 +71,9 @@ def _stamps(table: Table) -> list[Column]:
     unmarked = F.coalesce("__ts", "__resolved").isNull()
     sequence = F.when(unmarked, by_offset).otherwise(stamp)
     early = reduce(lambda one, other: one | other, _earlier(table, sequence), F.lit(False))
-    ignored = F.col("__value").isNull() | _is_no_change() | F.coalesce(early, F.lit(False))
-    return [moment.alias("__moment"), sequence.alias("__sequence"), ignored.alias("__ignored")]
+    idle = F.col("__value").isNull() | _is_no_change() | F.coalesce(early, F.lit(False))
+    ignored = (F.col("__ok") & idle).alias("__ignored")
+    return [moment.alias("__moment"), sequence.alias("__sequence"), ignored]
 
 
 def _earlier(table: Table, sequence: Column) -> list[Column]:

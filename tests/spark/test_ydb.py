@@ -99,9 +99,20 @@ def test_what_cannot_be_applied_becomes_a_dead_letter_that_says_why(spark: Spark
 
 def test_a_whole_record_with_anything_behind_it_is_no_record(spark: SparkSession) -> None:
     whole = '{"topic": "t", "offset": 1, "value": {"key": [1], "erase": {}}}'
-    lines = [whole, whole + ', "x": 1}', whole + whole]
-    found = to_changes(bronze_rows(spark, lines, whole=True), table("ydb", ["id"]))
-    assert decoded(found, "_reason") == [None, "not_json", "not_json"]
+    without = '{"topic": "t", "offset": 2, "value": null}'
+    barrier = '{"topic": "t", "offset": 3, "value": {"resolved": [5, 0]}}'
+    broken = [
+        whole + ', "x": 1}',
+        whole + whole,
+        without + "}",
+        whole.replace('e"', ""),
+        barrier + "x",
+    ]
+    found = to_changes(
+        bronze_rows(spark, [whole, without, barrier, *broken], whole=True), table("ydb", ["id"])
+    )
+    assert decoded(found, "_reason") == [None] * 3 + ["not_json"] * len(broken)
+    assert decoded(found, "_operation") == ["delete", "none", "none"] + [None] * len(broken)
 
 
 def test_an_erase_in_mode_old_image_can_be_applied(spark: SparkSession) -> None:
