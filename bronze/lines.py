@@ -1,9 +1,10 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
+from operator import and_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,11 +17,20 @@ from lakehouse.names import quote
 _CORRUPT = "_bronze_corrupt_row"
 # An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
 _CSV = {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\x00\x00"}
+# A character for every byte, so that those which are no UTF-8 stay what they are.
+_BYTES = "ISO-8859-1"
 _EXACT = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+
+
+class _Kind(NamedTuple):
+    """What files must have in common to be read at once; the options are those of CSV."""
+
+    schema: StructType
+    options: tuple[tuple[str, str], ...]
 
 
 class DroppedFile(NamedTuple):
@@ -37,14 +47,15 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
 
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
     left out. A CSV or Parquet row is one JSON object of its columns, nulls kept, columns that its
-    file lacks absent; a CSV row that does not fit its header is its own text. `_block` is the
-    byte offset of the split, `_row` grows within the split.
+    file lacks absent; a CSV row that does not fit its header is its own text, one with bytes that
+    are not UTF-8 its values with commas between. `_block` is the byte offset of the split, `_row`
+    grows within the split.
     """
     if feed.file_format == "json":
         found = spark.read.text([literal_path(file.path) for file in files], lineSep="\n")
         kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
     else:
-        parts = [_rows(spark, feed, *alike) for alike in _by_schema(spark, feed, files)]
+        parts = [_rows(spark, *alike) for alike in _by_kind(spark, feed, files)]
         kept = reduce(DataFrame.union, parts or [_nothing(spark)])
     return kept.coalesce(_tasks(files))
 
@@ -72,24 +83,56 @@ def _nothing(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], "_raw string, _url string, _block bigint, _row bigint")
 
 
-def _by_schema(
+def _by_kind(
     spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]
-) -> list[tuple[StructType, list[str]]]:
-    """Paths of the files that have the same columns, in the order of the files' arrival."""
-    alike: dict[str, tuple[StructType, list[str]]] = {}
+) -> list[tuple[_Kind, list[str]]]:
+    """Paths of the files that are read alike, in the order of the files' arrival."""
+    alike: dict[tuple[object, ...], tuple[_Kind, list[str]]] = {}
     for file in files:
         path = literal_path(file.path)
-        schema = spark.read.format(feed.file_format).options(**_CSV).load(path).schema
+        options = _csv_options(spark, path) if feed.file_format == "csv" else {}
+        header = {**options, "encoding": "UTF-8"}
+        schema = spark.read.format(feed.file_format).options(**header).load(path).schema
         if schema.fields:
-            alike.setdefault(schema.json(), (schema, []))[1].append(path)
+            kind = _Kind(schema, tuple(options.items()))
+            alike.setdefault((schema.json(), *kind.options), (kind, []))[1].append(path)
     return list(alike.values())
 
 
-def _rows(spark: SparkSession, feed: Feed, schema: StructType, paths: list[str]) -> DataFrame:
-    row = F.to_json(F.struct(*[F.col(quote(name)) for name in schema.names]), _EXACT)
-    if feed.file_format == "parquet":
-        return _placed(spark.read.schema(schema).parquet(*paths), row)
-    with_corrupt = StructType([*schema.fields]).add(_CORRUPT, StringType())
-    options = {**_CSV, "columnNameOfCorruptRecord": _CORRUPT}
+def _csv_options(spark: SparkSession, path: str) -> dict[str, str]:
+    """How Spark is to read a CSV file, from a look at its header and a pass over its bytes.
+
+    Unless told how lines end, it takes that for a line feed within values as well; and unless told
+    that some bytes are no UTF-8, it replaces them.
+    """
+    text = spark.read.text(path, lineSep="\n")
+    first = text.head()
+    header = first[0] if first else ""
+    end = "\r\n" if header.endswith("\r") else "\n"
+    line_end = "\r" if "\r" in header[:-1] else end
+    sound = text.where(~F.is_valid_utf8("value")).isEmpty()
+    return {**_CSV, "lineSep": line_end, "encoding": "UTF-8" if sound else _BYTES}
+
+
+def _rows(spark: SparkSession, kind: _Kind, paths: list[str]) -> DataFrame:
+    fields = {name: F.col(quote(name)) for name in kind.schema.names}
+    if not kind.options:
+        return _placed(spark.read.schema(kind.schema).parquet(*paths), _json(fields))
+    options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
+    with_corrupt = StructType([*kind.schema.fields]).add(_CORRUPT, StringType())
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    return _placed(found, F.coalesce(F.col(_CORRUPT), row))
+    if options["encoding"] != _BYTES:
+        return _placed(found, F.coalesce(F.col(_CORRUPT), _json(fields)))
+    own = {name: _from_bytes(field) for name, field in fields.items()}
+    sound = [F.coalesce(F.is_valid_utf8(field), F.lit(True)) for field in own.values()]
+    values = F.concat_ws(",", *[F.coalesce(field, F.lit("")) for field in own.values()])
+    row = F.when(reduce(and_, sound), _json(own)).otherwise(values)
+    return _placed(found, F.coalesce(_from_bytes(F.col(_CORRUPT)), row))
+
+
+def _json(fields: Mapping[str, Column]) -> Column:
+    return F.to_json(F.struct(*[field.alias(name) for name, field in fields.items()]), _EXACT)
+
+
+def _from_bytes(text: Column) -> Column:
+    return F.encode(text, _BYTES).cast("string")

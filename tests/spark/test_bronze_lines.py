@@ -3,7 +3,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bronze.feeds import feeds
 from bronze.lines import DroppedFile, lines
@@ -11,13 +13,20 @@ from lakehouse.table import Table
 
 
 def records(spark: SparkSession, file_format: str, *files: Path) -> list[str]:
+    return [row[0] for row in read(spark, file_format, *files).select("_raw").collect()]
+
+
+def hexadecimal(spark: SparkSession, file: Path) -> list[str]:
+    return [row[0] for row in read(spark, "csv", file).select(F.hex("_raw")).collect()]
+
+
+def read(spark: SparkSession, file_format: str, *files: Path) -> DataFrame:
     source = {"format": "rows", "path": "p", "file_format": file_format}
     table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
     feed = feeds([Table.model_validate(table)])[0]
     now = datetime.now(timezone.utc)
     listed = [DroppedFile(str(file), now, 9, "") for file in files]
-    found = lines(spark, feed, listed).orderBy("_url", "_block", "_row").select("_raw").collect()
-    return [row[0] for row in found]
+    return lines(spark, feed, listed).orderBy("_url", "_block", "_row")
 
 
 def csv(folder: Path, name: str, text: str) -> Path:
@@ -34,6 +43,37 @@ def test_csv_keeps_empty_text_nulls_and_quoted_line_ends_apart(
         {"id": "1", "note": ""},
         {"id": "2", "note": None},
         {"id": "3", "note": 'two\nlines, "quoted" \\'},
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_within_csv_values_stay_whatever_the_files_own_are(
+    spark: SparkSession, tmp_path: Path, end: str
+) -> None:
+    file = tmp_path / "a.csv"
+    rows = ["id,note", '1,"a\nb"', '2,"a\r\nb\r\n"', '"3\r",x', '4,"\n\r"', '5,""']
+    file.write_bytes(end.join([*rows, ""]).encode())
+    assert [json.loads(text) for text in records(spark, "csv", file)] == [
+        {"id": "1", "note": "a\nb"},
+        {"id": "2", "note": "a\r\nb\r\n"},
+        {"id": "3\r", "note": "x"},
+        {"id": "4", "note": "\n\r"},
+        {"id": "5", "note": ""},
+    ]
+
+
+def test_a_csv_row_with_bytes_that_are_no_utf8_keeps_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The others of its file come as they are, be it with the mark that Spark puts there."""
+    file = tmp_path / "a.csv"
+    file.write_bytes("\ufeffid,nöte\n1,é\n2,\ufffd\n".encode() + b'3,"caf\xe9, x"\n4,\n5,"",\xff\n')
+    assert [bytes.fromhex(text) for text in hexadecimal(spark, file)] == [
+        '{"id":"1","nöte":"é"}'.encode(),
+        '{"id":"2","nöte":"\ufffd"}'.encode(),
+        b"3,caf\xe9, x",
+        '{"id":"4","nöte":null}'.encode(),
+        b'5,"",\xff',
     ]
 
 
