@@ -1,15 +1,14 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import reduce
-from operator import and_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from bronze.feeds import Feed
 from lakehouse.names import quote
@@ -47,9 +46,9 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
 
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
     left out. A CSV or Parquet row is one JSON object of its columns, nulls kept, columns that its
-    file lacks absent; a CSV row that does not fit its header is its own text, one with bytes that
-    are not UTF-8 its values with commas between. `_block` is the byte offset of the split, `_row`
-    grows within the split.
+    file lacks absent; a CSV row that does not fit its header is its own text, and bytes that are
+    not UTF-8 stay here too. `_block` is the byte offset of the split, `_row` grows within the
+    split.
     """
     if feed.file_format == "json":
         found = spark.read.text([literal_path(file.path) for file in files], lineSep="\n")
@@ -115,24 +114,21 @@ def _csv_options(spark: SparkSession, path: str) -> dict[str, str]:
 
 
 def _rows(spark: SparkSession, kind: _Kind, paths: list[str]) -> DataFrame:
-    fields = {name: F.col(quote(name)) for name in kind.schema.names}
     if not kind.options:
-        return _placed(spark.read.schema(kind.schema).parquet(*paths), _json(fields))
+        found = spark.read.schema(kind.schema).parquet(*paths)
+        return _placed(found, _json(kind.schema.names))
     options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
-    with_corrupt = StructType([*kind.schema.fields]).add(_CORRUPT, StringType())
+    bytewise = options["encoding"] == _BYTES
+    names = [_of_bytes(name) if bytewise else name for name in kind.schema.names]
+    with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    if options["encoding"] != _BYTES:
-        return _placed(found, F.coalesce(F.col(_CORRUPT), _json(fields)))
-    own = {name: _from_bytes(field) for name, field in fields.items()}
-    sound = [F.coalesce(F.is_valid_utf8(field), F.lit(True)) for field in own.values()]
-    values = F.concat_ws(",", *[F.coalesce(field, F.lit("")) for field in own.values()])
-    row = F.when(reduce(and_, sound), _json(own)).otherwise(values)
-    return _placed(found, F.coalesce(_from_bytes(F.col(_CORRUPT)), row))
+    text = F.coalesce(F.col(_CORRUPT), _json(names))
+    return _placed(found, F.encode(text, _BYTES).cast("string") if bytewise else text)
 
 
-def _json(fields: Mapping[str, Column]) -> Column:
-    return F.to_json(F.struct(*[field.alias(name) for name, field in fields.items()]), _EXACT)
+def _json(names: Iterable[str]) -> Column:
+    return F.to_json(F.struct(*[F.col(quote(name)) for name in names]), _EXACT)
 
 
-def _from_bytes(text: Column) -> Column:
-    return F.encode(text, _BYTES).cast("string")
+def _of_bytes(text: str) -> str:
+    return text.encode().decode(_BYTES)

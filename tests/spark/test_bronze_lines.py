@@ -71,7 +71,7 @@ def test_a_csv_row_with_bytes_that_are_no_utf8_keeps_them(
     assert [bytes.fromhex(text) for text in hexadecimal(spark, file)] == [
         '{"id":"1","nöte":"é"}'.encode(),
         '{"id":"2","nöte":"\ufffd"}'.encode(),
-        b"3,caf\xe9, x",
+        '{"id":"3","nöte":"caf?, x"}'.encode().replace(b"?", b"\xe9"),
         '{"id":"4","nöte":null}'.encode(),
         b'5,"",\xff',
     ]
