@@ -17,6 +17,7 @@ _AFTER_9999 = literal(r"\A(infinity|\+?[0-9]{5,}-)")
 _BEFORE_ALL = literal(r"\A(-infinity|-[0-9]{6,}-)")
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
+_MOST_DAYS = 2**31 - 1
 _DAY = 86_400_000_000
 _FIRST, _LAST = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 _MINUS_INFINITY_US = -9_000_000_000_000_000_000
@@ -26,11 +27,12 @@ _INFINITY_MS = "9223372036825200, -9223372036832400"
 
 
 def date(token: str) -> str:
-    """A date from days since 1970 or ISO text."""
+    """A date from days since 1970, which have 32 bits, or ISO text."""
     days = f"try_cast({token} AS bigint)"
     known = (
         f"CASE WHEN {days} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN {days} "
-        f"WHEN {days} > {_LAST_DAY} OR {days} = {_INFINITE_DAY} THEN {_LAST_DAY} "
+        f"WHEN {days} BETWEEN {_LAST_DAY + 1} AND {_MOST_DAYS} OR {days} = {_INFINITE_DAY} "
+        f"THEN {_LAST_DAY} "
         f"WHEN {days} = {_MINUS_INFINITE_DAY} THEN {_FIRST_DAY} END"
     )
     by_days = f"date_from_unix_date(cast({known} AS int))"

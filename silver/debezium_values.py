@@ -7,6 +7,8 @@ from silver import debezium_moments as moments
 from silver import debezium_numbers as numbers
 from silver.debezium_encoding import Encoding
 
+_MOST_DIGITS = 38
+
 
 def converted(token: str, encoding: Encoding, type: T.DataType) -> str:
     """The value of a token, as a SQL expression.
@@ -57,29 +59,34 @@ def _text(token: str, encoding: Encoding) -> str:
 
 
 def _number(token: str, encoding: Encoding, type: T.NumericType) -> str:
-    text = _number_text(token, encoding)
-    value = f"try_cast({text} AS {type.simpleString()})"
-    if not isinstance(type, T.DecimalType) or encoding.kind != "decimal":
-        return value
-    if encoding.scale <= type.scale:
-        return value
-    exact = f"try_cast({text} AS decimal(38,{encoding.scale}))"
-    return f"CASE WHEN {value} = {exact} THEN {value} END"
-
-
-def _number_text(token: str, encoding: Encoding) -> str:
     if encoding.kind == "decimal":
-        return numbers.scaled(token, encoding.scale)
+        return _exactly(numbers.scaled(token, encoding.scale), type, encoding.scale)
     if encoding.kind == "variable":
-        return numbers.variable_text(token)
+        return _exactly(numbers.variable_text(token), type)
     if encoding.kind != "precise":
-        return token
-    variable = f"WHEN startswith({token}, '{{') THEN {numbers.variable_text(token)}"
+        return _exactly(token, type)
+    variable = f"startswith({token}, '{{') THEN {_exactly(numbers.variable_text(token), type)}"
     if encoding.scale < 0:
-        return f"CASE {variable} ELSE {token} END"
+        return f"CASE WHEN {variable} ELSE {_exactly(token, type)} END"
     packed = f"_sourced AND {numbers.is_base64(token)}"
-    scaled = numbers.scaled(token, encoding.scale)
-    return f"CASE WHEN {packed} THEN {scaled} {variable} ELSE {token} END"
+    scaled = f"try_cast({numbers.scaled(token, encoding.scale)} AS {type.simpleString()})"
+    return f"CASE WHEN {packed} THEN {scaled} WHEN {variable} ELSE {_exactly(token, type)} END"
+
+
+def _exactly(text: str, type: T.NumericType, scale: int | None = None) -> str:
+    """The number in a text, null where a decimal type would round it.
+
+    `scale` is how many digits it has behind the point; unless it is told, it may have as many as
+    there is room for.
+    """
+    value = f"try_cast({text} AS {type.simpleString()})"
+    if not isinstance(type, T.DecimalType):
+        return value
+    digits = _MOST_DIGITS - type.precision + type.scale if scale is None else scale
+    if digits <= type.scale:
+        return value
+    exact = f"try_cast({text} AS decimal({_MOST_DIGITS},{digits}))"
+    return f"CASE WHEN {value} = {exact} THEN {value} END"
 
 
 def _date(token: str, encoding: Encoding) -> str:

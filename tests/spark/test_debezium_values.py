@@ -58,6 +58,19 @@ def test_a_number_that_would_be_rounded_or_cut_does_not_fit(spark: SparkSession)
     assert found == ["10.03", None, None]
 
 
+@pytest.mark.parametrize("kind", ["plain", "precise", "variable"])
+def test_nor_does_one_that_is_written_with_more_digits(spark: SparkSession, kind: str) -> None:
+    of, type = Encoding(kind, "decimal(10,2)", 2 if kind == "precise" else 0), T.DecimalType(10, 2)
+    packed_up = '{"scale":3,"value":"%s"}'
+    tokens = ["1.005", "1.5000", "-12345678.90", "123456789.12", "0.1234567890123456789"]
+    if kind == "variable":
+        tokens = [packed_up % packed(number) for number in (1005, 1500, -12345678900, 123456789120)]
+
+    found = values(spark, of, type, *tokens)
+
+    assert found == [None, "1.50", "-12345678.90", None, None][: len(tokens)]
+
+
 def test_variable_scale(spark: SparkSession) -> None:
     of = Encoding("variable", "string")
     tokens = ['{"scale":1,"value":"Dw=="}', '{"scale":-2,"value":"Aw=="}', "7", None]
@@ -93,10 +106,11 @@ def test_timestamps(spark: SparkSession, unit: Unit, token: str, expected: str |
 
 def test_dates(spark: SparkSession) -> None:
     tokens = ["19782", "-719162", "2024-02-29Z", "-2147472693", "99999999", "-800000", "x"]
+    tokens.append("1704067200000")
 
     found = values(spark, Encoding("date", "date"), T.DateType(), *tokens)
 
-    days = ["2024-02-29", "0001-01-01", "2024-02-29", "9999-12-31", "9999-12-31", None, None]
+    days = ["2024-02-29", "0001-01-01", "2024-02-29", "9999-12-31", "9999-12-31", *[None] * 3]
     assert found == days
 
 
