@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.local_rows import local_rows
+from lakehouse.names import quote
 from silver.compact import all_of, column
 from silver.contract import UPSERT
 from silver.snapshots import Truncate
@@ -79,7 +80,7 @@ def _given(
     well: it takes it from there.
     """
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
-    schema = ", ".join(f"`{k}` {changes.schema[k].dataType.simpleString()}" for k in keys)
+    schema = ", ".join(f"{quote(k)} {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
     floor = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in reversed(floors)]
     asked = heirs.select(
@@ -192,7 +193,7 @@ def disordered(earlier: DataFrame, batch: DataFrame, keys: list[str]) -> bool:
 
 
 def _crossed(heirs: DataFrame, others: DataFrame, keys: list[str], heir_earlier: bool) -> DataFrame:
-    schema = ", ".join(f"`{k}` {heirs.schema[k].dataType.simpleString()}" for k in keys)
+    schema = ", ".join(f"{quote(k)} {heirs.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
     moved = heirs.where("_old_key IS NOT NULL AND _absent IS NOT NULL").select(
         F.col("_stamp").alias("_heir"), *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)]

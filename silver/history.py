@@ -22,7 +22,7 @@ from silver.lives import without_repeats
 from silver.presence import absent_before
 from silver.resolve import resolve
 from silver.snapshots import Truncate
-from silver.statements import execute
+from silver.statements import execute, inserting, updating
 
 _FOLDED = (
     "_next_stamp", "_shown", "_is_current", "_valid_from", "_valid_to",
@@ -232,8 +232,9 @@ def _bounded(rows: DataFrame, keys: list[str]) -> DataFrame:
 def history_merge_sql(target: str, keys: list[str], values: list[str]) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`."""
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    sets = ", ".join(f"t.{names.quote(c)} = s.{names.quote(c)}" for c in (*values, *_FOLDED))
+    every = (*keys, *values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._stamp = s._stamp"
-        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT *"
+        f" WHEN MATCHED THEN {updating((*values, *_FOLDED))}"
+        f" WHEN NOT MATCHED THEN {inserting(every)}"
     )

@@ -18,7 +18,7 @@ from silver.batch import Batch
 from silver.compact import column
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.epochs import position
-from silver.statements import execute
+from silver.statements import execute, inserting
 
 
 def apply_keyless(
@@ -30,7 +30,7 @@ def apply_keyless(
     if refold or created:
         layout.load(spark, target, table.table, listed, refold)
         return
-    text = insert_sql(name)
+    text = insert_sql(name, listed.columns)
     if batch.floor is not None and batch.floor_is_new:
         older = f"t._stamp < {names.literal(batch.floor)}"
         text += f" WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
@@ -44,11 +44,10 @@ def gained(batch: Batch, values: list[str]) -> DataFrame:
     return rows.select(*[F.col(c.name) for c in KEYLESS_COLUMNS], *[column(v) for v in values])
 
 
-def insert_sql(target: str) -> str:
+def insert_sql(target: str, columns: list[str]) -> str:
     """The MERGE INTO text that adds the rows the table has not; the source is `{rows}`."""
-    return (
-        f"MERGE INTO {target} t USING {{rows}} s ON t._row = s._row WHEN NOT MATCHED THEN INSERT *"
-    )
+    same = "t._row = s._row WHEN NOT MATCHED THEN"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {same} {inserting(columns)}"
 
 
 def identified(changes: DataFrame, values: list[str]) -> DataFrame:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from lakehouse import names
 from silver.compact import all_of, column, own_stamp
+from silver.statements import inserting, updating
 
 _META = (
     "_stamp", "_deleted", "_upsert_stamp", "_deleted_stamp", "_column_stamps", "_partial",
@@ -112,12 +113,10 @@ def merge_sql(target: str, keys: list[str], columns: list[str], floor: str | Non
     `floor` is the stamp of a truncate that comes in force with them: every older row goes.
     """
     on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
-    listed = [names.quote(c) for c in (*keys, *columns, *_META, "_batch")]
-    sets = ", ".join(f"t.{c} = s.{c}" for c in listed[len(keys) :])
-    values = ", ".join(f"s.{c}" for c in listed)
+    others = (*columns, *_META, "_batch")
     text = (
-        f"MERGE INTO {target} t USING {{rows}} s ON {on} WHEN MATCHED THEN UPDATE SET {sets}"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(listed)}) VALUES ({values})"
+        f"MERGE INTO {target} t USING {{rows}} s ON {on} WHEN MATCHED THEN {updating(others)}"
+        f" WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
     )
     if floor is None:
         return text

@@ -77,7 +77,7 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
     into = names.name(target, "silver", kept_in(table))
     values = _values(spark, table, into)
     if not table.keys:
-        text = insert_sql(into)
+        text = insert_sql(into, rows.columns)
     elif table.stored_as_scd_type == 2:
         text = history_merge_sql(into, table.keys, values)
     else:

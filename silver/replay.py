@@ -26,7 +26,7 @@ from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
 from silver.known import applied
-from silver.statements import execute
+from silver.statements import execute, updating
 from silver.summary import Summary, summarize
 
 IDENTITY = ["_feed", "_arrival"]
@@ -188,7 +188,7 @@ def _correct(spark: SparkSession, target: Target, table: Table, again: DataFrame
     same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"
-        f" WHEN MATCHED AND NOT ({same}) THEN UPDATE SET *"
+        f" WHEN MATCHED AND NOT ({same}) THEN {updating(rows.columns)}"
     )
     execute(spark, text, given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields]))
 

@@ -1,12 +1,25 @@
 """SQL statements over a DataFrame, on a plan of any depth."""
 
 import uuid
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.names import quote
 
 ROWS = "{rows}"
+
+
+def inserting(columns: Iterable[str]) -> str:
+    """`INSERT *` of a MERGE from the source `s`; Delta's star takes no name with a backtick."""
+    names = [quote(column) for column in columns]
+    return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+
+
+def updating(columns: Iterable[str]) -> str:
+    """`UPDATE SET *` of a MERGE into `t` from the source `s`; the same holds of its star."""
+    names = [quote(column) for column in columns]
+    return f"UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)}"
 
 
 def execute(spark: SparkSession, text: str, rows: DataFrame) -> None:
