@@ -22,6 +22,7 @@ from silver.heirs import inherit
 from silver.history import joined
 from silver.lives import folds_keys_anew
 from silver.row_laws import key_text
+from silver.stages import sealed
 from silver.summary import summarize
 
 SAME = "a rebuild from bronze gives the same rows"
@@ -68,7 +69,8 @@ def _batch(
     What kinds of changes there are is known from the log.
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
-    accepted = _accepted(decode(raw, table, layout.learned(spark, target, table)), logged, seen)
+    decoded = sealed(decode(raw, table, layout.learned(spark, target, table)))
+    accepted = _accepted(decoded, logged, seen)
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
     summary = summarize(logged)
     floors = seen.whole.floors(table.on_truncate == "apply")

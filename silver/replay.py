@@ -26,6 +26,7 @@ from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
 from silver.known import applied
+from silver.stages import sealed
 from silver.statements import execute, updating
 from silver.summary import Summary, summarize
 
@@ -125,7 +126,7 @@ def decoded(
         for row in spans.collect()
     ]
     learned = layout.learned(spark, target, table)
-    changes = gate(decode(reduce(DataFrame.unionByName, parts), table, learned), table)
+    changes = sealed(gate(decode(reduce(DataFrame.unionByName, parts), table, learned), table))
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
