@@ -30,7 +30,8 @@ def sealed(rows: DataFrame) -> DataFrame:
     A decoded record's reason is a condition of all its columns. Of a filter of it, or of a join,
     Spark's optimizer asks what holds of the columns, and answers it for every subset of them, each
     by its name or as the expression that makes it: with some twenty of them it never ends. It does
-    not ask beyond an `unpivot`, which makes one row of one row here.
+    not ask beyond an `unpivot`, which makes one row of one row here; and columns that come out of
+    `inline` are no expressions.
     """
     one = rows.select(F.struct(*[F.col(quote(name)) for name in rows.columns]).alias(_ROW))
-    return one.unpivot([], _ROW, "_name", _ROW).select(f"{_ROW}.*")
+    return one.unpivot([], _ROW, "_name", _ROW).select(F.inline(F.array(_ROW)))
