@@ -13,6 +13,7 @@ for the whole feed. In a domain where a snapshot put no row, its start is told b
 instead.
 """
 
+import json
 from typing import NamedTuple, TypeVar
 
 from pyspark.sql import Column, DataFrame
@@ -21,6 +22,10 @@ from pyspark.sql import functions as F
 from silver.sequence import section
 
 _Known = TypeVar("_Known", str, int)
+_EPOCH = (
+    "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
+)
+_RECENT = 4
 
 
 class Epoch(NamedTuple):
@@ -108,23 +113,41 @@ def position() -> Column:
 
 
 def epoch(epochs: list[Epoch]) -> Column:
-    """The number of the epoch that a change belongs to."""
+    """The number of the epoch that a change belongs to.
+
+    The newest epochs, to which nearly all changes belong, are asked one by one; all older ones
+    stand in one literal, as a plan does not bear hundreds of conditions within each other.
+    """
     numbers = F.lit(0)
-    for known in epochs:
-        own = F.col("_snapshot") == F.lit(known.snapshot)
-        streamed = F.col("_snapshot").isNull() & _after(known)
-        numbers = F.when(own | streamed, F.lit(known.number)).otherwise(numbers)
+    if older := epochs[:-_RECENT]:
+        known = F.filter(_literal([_fields(e) for e in older], f"array<{_EPOCH}>"), _has)
+        numbers = F.coalesce(F.array_max(F.transform(known, lambda e: e["number"])), numbers)
+    for one in epochs[-_RECENT:]:
+        has = _has(_literal(_fields(one), _EPOCH))
+        numbers = F.when(has, F.lit(one.number)).otherwise(numbers)
     return numbers
 
 
-def _after(known: Epoch) -> Column:
-    began = F.lit(known.started or 0)
-    committed = F.coalesce(F.unix_micros("_source_time"), began)
-    begins = committed >= began
-    for where, first in known.first.items():
-        begins = F.when(domain() == F.lit(where), position() >= F.lit(first)).otherwise(begins)
-    lower = F.substring("_sequence", 1, 16) < F.lit(known.lsn)
-    return begins & ~(lower & (committed < began))
+def _fields(known: Epoch) -> dict[str, object]:
+    given = {"number": known.number, "snapshot": known.snapshot, "started": known.started or 0}
+    return given | {"first": known.first, "lsn": known.lsn}
+
+
+def _literal(value: object, type: str) -> Column:
+    return F.from_json(F.lit(json.dumps(value)), type)
+
+
+def _has(known: Column) -> Column:
+    """Whether a change belongs to an epoch, or to a later one."""
+    own = F.col("_snapshot") == known["snapshot"]
+    return F.coalesce(own | (F.col("_snapshot").isNull() & _after(known)), F.lit(False))
+
+
+def _after(known: Column) -> Column:
+    committed = F.coalesce(F.unix_micros("_source_time"), known["started"])
+    begins = F.coalesce(position() >= known["first"][domain()], committed >= known["started"])
+    lower = F.substring("_sequence", 1, 16) < known["lsn"]
+    return begins & ~(lower & (committed < known["started"]))
 
 
 def in_epochs(changes: DataFrame, epochs: list[Epoch]) -> DataFrame:

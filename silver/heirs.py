@@ -18,6 +18,7 @@ from lakehouse.local_rows import local_rows
 from lakehouse.names import quote
 from silver.compact import all_of, column
 from silver.contract import UPSERT
+from silver.floors import newest_below
 from silver.snapshots import Truncate
 
 Links = Mapping[tuple[str, int], str]
@@ -82,7 +83,7 @@ def _given(
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     schema = ", ".join(f"{quote(k)} {changes.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
-    floor = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in reversed(floors)]
+    floor = [newest_below(floors)] if floors else []
     asked = heirs.select(
         F.col("_stamp").alias("_heir"),
         F.col("_absent").alias("_missing"),

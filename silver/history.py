@@ -18,6 +18,7 @@ from silver import layout
 from silver.batch import Batch, source_of
 from silver.compact import column
 from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
+from silver.floors import first_above
 from silver.lives import without_repeats
 from silver.presence import absent_before
 from silver.resolve import resolve
@@ -195,15 +196,8 @@ def _end(by_key: WindowSpec, floors: list[Truncate]) -> Column:
     following = F.struct(
         F.lead("_stamp").over(by_key).alias("stamp"), F.lead("_time").over(by_key).alias("time")
     )
-    cuts = [
-        F.when(
-            F.col("_stamp") < f.stamp,
-            F.struct(F.lit(f.stamp).alias("stamp"), F.timestamp_micros(F.lit(f.at)).alias("time")),
-        )
-        for f in floors
-    ]
     end = F.when(following["stamp"].isNotNull(), following)
-    return F.least(end, *cuts) if cuts else end
+    return F.least(end, first_above(floors)) if floors else end
 
 
 def _bounded(rows: DataFrame, keys: list[str]) -> DataFrame:

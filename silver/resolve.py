@@ -7,6 +7,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from silver.compact import column
 from silver.contract import DELETE, UPSERT
+from silver.floors import newest_below
 from silver.group_order import grouped
 from silver.snapshots import Truncate
 
@@ -34,7 +35,7 @@ def _lives(rows: DataFrame, by_key: WindowSpec, floors: list[Truncate]) -> DataF
     deleted = F.max(F.when(F.col("_operation") == DELETE, F.col("_stamp"))).over(before)
     brought = F.first("_life").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
     anchored = F.first("_known").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
-    cuts = [F.when(F.col("_stamp") > f.stamp, F.lit(f.stamp)) for f in floors]
+    cuts = [newest_below(floors)] if floors else []
     carried = F.when(anchored, F.coalesce(brought, F.lit("")))
     return rows.withColumn("_life", F.greatest(F.lit(""), deleted, carried, *cuts))
 
