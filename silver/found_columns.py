@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
-from silver.inference import members, settle, types, unknown_names
+from silver.inference import settle, types, unknown_names
 from silver.json_text import elements
 
 DOCUMENT = "__document"
@@ -41,8 +41,7 @@ def layout(
     wanted = [name for name in names if _wanted(name, table, protocol)]
     usable, clashing = settle(wanted, [*declared, *by_place])
     ignored = [name for name in names if name not in wanted and not name.startswith("_")]
-    variants = members(F.col(DOCUMENT), usable) | _undeclared_keys(table, keys)
-    found = types(frame, variants)
+    found = types(frame, F.col(DOCUMENT), usable, _undeclared_keys(table, keys))
     columns = _order(table, [name for name in found if name not in protocol])
     ddl = dict.fromkeys(table.keys, _WITHOUT_ANY_VALUE) | found | declared
     return Layout(data_types(frame, ddl), columns, clashing, ignored)

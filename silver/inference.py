@@ -17,6 +17,7 @@ from silver.json_text import LENIENT
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _SCALARS = {"BIGINT": "bigint", "DOUBLE": "double", "FLOAT": "double", "BOOLEAN": "boolean"}
 _BIGINT_DIGITS = 18
+_READ = "__read"
 
 
 class Names(NamedTuple):
@@ -48,18 +49,20 @@ def settle(names: Iterable[str], known: Iterable[str]) -> Names:
     return Names(usable, clashing)
 
 
-def members(document: Column, names: Iterable[str]) -> dict[str, Column]:
-    """The named members of a JSON object as variants, to be typed by `types`."""
+def types(
+    objects: DataFrame, document: Column, names: Iterable[str], others: Mapping[str, Column]
+) -> dict[str, str]:
+    """The SQL types of the objects' named members, and of other variants, over all rows; one job.
+
+    Those without any value are left out. An aggregate computes its argument by itself, so the
+    objects are parsed ahead of it, each once for all its members.
+    """
     fields = [T.StructField(name, T.VariantType()) for name in names]
-    parsed = F.from_json(document, T.StructType(fields), LENIENT)
-    return {field.name: parsed.getField(field.name) for field in fields}
-
-
-def types(objects: DataFrame, variants: Mapping[str, Column]) -> dict[str, str]:
-    """The SQL type of each variant over all rows; those without any value are left out; one job."""
+    read = objects.withColumn(_READ, F.from_json(document, T.StructType(fields), LENIENT))
+    variants = {field.name: F.col(_READ).getField(field.name) for field in fields} | {**others}
     if not variants:
         return {}
-    found = objects.agg(*(F.schema_of_variant_agg(one) for one in variants.values())).collect()[0]
+    found = read.agg(*(F.schema_of_variant_agg(one) for one in variants.values())).collect()[0]
     inferred = {name: sql_type(seen) for name, seen in zip(variants, found, strict=True)}
     return {name: type for name, type in inferred.items() if type}
 
