@@ -81,8 +81,7 @@ def _given(
     well: it takes it from there.
     """
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
-    schema = ", ".join(f"{quote(k)} {changes.schema[k].dataType.simpleString()}" for k in keys)
-    old = F.from_json("_old_key", schema)
+    old = _old_key(changes, keys)
     floor = [newest_below(floors)] if floors else []
     asked = heirs.select(
         F.col("_stamp").alias("_heir"),
@@ -97,6 +96,12 @@ def _given(
     return found.groupBy("_heir").agg(
         *[_newest(at, changes.schema[c]).alias(f"_g{at}") for at, c in enumerate(partial)]
     )
+
+
+def _old_key(rows: DataFrame, keys: list[str]) -> Column:
+    """The columns of the key that a row came from, in the types of its own."""
+    schema = ", ".join(f"{quote(k)} {rows.schema[k].dataType.simpleString()}" for k in keys)
+    return F.from_json("_old_key", schema)
 
 
 def _of_last_life(found: DataFrame) -> DataFrame:
@@ -194,8 +199,7 @@ def disordered(earlier: DataFrame, batch: DataFrame, keys: list[str]) -> bool:
 
 
 def _crossed(heirs: DataFrame, others: DataFrame, keys: list[str], heir_earlier: bool) -> DataFrame:
-    schema = ", ".join(f"{quote(k)} {heirs.schema[k].dataType.simpleString()}" for k in keys)
-    old = F.from_json("_old_key", schema)
+    old = _old_key(heirs, keys)
     moved = heirs.where("_old_key IS NOT NULL AND _absent IS NOT NULL").select(
         F.col("_stamp").alias("_heir"), *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)]
     )
