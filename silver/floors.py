@@ -16,6 +16,8 @@ _GROUPS = "array<struct<floors array<struct<stamp string, at bigint>>>>"
 
 def newest_below(floors: list[Truncate]) -> Column:
     """The stamp of the newest truncate before the row; null without one."""
+    if not floors:
+        return F.lit(None).cast("string")
     older = F.filter(_grouped(floors), lambda group: group["floors"][0]["stamp"] < F.col("_stamp"))
     group = F.try_element_at(older, F.lit(-1))["floors"]
     below = F.filter(group, lambda floor: floor["stamp"] < F.col("_stamp"))
@@ -24,6 +26,8 @@ def newest_below(floors: list[Truncate]) -> Column:
 
 def first_above(floors: list[Truncate]) -> Column:
     """The stamp and the commit time, `time`, of the first truncate after the row; else null."""
+    if not floors:
+        return F.lit(None).cast("struct<stamp string, time timestamp>")
     last = F.lit(-1)
     newer = F.filter(
         _grouped(floors),

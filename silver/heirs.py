@@ -82,11 +82,10 @@ def _given(
     """
     heirs = changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
     old = _old_key(changes, keys)
-    floor = [newest_below(floors)] if floors else []
     asked = heirs.select(
         F.col("_stamp").alias("_heir"),
         F.col("_absent").alias("_missing"),
-        F.coalesce(*floor, F.lit("")).alias("_floor"),
+        F.coalesce(newest_below(floors), F.lit("")).alias("_floor"),
         *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)],
     )
     donors = _donors(changes, held, keys, partial)

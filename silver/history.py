@@ -197,7 +197,7 @@ def _end(by_key: WindowSpec, floors: list[Truncate]) -> Column:
         F.lead("_stamp").over(by_key).alias("stamp"), F.lead("_time").over(by_key).alias("time")
     )
     end = F.when(following["stamp"].isNotNull(), following)
-    return F.least(end, first_above(floors)) if floors else end
+    return F.least(end, first_above(floors))
 
 
 def _bounded(rows: DataFrame, keys: list[str]) -> DataFrame:

@@ -35,9 +35,8 @@ def _lives(rows: DataFrame, by_key: WindowSpec, floors: list[Truncate]) -> DataF
     deleted = F.max(F.when(F.col("_operation") == DELETE, F.col("_stamp"))).over(before)
     brought = F.first("_life").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
     anchored = F.first("_known").over(by_key.rowsBetween(Window.unboundedPreceding, 0))
-    cuts = [newest_below(floors)] if floors else []
     carried = F.when(anchored, F.coalesce(brought, F.lit("")))
-    return rows.withColumn("_life", F.greatest(F.lit(""), deleted, carried, *cuts))
+    return rows.withColumn("_life", F.greatest(F.lit(""), deleted, carried, newest_below(floors)))
 
 
 def _resolved(rows: DataFrame, keys: list[str], values: list[str], groups: list[str]) -> DataFrame:
