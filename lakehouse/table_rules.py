@@ -11,6 +11,7 @@ from lakehouse.source_rules import source_contradictions
 from lakehouse.table import Table
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+_NO_UNDERSCORE = "a name that does not begin with _"
 EXTRACT_COLUMNS = ("operation", "effective_date")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
@@ -87,6 +88,11 @@ def _keys(table: Table) -> Iterator[Problem]:
     for key, count in Counter(key.lower() for key in table.keys).items():
         if count > 1:
             yield Problem("keys", f"{key} {count} times", "each key column once", "remove one")
+    for key in table.keys:
+        if key.startswith("_"):
+            yield Problem(
+                "keys", key, _NO_UNDERSCORE, "rename it at the source: such are the layers'"
+            )
     if not table.keys and table.format != "debezium":
         expected = f"at least one column with format {table.format}"
         yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
@@ -160,8 +166,7 @@ def _column(table: Table, column: str) -> Iterator[Problem]:
     if not is_type(declared.type):
         yield Problem(f"{key}.type", repr(declared.type), EXPECTED, "correct the type")
     if column.startswith("_"):
-        expected = "a name that does not begin with _"
-        yield Problem(key, column, expected, "leave it out: such columns belong to the layers")
+        yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
     if column in table.keys and is_nested(declared.type):
         expected = "a type that can be compared, for a key"
         yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")

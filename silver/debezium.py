@@ -15,19 +15,19 @@ from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from silver import debezium_order as order
 from silver.contract import CHANGE_COLUMNS, DELETE, NONE, TRUNCATE, UPSERT
-from silver.debezium_columns import ColumnPlan, planned, unknown
+from silver.debezium_columns import ColumnPlan, Columns, columns_of, planned, renamed, unknown
 from silver.debezium_envelope import opened, plain_object, position, whole_envelope
 from silver.debezium_reading import (
     Reading,
     absent_columns,
-    after_of,
     missing,
     readings,
+    token_of,
     value_of,
     values_of,
 )
-from silver.debezium_reason import message, reason
-from silver.debezium_schema import inferred, survey, version_of
+from silver.debezium_reason import message, reason, unfit
+from silver.debezium_schema import Survey, inferred, key_fields, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 from silver.shapes import noted
 
@@ -51,18 +51,31 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         that begin with `_` are left out.
     """
     seen = survey(raw, keyed=bool(table.keys))
-    asked = unknown(table, seen)
-    types = inferred(raw, asked, set(table.keys)) if asked else {}
-    plans = planned(table, seen, types)
+    found = columns_of(table, seen, _hidden_keys(raw, table, seen))
+    asked = unknown(table, seen, found)
+    of_keys = {field for key in table.keys for field in found.fields[key]}
+    types = inferred(raw, asked, of_keys) if asked else {}
+    plans = planned(table, seen, found, types)
     columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
+    odd = unfit(found, table)
     changes = (
-        opened(raw, whole_envelope(_before(table, plans), _struct(plans)))
+        opened(raw, whole_envelope(_before(table, plans, found), _row(plans, found)))
         .transform(_placed)
         .transform(lambda rows: _with_tokens(rows, columns, table))
-        .transform(lambda rows: _with_values(rows, columns, table))
-        .select(*[F.col(c.value).alias(c.name) for c in columns], *_change_columns(columns, table))
+        .transform(lambda rows: _with_values(rows, columns, table, odd))
+        .select(
+            *[F.col(c.value).alias(c.name) for c in columns],
+            *_change_columns(message(columns, table, odd)),
+        )
     )
-    return noted(changes, seen.shapes)
+    return noted(changes, renamed(seen.shapes, found, table))
+
+
+def _hidden_keys(raw: DataFrame, table: Table, seen: Survey) -> list[str]:
+    """Fields of keys that no row of the batch shows, as in one of deletes alone."""
+    shown = {name.lower() for one in seen.shapes for name in one.fields}
+    hidden = [key for key in table.keys if key.lower() not in shown]
+    return key_fields(raw, hidden) if hidden else []
 
 
 def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
@@ -70,13 +83,17 @@ def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
     return [field.dataType for field in empty.schema.fields]
 
 
-def _struct(plans: list[ColumnPlan]) -> str:
-    return f"STRUCT<{', '.join(f'{quote(plan.field)} STRING' for plan in plans)}>"
+def _row(plans: list[ColumnPlan], found: Columns) -> str:
+    """The type to read a row as: a map, where names are looked at or tell a case apart."""
+    if found.unfit or any(len(plan.fields) > 1 for plan in plans):
+        return "MAP<STRING,STRING>"
+    fields = (field for plan in plans for field in plan.fields)
+    return f"STRUCT<{', '.join(f'{quote(field)} STRING' for field in fields)}>"
 
 
-def _before(table: Table, plans: list[ColumnPlan]) -> str:
+def _before(table: Table, plans: list[ColumnPlan], found: Columns) -> str:
     keys = [plan for plan in plans if plan.name in table.keys]
-    return _struct(keys or plans)
+    return _row(keys or plans, found)
 
 
 def _placed(rows: DataFrame) -> DataFrame:
@@ -121,23 +138,23 @@ def _with_tokens(rows: DataFrame, columns: list[Reading], table: Table) -> DataF
 
 def _token(column: Reading, table: Table) -> str:
     """SQL of a column's token, null where the record has none."""
-    field, after = literal(column.field), after_of(column)
+    after, before = token_of(column, "_after"), token_of(column, "_before")
     upserts = f"_found = {literal(UPSERT)}"
     if not table.keys:
-        return f"CASE WHEN _op = 'd' THEN _before[{field}] ELSE {after} END"
+        return f"CASE WHEN _op = 'd' THEN {before} ELSE {after} END"
     if column.name not in table.keys:
         carried = f"CASE WHEN {upserts} THEN {after} END"
         lacks = missing(column, after)
         return f"CASE WHEN {lacks} THEN NULL ELSE {carried} END" if column.large else carried
-    own = f"_record_key[{field}], _record_key[{literal(column.name)}]"
+    own = f"{token_of(column, '_record_key')}, _record_key[{literal(column.name)}]"
     bare = ", _pk" if len(table.keys) == 1 else ""
-    gone, now = f"coalesce({own}, _before[{field}]{bare})", f"coalesce({after}, {own}{bare})"
+    gone, now = f"coalesce({own}, {before}{bare})", f"coalesce({after}, {own}{bare})"
     return f"CASE WHEN _op = 'd' THEN {gone} WHEN {upserts} THEN {now} END"
 
 
-def _with_values(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
+def _with_values(rows: DataFrame, columns: list[Reading], table: Table, odd: Column) -> DataFrame:
     values = [F.expr(value_of(c, c.token)).alias(c.value) for c in columns]
-    judged = rows.select("*", *values).withColumn("_why", reason(columns, table))
+    judged = rows.select("*", *values).withColumn("_why", reason(columns, table, odd))
     return judged.withColumn("_old_key", _old_key(columns, table))
 
 
@@ -149,7 +166,7 @@ def _old_key(columns: list[Reading], table: Table) -> Column:
     return F.when((F.col("_found") == UPSERT) & F.col("_moved").isNotNull(), old)
 
 
-def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
+def _change_columns(words: Column) -> list[Column]:
     dead = F.col("_why").isNotNull()
     source, op = F.col("_source"), F.col("_op")
     found = {
@@ -162,7 +179,7 @@ def _change_columns(columns: list[Reading], table: Table) -> list[Column]:
         "_transaction_order": F.col("_order"),
         "_group_sequences": F.lit(None),
         "_reason": F.col("_why"),
-        "_message": message(columns, table),
+        "_message": words,
         "_rule": F.lit(None),
         "_warnings": F.lit(None),
         "_position": position(),

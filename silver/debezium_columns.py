@@ -3,15 +3,22 @@
 A declared column has its declared type. A learned one keeps its type, or grows to a wider one of
 its kind when a schema block says so. A new one takes its type from the schema blocks in order of
 arrival, or from the values where there are none.
+
+Fields whose names differ only in case are one column, as Delta cannot hold them apart; a record
+that has two of them cannot be read, nor can one with more new columns than a table has room for.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from lakehouse.table import LearnedColumn, Table
+from silver.column_lists import published
 from silver.debezium_encoding import Encoding
-from silver.debezium_schema import Survey, Version
+from silver.debezium_schema import Survey
+from silver.inference import room, settle
+from silver.shapes import Shape
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FLOATING = ("float", "double")
@@ -24,45 +31,104 @@ _ALIASES = {
 }
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:,(\d+))?\)")
 _ARRAY = re.compile(r"array<(.*)>")
+_WITHOUT_ANY_VALUE = "string"
 
 
 class ColumnPlan(NamedTuple):
     """How one column is read.
 
-    `field` is its name in the JSON; `told` are the encodings by the digest of the schema block that
-    tells them; `misfits` are digests of blocks whose type cannot become the column's; `learned`
-    whether the type was learned.
+    `fields` are its names in the JSON; `told` are the encodings by the digest of the schema block
+    that tells them; `misfits` are digests of blocks whose type cannot become the column's;
+    `learned` whether the type was learned.
     """
 
     name: str
-    field: str
+    fields: tuple[str, ...]
     type: str
     told: Mapping[int, Encoding]
     misfits: frozenset[int]
     learned: bool
 
 
-def unknown(table: Table, seen: Survey) -> set[str]:
-    """Fields whose type only the values can tell: keys, and others that may be added."""
-    told = {name for version in seen.versions for name in version.fields}
-    fields = set(table.keys) | (seen.names if _adds(table) else set())
-    return {f for f in fields if not _known(f, [*table.columns, *told])}
+class Columns(NamedTuple):
+    """The fields of each column that a batch can have, by the column's name.
 
-
-def planned(table: Table, seen: Survey, inferred: Mapping[str, str]) -> list[ColumnPlan]:
-    """Keys, then the table's columns in their order, then new ones by name.
-
-    Names that differ only in case are one column: Delta cannot hold them apart. Names that begin
-    with `_` are the layer's own: such a field is left out.
+    Keys first, then the table's columns, then new ones by name. `unfit` tells whether some record
+    has a field that no column can hold beside its others.
     """
-    told = [name for version in seen.versions for name in version.fields]
-    new = sorted({*told, *inferred} if _adds(table) else ())
-    fields = [*told, *sorted(seen.names), *inferred]
-    plans: dict[str, ColumnPlan] = {}
-    for name in [*table.keys, *table.columns, *new]:
-        if not _known(name, plans) and not name.startswith("_"):
-            plans[name] = _plan(name, _known(name, fields) or name, table, seen.versions, inferred)
-    return list(plans.values())
+
+    fields: Mapping[str, tuple[str, ...]]
+    unfit: bool
+
+
+def columns_of(table: Table, seen: Survey, of_keys: Iterable[str] = ()) -> Columns:
+    """The columns of a batch, those included whose type is not known yet.
+
+    New ones have the names that came first, and are so many at most that the table has
+    `MOST_COLUMNS`. Names that begin with `_` are the layer's own: such a field is left out.
+    `of_keys` are the fields of keys that no row shows.
+    """
+    own: dict[str, str] = {}
+    for name in [*table.keys, *table.columns]:
+        own.setdefault(name.lower(), name)
+    shapes = [sorted(one.fields) for one in seen.shapes]
+    sound = [names for names in shapes if len(names) <= room(own)]
+    fields: dict[str, list[str]] = {}
+    for field in dict.fromkeys([*chain(*sound), *of_keys]):
+        if not field.startswith("_"):
+            fields.setdefault(field.lower(), []).append(field)
+    arrived = [first for lower, (first, *_) in fields.items() if lower not in own]
+    new = settle(arrived if _adds(table) else [], own)
+    names = [*own.values(), *sorted(new.usable)]
+    found = {n: tuple(fields.get(n.lower(), [n])) for n in names if not n.startswith("_")}
+    columns = Columns(found, bool(new.unfit) or (_adds(table) and sound != shapes))
+    held = held_by(columns, table)
+    return columns._replace(unfit=columns.unfit or any(_doubled(held, one) for one in sound))
+
+
+def held_by(columns: Columns, table: Table) -> set[str]:
+    """The names in lower case of those columns that the table keeps."""
+    return {n.lower() for n in columns.fields if n in table.keys or published(table, n)}
+
+
+def renamed(shapes: Iterable[Shape], columns: Columns, table: Table) -> list[Shape]:
+    """The shapes with the columns' names for their fields, without what becomes no column.
+
+    A field that the table ignores keeps its name, so that it is told.
+    """
+    names = {field: name for name, fields in columns.fields.items() for field in fields}
+    return [
+        one._replace(
+            fields={
+                names.get(f, f): t for f, t in one.fields.items() if f in names or not _adds(table)
+            }
+        )
+        for one in shapes
+    ]
+
+
+def unknown(table: Table, seen: Survey, columns: Columns) -> set[str]:
+    """Fields whose type only the values can tell."""
+    told = {name for version in seen.versions for name in version.fields}
+    untold = [name for name in columns.fields if name not in table.columns]
+    fields = [columns.fields[name] for name in untold]
+    return {field for one in fields if told.isdisjoint(one) for field in one}
+
+
+def planned(
+    table: Table, seen: Survey, columns: Columns, inferred: Mapping[str, str]
+) -> list[ColumnPlan]:
+    """How each column is read; one whose type nothing tells yet is left out, but for keys.
+
+    `inferred` are the types that values tell, by the field's name in lower case.
+    """
+    plans = []
+    for name, fields in columns.fields.items():
+        told = {v.digest: v.fields[f] for v in seen.versions for f in fields if f in v.fields}
+        shown = inferred.get(name.lower())
+        if told or shown or name in table.keys or name in table.columns:
+            plans.append(_plan(name, fields, table, told, shown or _WITHOUT_ANY_VALUE))
+    return plans
 
 
 def wider(type: str, other: str) -> str | None:
@@ -88,19 +154,18 @@ def normal(type: str) -> str:
 
 def _plan(
     name: str,
-    field: str,
+    fields: tuple[str, ...],
     table: Table,
-    versions: list[Version],
-    inferred: Mapping[str, str],
+    told: Mapping[int, Encoding],
+    otherwise: str,
 ) -> ColumnPlan:
-    told = {v.digest: v.fields[field] for v in versions if field in v.fields}
     column = table.columns.get(name)
     if column is not None and not isinstance(column, LearnedColumn):
-        return ColumnPlan(name, field, column.type, told, frozenset(), False)
+        return ColumnPlan(name, fields, column.type, told, frozenset(), False)
     grows = table.schema_changes.widen == "apply" or column is None
     start = normal(column.type) if column else None
     type, misfits = _settled(start, told, grows)
-    return ColumnPlan(name, field, type or inferred.get(field, "string"), told, misfits, True)
+    return ColumnPlan(name, fields, type or otherwise, told, misfits, True)
 
 
 def _settled(
@@ -125,11 +190,10 @@ def _wider_decimal(type: str, other: str) -> str | None:
     return f"decimal({whole + scale},{scale})" if whole + scale <= 38 else None
 
 
-def _known(name: str, names: Iterable[str]) -> str | None:
-    among = list(names)
-    if name in among:
-        return name
-    return next((each for each in among if each.lower() == name.lower()), None)
+def _doubled(held: Collection[str], names: Iterable[str]) -> bool:
+    """Whether two of the names are one column that is held."""
+    columns = [name.lower() for name in names if name.lower() in held]
+    return len(set(columns)) < len(columns)
 
 
 def _adds(table: Table) -> bool:

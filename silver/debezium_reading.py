@@ -24,7 +24,7 @@ class Reading(NamedTuple):
     """
 
     name: str
-    field: str
+    fields: tuple[str, ...]
     token: str
     value: str
     type: T.DataType
@@ -56,7 +56,7 @@ def readings(
     return [
         Reading(
             name=plan.name,
-            field=plan.field,
+            fields=plan.fields,
             token=f"_token_{at}",
             value=f"_value_{at}",
             type=type,
@@ -91,15 +91,16 @@ def missing(column: Reading, token: str) -> str:
     return f"(_holds AND {token} IN ({', '.join(map(literal, column.unavailable))}))"
 
 
-def after_of(column: Reading) -> str:
-    """SQL of the column's token in the new row."""
-    return f"_after[{literal(column.field)}]"
+def token_of(column: Reading, holder: str) -> str:
+    """SQL of the column's token in the struct or map of that name, which holds them by field."""
+    tokens = [f"{holder}[{literal(field)}]" for field in column.fields]
+    return tokens[0] if len(tokens) == 1 else f"coalesce({', '.join(tokens)})"
 
 
 def absent_columns(columns: list[Reading], table: Table) -> Column:
     """Names of the columns a record does not carry; null when it carries all."""
     left_out = [
-        f"CASE WHEN {missing(c, after_of(c))} THEN {literal(c.name)} END"
+        f"CASE WHEN {missing(c, token_of(c, '_after'))} THEN {literal(c.name)} END"
         for c in columns
         if c.large
     ]
@@ -114,7 +115,7 @@ def values_of(columns: list[Reading], tokens: str) -> Column:
 
     `tokens` names the struct or map that holds them by field: the old row, or an old key.
     """
-    values = [F.expr(value_of(c, f"{tokens}[{literal(c.field)}]")).alias(c.name) for c in columns]
+    values = [F.expr(value_of(c, token_of(c, tokens))).alias(c.name) for c in columns]
     return F.to_json(F.struct(*values))
 
 

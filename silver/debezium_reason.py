@@ -8,13 +8,32 @@ from pyspark.sql import functions as F
 from lakehouse.names import literal
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, UPSERT
+from silver.debezium_columns import Columns, held_by
 from silver.debezium_reading import Reading
+from silver.inference import UNFIT
 
 _SHOWN = 100
 
 
-def reason(columns: list[Reading], table: Table) -> Column:
-    """The first reason that holds, null when the record can be applied or carries no change."""
+def unfit(found: Columns, table: Table) -> Column:
+    """Whether a new row, as a map, has a field that no column can hold beside its others."""
+    if not found.unfit:
+        return F.lit(False)
+    names = F.array_distinct(F.map_keys("_after"))
+    lower = F.filter(F.transform(names, F.lower), lambda name: ~name.startswith("_"))
+    held = F.filter(lower, lambda name: name.isin(*held_by(found, table)))
+    doubled = F.size(F.array_distinct(held)) < F.size(held)
+    if table.schema_changes.add_column == "ignore":
+        return doubled
+    columns = [name.lower() for name in found.fields]
+    return doubled | F.exists(lower, lambda name: ~name.isin(*columns))
+
+
+def reason(columns: list[Reading], table: Table, odd: Column) -> Column:
+    """The first reason that holds, null when the record can be applied or carries no change.
+
+    `odd` tells whether the row is unfit.
+    """
     found = F.col("_found")
     changes = found.isin(UPSERT, DELETE)
     learned = [_misfit(c) for c in columns if c.learned]
@@ -25,13 +44,14 @@ def reason(columns: list[Reading], table: Table) -> Column:
         .when(found == NONE, F.lit(None).cast("string"))
         .when((found == UPSERT) & F.col("_after").isNull(), F.lit("illegal_change"))
         .when(changes & _keyless(columns, table), F.lit("no_key"))
+        .when((found == UPSERT) & odd, F.lit("incompatible_schema"))
         .when(_any(learned), F.lit("incompatible_schema"))
         .when(_any(declared), F.lit("bad_value"))
         .when(F.col("_place").isNull() | _is_before_the_first(), F.lit("bad_sequence"))
     )
 
 
-def message(columns: list[Reading], table: Table) -> Column:
+def message(columns: list[Reading], table: Table, odd: Column) -> Column:
     """What was found and what was expected; null when there is no reason."""
     why = F.col("_why")
     start = F.concat(F.lit("found "), F.left("_text", F.lit(_SHOWN)), F.lit(", expected "))
@@ -57,7 +77,8 @@ def message(columns: list[Reading], table: Table) -> Column:
             )
         ),
     }
-    misfits = F.when(why.isin("incompatible_schema", "bad_value"), _misfits(columns))
+    unread = F.when(odd, F.lit(UNFIT)).otherwise(_misfits(columns))
+    misfits = F.when(why.isin("incompatible_schema", "bad_value"), unread)
     return reduce(
         lambda held, of: F.when(why == of[0], of[1]).otherwise(held), texts.items(), misfits
     )

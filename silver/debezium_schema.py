@@ -5,19 +5,19 @@ scale of a number can change in the middle of a stream. A record without one tel
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from silver.debezium_encoding import Encoding, Field, from_block
-from silver.debezium_envelope import opened, position
+from silver.debezium_envelope import opened, plain_object, position
 from silver.shapes import Shape
 
 _TEXTS, _VARIANTS = "MAP<STRING,STRING>", "MAP<STRING,VARIANT>"
-_ARRIVAL = ("_batch", "_offset", "_line")  # numbers, which aggregate without a sort
 _UNREAD = "STRUCT<unread STRING>"
+Kind = tuple[int, tuple[str, ...] | None]
 
 
 class Version(NamedTuple):
@@ -28,16 +28,15 @@ class Version(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What a batch holds: schema blocks in order of first arrival, and the fields seen without one.
+    """What a batch holds: schema blocks, and sets of fields, each in order of first arrival.
 
-    `plain` tells whether any record with a row came without a schema block; `shapes` are the sets
-    of fields of both kinds, in order of first arrival.
+    `shapes` are the sets of fields of the blocks and of the records that came without one; `plain`
+    tells whether any of those had a row.
     """
 
     versions: list[Version]
-    names: set[str]
     plain: bool
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[Shape, ...]
 
 
 def version_of(schema: Column) -> Column:
@@ -54,17 +53,20 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     rows = opened(raw, {"before": before, "after": _TEXTS})
     row = F.col("_after") if keyed else F.coalesce("_after", "_before")
     names = F.when(F.col("_schema").isNull() & ~F.col("_malformed"), F.map_keys(row))
-    kinds = rows.groupBy(F.col("_schema").alias("schema"), names.alias("names"))
-    seen = kinds.agg(*[F.min(c).alias(c) for c in _ARRIVAL])
-    digested = seen.withColumn("digest", version_of(F.col("schema")))
-    found = [row.asDict() for row in digested.collect()]
-    found.sort(key=_first_arrival)
-    blocks = [r for r in found if r["schema"]]
-    versions = {int(r["digest"]): Version(int(r["digest"]), fields_of(r["schema"])) for r in blocks}
+    digest = version_of(F.col("_schema"))
+    kinds = rows.select(
+        F.col("_schema").alias("schema"), digest.alias("digest"), names.alias("names"), "_arrival"
+    )
+    found = [
+        row for row in kinds.drop("_arrival").distinct().collect() if row["schema"] or row["names"]
+    ]
+    if len(found) > 1:
+        firsts = _first_arrivals(kinds)
+        found.sort(key=lambda row: firsts[_kind(row)])
+    blocks = [(int(row["digest"]), row["schema"]) for row in found if row["schema"]]
+    versions = {number: Version(number, fields_of(schema)) for number, schema in blocks}
     held = {digest: version for digest, version in versions.items() if version.fields}
-    named = [r["names"] for r in found if r["names"]]
-    fields = {name for names in named for name in names}
-    return Survey(list(held.values()), fields, bool(named), _shapes(found, held))
+    return Survey(list(held.values()), any(row["names"] for row in found), _shapes(found, held))
 
 
 def first_positions(raw: DataFrame, marks: Collection[str]) -> dict[str, str]:
@@ -88,11 +90,27 @@ def fields_of(schema: str) -> dict[str, Encoding]:
     return {str(f["field"]): from_block(f) for a in after for f in _fields(a) if "field" in f}
 
 
+def key_fields(raw: DataFrame, keys: Iterable[str]) -> list[str]:
+    """Fields of old rows and record keys that are called like a key, whatever their case."""
+    rows = opened(raw, {"before": _TEXTS})
+    names = F.concat(
+        *[
+            F.coalesce(F.map_keys(m), F.array())
+            for m in (F.col("_before"), plain_object(F.col("_key")))
+        ]
+    )
+    each = rows.select(F.explode(names).alias("name"), "_arrival")
+    wanted = each.where(F.lower("name").isin(*[key.lower() for key in keys]))
+    firsts = wanted.groupBy("name").agg(F.min("_arrival").alias("first")).collect()
+    return [row["name"] for row in sorted(firsts, key=lambda row: (row["first"], row["name"]))]
+
+
 def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
     """Spark SQL types of fields that nothing tells the type of, from all their values in the batch.
 
     Keys are also looked for in `before` and the record's key; a table without keys shows whole rows
-    in `before`. A field that is always null is left out.
+    in `before`. A field that is always null is left out. By the fields' names in lower case: such
+    as differ in case only are one column.
     """
     parts = {"before": _VARIANTS, "after": _VARIANTS}
     rows = opened(raw, parts)
@@ -106,8 +124,9 @@ def inferred(raw: DataFrame, names: set[str], keys: set[str]) -> dict[str, str]:
     ]
     entries = F.flatten(F.array_compact(F.array(*seen)))
     values = rows.select(F.explode(F.when(readable, entries)).alias("entry"))
-    types = values.groupBy("entry.key").agg(F.schema_of_variant_agg("entry.value").alias("type"))
-    known = {str(row["key"]): from_variant(str(row["type"])) for row in types.collect()}
+    named = values.groupBy(F.lower("entry.key").alias("name"))
+    types = named.agg(F.schema_of_variant_agg("entry.value").alias("type"))
+    known = {str(row["name"]): from_variant(str(row["type"])) for row in types.collect()}
     return {name: type for name, type in known.items() if type is not None}
 
 
@@ -127,7 +146,7 @@ def from_variant(type: str) -> str | None:
     return "string"
 
 
-def _shapes(found: list[dict[str, Any]], versions: Mapping[int, Version]) -> tuple[Shape, ...]:
+def _shapes(found: list[Row], versions: Mapping[int, Version]) -> tuple[Shape, ...]:
     """The shapes of the groups; what is no column of the source is no shape either."""
     shapes: dict[str, Shape] = {}
     for one in found:
@@ -144,9 +163,14 @@ def _shapes(found: list[dict[str, Any]], versions: Mapping[int, Version]) -> tup
     return tuple(shapes.values())
 
 
-def _first_arrival(found: Mapping[str, object]) -> tuple[int | str, ...]:
-    numbers = [int(str(found[c])) if found[c] is not None else -1 for c in _ARRIVAL]
-    return (*numbers, str(found["schema"]))
+def _first_arrivals(kinds: DataFrame) -> dict[Kind, str]:
+    """When each kind of record came first."""
+    seen = kinds.groupBy("digest", "names").agg(F.min("_arrival").alias("first"))
+    return {_kind(row): str(row["first"]) for row in seen.collect()}
+
+
+def _kind(row: Row) -> Kind:
+    return int(row["digest"]), row["names"] and tuple(row["names"])
 
 
 def _entries(fields: Column, names: set[str]) -> Column:

@@ -16,6 +16,7 @@ from lakehouse.table import LearnedColumn, Table
 from silver.casting import reading, typed
 from silver.changes import fault
 from silver.found_columns import DOCUMENT, Layout, layout
+from silver.inference import UNFIT
 from silver.json_text import UNREADABLE, elements, is_object, object_members
 
 _LONGEST_SHOWN = 80
@@ -117,9 +118,11 @@ def _key_fault(table: Table, found: Layout) -> Column:
 
 
 def _value_fault(table: Table, found: Layout) -> Column:
-    message = "two columns whose names differ in case only, or a column without a name"
-    clash = F.arrays_overlap(F.col("__names"), names_array(found.clashing))
-    checks = [F.when(clash, fault("incompatible_schema", message))] if found.clashing else []
+    checks = []
+    if found.allowed is not None:
+        others = F.array_except("__names", names_array(found.allowed))
+        unfit = F.exists(others, lambda name: ~name.startswith("_"))
+        checks.append(F.when(unfit, fault("incompatible_schema", UNFIT)))
     checks += [
         F.when(
             _text(name).isNotNull() & F.col(quote(name)).isNull(),

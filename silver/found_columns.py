@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
-from silver.inference import settle, types, unknown_names
+from silver.changes import ORIGIN
+from silver.inference import by_arrival, room, settle, types, unknown_names
 from silver.json_text import elements
 
 DOCUMENT = "__document"
@@ -18,12 +19,13 @@ _WITHOUT_ANY_VALUE = "string"
 class Layout(NamedTuple):
     """Types of all members to read, and names.
 
-    The table's columns in order, keys first; unusable names; new ones that the table ignores.
+    The table's columns in order, keys first; all that rows may name, where some row names another
+    one that is wanted and fits no column; new ones that the table ignores.
     """
 
     types: dict[str, T.DataType]
     columns: list[str]
-    clashing: list[str]
+    allowed: list[str] | None
     ignored: list[str]
 
 
@@ -36,15 +38,21 @@ def layout(
     nulls only has no type yet and is left out; a key without a type is a string.
     """
     declared = declared_types(table) | {name: type for name, type in protocol.items() if type}
-    by_place = table.keys if keys is not None else []
-    names = unknown_names(frame, F.col(DOCUMENT), {*declared, *by_place})
+    known = list(dict.fromkeys([*declared, *table.keys]))
+    names = unknown_names(frame, F.col(DOCUMENT), known)
     wanted = [name for name in names if _wanted(name, table, protocol)]
-    usable, clashing = settle(wanted, [*declared, *by_place])
-    ignored = [name for name in names if name not in wanted and not name.startswith("_")]
-    found = types(frame, F.col(DOCUMENT), usable, _undeclared_keys(table, keys))
+    usable, unfit = settle(wanted, known)
+    if unfit:  # which of them are, their order tells
+        arrival = F.col(ORIGIN)["_arrival"]
+        arrived = by_arrival(frame, F.col(DOCUMENT), arrival, wanted, room(known))
+        usable, unfit = settle(arrived, known)
+    ignored = [name for name in names if name and name not in wanted and not name.startswith("_")]
+    asked = [name for name in table.keys if name not in declared] if keys is None else []
+    found = types(frame, F.col(DOCUMENT), [*asked, *usable], _undeclared_keys(table, keys))
     columns = _order(table, [name for name in found if name not in protocol])
     ddl = dict.fromkeys(table.keys, _WITHOUT_ANY_VALUE) | found | declared
-    return Layout(data_types(frame, ddl), columns, clashing, ignored)
+    allowed = [*known, *usable] if unfit else None
+    return Layout(data_types(frame, ddl), columns, allowed, ignored)
 
 
 def declared_types(table: Table) -> dict[str, str]:
@@ -60,7 +68,7 @@ def data_types(frame: DataFrame, sql_types: Mapping[str, str]) -> dict[str, T.Da
 
 
 def _wanted(name: str, table: Table, protocol: Mapping[str, str | None]) -> bool:
-    if name in table.keys or name in protocol:
+    if name in protocol:
         return True
     return table.schema_changes.add_column != "ignore" and not name.startswith("_")
 

@@ -5,7 +5,7 @@ finds some, one that looks at their values.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -18,35 +18,69 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _SCALARS = {"BIGINT": "bigint", "DOUBLE": "double", "FLOAT": "double", "BOOLEAN": "boolean"}
 _BIGINT_DIGITS = 18
 _READ = "__read"
+_NAMELESS = ""  # is no column's name
+
+MOST_COLUMNS = 2000
+"""Of a table, beyond which nothing undeclared becomes a column; BigQuery's limit too."""
+
+UNFIT = (
+    "a column without a name, one whose name differs from another's in case only, or one more than "
+    f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
+)
 
 
 class Names(NamedTuple):
     """Names that can become columns, and names that cannot."""
 
     usable: list[str]
-    clashing: list[str]
+    unfit: list[str]
 
 
-def unknown_names(objects: DataFrame, document: Column, known: Iterable[str]) -> list[str]:
+def unknown_names(objects: DataFrame, document: Column, known: Collection[str]) -> list[str]:
     """Member names of the JSON objects that are not among `known`, sorted; one job.
 
-    Objects of one feed have few shapes, so each shape is looked at once.
+    Objects of one feed have few shapes, so each shape is looked at once. One of more names than a
+    table has room for shows a name that fits no column in their stead.
     """
-    known_names = F.array(*map(F.lit, known)).cast("array<string>")
+    new = F.array_except("names", F.array(*map(F.lit, known)).cast("array<string>"))
+    fits = F.size("names") <= room(known)
     shapes = objects.select(F.json_object_keys(document).alias("names")).distinct()
-    new = shapes.select(F.explode(F.array_except("names", known_names)))
-    return sorted(row[0] for row in new.distinct().collect())
+    shown = shapes.select(F.explode(F.when(fits, new).otherwise(F.array(F.lit(_NAMELESS)))))
+    return sorted(row[0] for row in shown.distinct().collect())
 
 
-def settle(names: Iterable[str], known: Iterable[str]) -> Names:
-    """Set apart the names that Spark cannot tell from another column's, which ignores case."""
-    taken = {name.lower() for name in known} | {""}
+def by_arrival(
+    objects: DataFrame, document: Column, arrival: Column, names: Iterable[str], most: int
+) -> list[str]:
+    """Member names in the order in which the objects that have them arrived first; one job.
+
+    Objects of more than `most` names do not count.
+    """
+    shapes = objects.select(F.json_object_keys(document).alias("names"), arrival.alias("at"))
+    each = shapes.where(F.size("names") <= most).select(F.explode("names").alias("name"), "at")
+    firsts = {row[0]: row[1] for row in each.groupBy("name").agg(F.min("at")).collect()}
+    return sorted(names, key=lambda name: (firsts.get(name, ""), name))
+
+
+def settle(names: Iterable[str], known: Collection[str]) -> Names:
+    """Set apart the names for which there is no room beside the known ones and those before them.
+
+    Nor for a name that differs from another column's in case only: Spark cannot tell them apart.
+    """
+    taken = {name.lower() for name in known} | {_NAMELESS}
+    most = room(known)
     usable: list[str] = []
-    clashing: list[str] = []
-    for name in sorted(names):
-        (clashing if name.lower() in taken else usable).append(name)
+    unfit: list[str] = []
+    for name in names:
+        fits = name.lower() not in taken and len(known) + len(usable) < most
+        (usable if fits else unfit).append(name)
         taken.add(name.lower())
-    return Names(usable, clashing)
+    return Names(usable, unfit)
+
+
+def room(known: Collection[str]) -> int:
+    """How many columns a table with these known ones can have."""
+    return max(MOST_COLUMNS, len(known))
 
 
 def types(

@@ -3,9 +3,11 @@ from typing import Any
 import pytest
 
 from lakehouse.table import LearnedColumn, Table
-from silver.debezium_columns import normal, planned, unknown, wider
+from silver.debezium_columns import ColumnPlan, columns_of, normal, planned, renamed, unknown, wider
 from silver.debezium_encoding import Encoding
 from silver.debezium_schema import Survey, Version, fields_of, from_variant
+from silver.inference import MOST_COLUMNS
+from silver.shapes import Shape
 
 INT, BIGINT, TEXT = (Encoding("plain", t) for t in ("int", "bigint", "string"))
 
@@ -18,7 +20,13 @@ def table(columns: dict[str, Any], **options: object) -> Table:
 
 def seen(*versions: dict[str, Encoding], names: tuple[str, ...] = ()) -> Survey:
     numbered = [Version(at, fields) for at, fields in enumerate(versions)]
-    return Survey(numbered, set(names), bool(names))
+    shapes = [Shape({name: e.type for name, e in fields.items()}) for fields in versions]
+    plain = [Shape(dict.fromkeys(names))] if names else []
+    return Survey(numbered, bool(names), (*shapes, *plain))
+
+
+def plans(of: Table, found: Survey, **types: str) -> list[ColumnPlan]:
+    return planned(of, found, columns_of(of, found), types)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +55,7 @@ def test_types_are_compared_as_spark_prints_them(written: str, printed: str) -> 
 
 
 def test_a_new_column_has_the_widest_type_of_its_versions() -> None:
-    found = planned(table({}), seen({"id": INT, "n": INT}, {"id": INT, "n": BIGINT}), {})
+    found = plans(table({}), seen({"id": INT, "n": INT}, {"id": INT, "n": BIGINT}))
 
     assert [(plan.name, plan.type) for plan in found] == [("id", "int"), ("n", "bigint")]
 
@@ -56,12 +64,12 @@ def test_a_learned_column_widens_unless_told_not_to() -> None:
     learned = {"id": LearnedColumn(type="int"), "n": LearnedColumn(type="int")}
     kept = table(learned, schema_changes={"widen": "ignore"})
 
-    assert planned(table(learned), seen({"n": BIGINT}), {})[1].type == "bigint"
-    assert planned(kept, seen({"n": BIGINT}), {})[1].type == "int"
+    assert plans(table(learned), seen({"n": BIGINT}))[1].type == "bigint"
+    assert plans(kept, seen({"n": BIGINT}))[1].type == "int"
 
 
 def test_a_version_of_another_kind_is_a_misfit() -> None:
-    found = planned(table({}), seen({"id": INT, "v": TEXT}, {"id": INT, "v": INT}), {})
+    found = plans(table({}), seen({"id": INT, "v": TEXT}, {"id": INT, "v": INT}))
 
     assert (found[1].type, found[1].misfits) == ("string", frozenset({1}))
 
@@ -69,13 +77,57 @@ def test_a_version_of_another_kind_is_a_misfit() -> None:
 def test_types_are_asked_only_of_fields_that_nothing_tells() -> None:
     known = table({"a": LearnedColumn(type="int")})
 
-    assert unknown(known, seen({"b": INT}, names=("a", "B", "c", "id"))) == {"c", "id"}
+    found = seen({"b": INT}, names=("a", "B", "c", "id"))
+
+    assert unknown(known, found, columns_of(known, found)) == {"c", "id"}
 
 
 def test_fields_that_begin_with_an_underscore_are_left_out() -> None:
-    found = planned(table({}), seen({"id": INT, "_batch": INT}), {})
+    found = plans(table({}), seen({"id": INT, "_batch": INT}))
 
     assert [plan.name for plan in found] == ["id"]
+
+
+def test_fields_that_differ_in_case_only_are_one_column_called_as_the_first() -> None:
+    one = Survey([], True, (Shape({"id": None, "a": None}), Shape({"id": None, "A": None})))
+    found = columns_of(table({}), one)
+
+    assert (found.fields, found.unfit) == ({"id": ("id",), "a": ("a", "A")}, False)
+    assert [shape.fields for shape in renamed(one.shapes, found, table({}))] == [
+        {"id": None, "a": None}
+    ] * 2
+    assert [p.fields for p in planned(table({}), one, found, {"a": "string"})] == [
+        ("id",),
+        ("a", "A"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "unfit"),
+    [
+        (("id", "a", "A"), {}, True),
+        (("id", ""), {}, True),
+        (("id", "_a", "_A"), {}, False),
+        (("id", "a", "A"), {"schema_changes": {"add_column": "ignore"}}, False),
+        (("id", "ID"), {"schema_changes": {"add_column": "ignore"}}, True),
+        (("id", "a", "A"), {"column_list": ["id"]}, False),
+    ],
+)
+def test_a_record_of_two_fields_for_one_column_is_unfit(
+    names: tuple[str, ...], options: dict[str, Any], unfit: bool
+) -> None:
+    assert columns_of(table({}, **options), seen(names=names)).unfit is unfit
+
+
+def test_new_columns_are_so_many_as_there_is_room_for_and_the_first_to_come() -> None:
+    many = [f"c{at:04d}" for at in range(MOST_COLUMNS + 5)]
+    each = [Shape({"id": None, name: None}) for name in reversed(many)]
+    found = columns_of(table({}), Survey([], True, tuple(each)))
+
+    assert list(found.fields) == ["id", *many[6:]]
+    assert found.unfit
+    wide = columns_of(table({}), Survey([], True, (Shape(dict.fromkeys(many)), each[-1])))
+    assert (list(wide.fields), wide.unfit) == (["id", many[0]], True)
 
 
 @pytest.mark.parametrize("text", ["", "5", "{", '{"fields":5}', '{"fields":[{"field":"after"}]}'])

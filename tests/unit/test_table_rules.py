@@ -118,6 +118,7 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
         ({"source": YDB, "sequence_by": "v"}, "sequence_by"),
         ({"columns": {"a": "decimal(40,2)"}}, "columns.a.type"),
         ({"columns": {"_a": "int"}}, "columns._a"),
+        ({"keys": ["_id"]}, "keys"),
         ({"columns": {"id": "array<int>"}}, "columns.id.type"),
         ({"columns": {"id": {"type": "int", "operational": True}}}, "columns.id.operational"),
         ({"columns": {"valid_to": "date"}, "stored_as_scd_type": 2}, "columns.valid_to"),

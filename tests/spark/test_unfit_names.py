@@ -1,0 +1,102 @@
+"""Names that no column can have: the same rows are dead letters, however they were cut."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import inference
+from tests import lake
+from tests.builders import Line, table
+
+Row = dict[str, object]
+
+
+def event(at: int, row: Row, op: str = "c") -> Line:
+    side = "before" if op == "d" else "after"
+    return {"op": op, side: row, "source": {"connector": "postgresql", "lsn": at, "ts_ms": at}}
+
+
+def line(at: int, row: Row, op: str = "c") -> Line:
+    return row | {"at": at}
+
+
+CUTS = ["one", pytest.param("each", marks=pytest.mark.slow)]
+FORMATS: dict[str, tuple[dict[str, Any], Any]] = {
+    "debezium": ({"format": "debezium"}, event),
+    "rows": ({"format": "rows", "sequence_by": "at", "columns": {"id": "bigint"}}, line),
+}
+
+
+def taken(
+    spark: SparkSession, target: Target, config: Table, cut: list[list[Line]]
+) -> tuple[list[list[Any]], list[tuple[str, str]]]:
+    """What gold shows of some batches, without the order, and the dead letters."""
+    for number, batch in enumerate(cut, start=1):
+        lake.arrive(spark, target, config, batch, number)
+        lake.settle(spark, target, [config])
+    shown = [
+        sorted((n, v) for n, v in r.items() if n != "at") for r in lake.rows(spark, target, "t")
+    ]
+    letters = spark.table(names.name(target, "silver", "t_dead_letters")).collect()
+    found = sorted((letter["reason"], letter["raw"]) for letter in letters)
+    return sorted(shown, key=repr), found
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_new_columns_beyond_the_room_are_those_that_came_last(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, format: str, cut: str
+) -> None:
+    options, made = FORMATS[format]
+    room = 4 if format == "rows" else 3  # the column `at` is one
+    monkeypatch.setattr(inference, "MOST_COLUMNS", room)
+    wide = {"id": 9} | {f"w{at}": 1 for at in range(5)}
+    given = [{"id": 1, "z": 1}, wide, {"id": 2, "y": 2}, {"id": 3, "a": 3}, {"id": 4, "z": 4}]
+    lines = [made(at, row) for at, row in enumerate(given, start=1)]
+    batches = [lines] if cut == "one" else [[one] for one in lines]
+
+    rows, letters = taken(spark, target, table(keys=["id"], **options), batches)
+
+    assert rows == [
+        [("id", 1), ("y", None), ("z", 1)],
+        [("id", 2), ("y", 2), ("z", None)],
+        [("id", 4), ("y", None), ("z", 4)],
+    ]
+    assert [reason for reason, _ in letters] == ["incompatible_schema"] * 2
+    assert ['"w4"' in raw for _, raw in letters].count(True) == 1
+    assert ['"a"' in raw for _, raw in letters].count(True) == 1
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_column_renamed_by_case_goes_on_under_its_first_name(
+    spark: SparkSession, target: Target, cut: str
+) -> None:
+    both = {"id": 3, "name": "x", "Name": "y"}
+    given = [{"id": 1, "name": "a"}, {"id": 2, "Name": "b"}, both, {"ID": 1, "NAME": "c"}]
+    lines = [event(at, row) for at, row in enumerate(given, start=1)]
+    lines.append(event(9, {"ID": 2, "NAME": None}, "d"))
+    batches = [lines] if cut == "one" else [[one] for one in lines]
+
+    rows, letters = taken(spark, target, table(keys=["id"], format="debezium"), batches)
+
+    assert rows == [[("id", 1), ("name", "c")]]
+    assert [reason for reason, _ in letters] == ["incompatible_schema"]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_of_rows_whose_names_differ_in_case_the_first_is_the_columns(
+    spark: SparkSession, target: Target, cut: str
+) -> None:
+    options, made = FORMATS["rows"]
+    given: list[Row] = [{"id": 1, "b": "first"}, {"id": 2, "B": "second"}, {"id": 3, "b": "third"}]
+    lines = [made(at, row) for at, row in enumerate(given, start=1)]
+    batches = [lines] if cut == "one" else [[one] for one in lines]
+
+    rows, letters = taken(spark, target, table(keys=["id"], **options), batches)
+
+    assert rows == [[("b", "first"), ("id", 1)], [("b", "third"), ("id", 3)]]
+    assert [reason for reason, _ in letters] == ["incompatible_schema"]
