@@ -22,6 +22,7 @@ from lakehouse.failures import in_short
 from lakehouse.jars import Jar
 from lakehouse.java import system_java, use_java
 from lakehouse.local_settings import JAVA_OPTIONS, jar_settings, local_settings
+from lakehouse.spark_failures import NO_JAVA
 from lakehouse.target import Target
 
 # Of a url that names no port, and seconds until a server must have answered.
@@ -56,6 +57,16 @@ def get_spark(
         return _in_utc(_connect(str(target.remote)))
     use_java()
     return _local(target, packages, jars, open_ended)
+
+
+def has_ended(spark: SparkSession, target: Target) -> bool:
+    """Whether the Java of a local session is gone. A server that is may come back."""
+    if target.kind != "local":
+        return False
+    try:
+        return not spark.version
+    except NO_JAVA:
+        return True
 
 
 def _local(

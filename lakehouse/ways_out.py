@@ -43,6 +43,10 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "and make it anew with `lakehouse rebuild TABLE`",
     ),
     (
+        ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded"),
+        "Java ran out of memory: give the target more driver_memory and run again; nothing is lost",
+    ),
+    (
         ("KafkaException", "Timed out waiting for a node", "UnknownTopicOrPartition"),
         "the broker cannot be reached or lacks the topic: run again when it is there",
     ),

@@ -15,7 +15,7 @@ from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
 from lakehouse.durations import seconds
-from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, SparkEnded, TableFailed
 from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
 from lakehouse.memory import Memory
@@ -156,8 +156,13 @@ def _until_told(
     everything: list[Table],
     memory: Memory | None,
 ) -> list[TableFailed]:
-    """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table."""
+    """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
+
+    Raises:
+        SparkEnded: the Java of a local Spark is gone, so that nothing could be tried again.
+    """
     from lakehouse.console import progress, show_entry
+    from lakehouse.session import has_ended
     from lakehouse.spark_failures import TABLE_FAILURES
 
     def tell(entry: "Entry") -> None:
@@ -172,9 +177,12 @@ def _until_told(
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
         try:
-            return do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+            done = do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
         except TABLE_FAILURES as failure:
-            return [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
+            done = [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
+        if failed(done) and has_ended(spark, target):
+            raise SparkEnded
+        return done
 
     families = importlib.import_module("bronze.feeds").families(tables)
     with ticks.until_told() as stop, progress("until interrupted"):

@@ -122,3 +122,22 @@ def test_runs_that_are_killed_end_as_an_undisturbed_one(tmp_path: Path, scd: int
     assert answer(wildly, query) == answer(calmly, query)
     once = "SELECT count(*) AS n, count(DISTINCT _offset) AS offsets FROM bronze.t"
     assert answer(wildly, once) == [{"n": EVENTS, "offsets": EVENTS}]
+
+
+@pytest.mark.parametrize("more", [["--continuous", "--interval", "1s"], []])
+def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[str]) -> None:
+    options, records = lake(tmp_path, 1), list(events(seed=1))
+    for number in range(EVENTS // PER_FILE):
+        drop(tmp_path, number, records[number * PER_FILE : (number + 1) * PER_FILE])
+    bronze = tmp_path / "lake" / "bronze" / "t" / "_delta_log"
+    with (tmp_path / "said").open("w") as said:
+        run = subprocess.Popen(command("run", options, *more), stdout=said, stderr=said)
+        while not bronze.exists() and run.poll() is None:
+            time.sleep(0.1)
+        found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, check=True)
+        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+        assert run.wait(60) == 1
+    text = (tmp_path / "said").read_text()
+    assert "error: Spark's Java has ended" in text and "driver_memory" in text, text
+    finish(options)
+    subprocess.run(command("verify", options, "t"), check=True, capture_output=True)
