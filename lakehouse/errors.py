@@ -5,8 +5,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── LakeNotWritable            read-only, or the disk is full: mend that and run again (exit 1)
 ├── SourceUnreachable          the source database does not answer: mend that (exit 1)
-├── SparkUnavailable           no Java, no package, no session: mend the machine (exit 2)
-├── SparkEnded                 Java is gone in the midst of the work: run again (exit 1)
+├── SparkUnavailable           no Java (any more), no package, no session: mend that (exit 2)
 ├── QueryRefused               Spark does not understand the query: mend it (exit 2)
 ├── QueryFailed                Spark could not carry the query out (exit 1)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
@@ -95,19 +94,6 @@ class SparkUnavailable(LakehouseError):
     def __init__(self, found: str, action: str) -> None:
         """Take what was found and what to do about it."""
         super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
-
-
-class SparkEnded(LakehouseError):
-    """The Java of a local Spark is gone: it ran out of memory, or something ended it."""
-
-    def __init__(self) -> None:
-        """Nothing to take: what Java said last is in its log."""
-        super().__init__(
-            "Spark's Java has ended\n  found:    no answer; its last words are in "
-            "lake/_logs/spark.log below the lake's root\n"
-            "  do:       where it ran out of memory, give the target more driver_memory; run "
-            "again, nothing is lost"
-        )
 
 
 class QueryRefused(LakehouseError):

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -22,7 +23,6 @@ from lakehouse.failures import in_short
 from lakehouse.jars import Jar
 from lakehouse.java import system_java, use_java
 from lakehouse.local_settings import JAVA_OPTIONS, jar_settings, local_settings
-from lakehouse.spark_failures import NO_JAVA
 from lakehouse.target import Target
 
 # Of a url that names no port, and seconds until a server must have answered.
@@ -59,14 +59,11 @@ def get_spark(
     return _local(target, packages, jars, open_ended)
 
 
-def has_ended(spark: SparkSession, target: Target) -> bool:
-    """Whether the Java of a local session is gone. A server that is may come back."""
-    if target.kind != "local":
-        return False
-    try:
-        return not spark.version
-    except NO_JAVA:
-        return True
+def has_ended() -> bool:
+    """Whether this process started a Java for Spark that is gone."""
+    gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
+    java = getattr(gateway, "proc", None)
+    return java is not None and java.poll() is not None
 
 
 def _local(

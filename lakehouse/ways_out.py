@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakehouse.errors import LakeNotWritable
+from lakehouse.errors import LakeNotWritable, SparkUnavailable
 from lakehouse.target import Target
 
 LEAST_FREE = 64 << 20
@@ -43,7 +43,13 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "and make it anew with `lakehouse rebuild TABLE`",
     ),
     (
-        ("OutOfMemoryError", "Java heap space", "GC overhead limit exceeded"),
+        (
+            "OutOfMemoryError",
+            "Java heap space",
+            "GC overhead limit exceeded",
+            "Could not allocate memory",
+            "UNABLE_TO_ACQUIRE_MEMORY",
+        ),
         "Java ran out of memory: give the target more driver_memory and run again; nothing is lost",
     ),
     (
@@ -63,6 +69,15 @@ def with_way_out(message: str | None) -> str:
 def way_out(message: str) -> str | None:
     """What to do about it, where that is known."""
     return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
+
+
+def java_ended() -> SparkUnavailable:
+    """What to raise when a local Spark's Java is gone in the midst of the work."""
+    found = "its Java has ended; the last of lake/_logs/spark.log below the lake's root says why"
+    action = (
+        "where it ran out of memory, give the target more driver_memory; run again, nothing is lost"
+    )
+    return SparkUnavailable(found, action)
 
 
 def check_writable(target: Target) -> None:

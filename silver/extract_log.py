@@ -23,7 +23,8 @@ from silver.extract_rows import effective_date, sequence_of
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
 from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
 
-FEW = 100_000
+# What every task may hold: keys, and whole records.
+FEW, FEW_RECORDS = 100_000, 1_000
 
 
 def extend(
@@ -62,8 +63,9 @@ def extend(
     extract = Extract(pending.day, sequence, found["arrival"], feed, pending.newest)
     state = extract_state.before(spark, target, table, days, pending.day)
     rows = _compared(staged, came, state, table, extract, found["keys"])
-    if found["sound"] > found["believed"]:
-        rows = _with_raw(rows, raw)
+    repeated = found["sound"] - found["believed"]
+    if repeated > 0:
+        rows = _with_raw(rows, raw, repeated <= FEW_RECORDS)
     _write_log(spark, target, table, rows, number, sequence)
 
 
@@ -132,12 +134,12 @@ def _state_columns(table: Table) -> list[str]:
     return [*[c.name for c in DIGEST_COLUMNS], *table.keys]
 
 
-def _with_raw(rows: DataFrame, raw: DataFrame) -> DataFrame:
+def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
     """Dead letters that only the comparison found get their raw record back."""
     twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
     found = records.join(twins, "_arrival", "left_semi")
-    joined = rows.join(F.broadcast(found), "_arrival", "left")
+    joined = rows.join(F.broadcast(found) if few else found, "_arrival", "left")
     filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
     return filled.select(*[column(c) for c in rows.columns])
 

@@ -164,7 +164,7 @@ def _met(rows: DataFrame, table: Table, batch: Batch) -> DataFrame | None:
         return None
     meets = lacking | flagged | (F.col("_stamp") <= F.lit(newest or ""))
     keys = changes.where(meets).select(*[column(k) for k in table.keys]).distinct()
-    return rows.join(F.broadcast(keys), table.keys, "left_semi")
+    return rows.join(source_of(keys, batch), table.keys, "left_semi")
 
 
 def _place(

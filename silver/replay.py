@@ -20,7 +20,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
-from silver.batch import Seen
+from silver.batch import FEW, Seen
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
@@ -86,9 +86,10 @@ def replay(
     held = built.Built(remembered)
     held.learn(built.aspects(table))
     built.remember(spark, target, run_id, {table.table: held.news})
-    again = decoded(spark, target, table, letters, seen.batch + 1)
+    few = sum(before.values()) <= FEW
+    again = decoded(spark, target, table, letters, seen.batch + 1, few)
     summary = summarize(again)
-    counts = _apply(spark, target, table, again, summary, seen, run_id, started)
+    counts = _apply(spark, target, table, again, few, summary, seen, run_id, started)
     moved = _moved(before, summary.rejected)
     _correct(spark, target, table, again)
     _resolve(spark, target, table, again, run_id)
@@ -107,14 +108,15 @@ def _apply_what_waits(spark: SparkSession, target: Target, table: Table, run_id:
 
 
 def decoded(
-    spark: SparkSession, target: Target, table: Table, letters: DataFrame, batch: int
+    spark: SparkSession, target: Target, table: Table, letters: DataFrame, batch: int, few: bool
 ) -> DataFrame:
     """The records of dead letters as the change log would have them today.
 
     What is good gets the number `batch`, what is still bad keeps its own. A replay that was killed
-    may have left a record of a letter good in the log already.
+    may have left a record of a letter good in the log already. `few` says that every task may hold
+    which they are.
     """
-    wanted = F.broadcast(letters.select(*IDENTITY))
+    wanted = _to_all(letters.select(*IDENTITY), few)
     held = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
     spans = held.groupBy("_feed").agg(
         F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
@@ -131,10 +133,15 @@ def decoded(
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
     grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
-    known = F.broadcast(grown.select(*IDENTITY, F.col("_batch").alias("_held")))
+    known = _to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held")), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
     whole = changes.withColumn("_digest", digest(columns)).join(known, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
+
+
+def _to_all(rows: DataFrame, few: bool) -> DataFrame:
+    """The rows, sent to every task where they are few."""
+    return F.broadcast(rows) if few else rows
 
 
 def _unresolved(spark: SparkSession, target: Target, table: Table) -> DataFrame:
@@ -148,6 +155,7 @@ def _apply(
     target: Target,
     table: Table,
     again: DataFrame,
+    few: bool,
     summary: Summary,
     seen: Seen,
     run_id: str,
@@ -163,7 +171,7 @@ def _apply(
     _note(spark, target, table, run_id, started, after, reserved)
     good = again.where("_reason IS NULL")
     rows = log.read(spark, target, table)
-    others = rows.join(F.broadcast(good.select(*IDENTITY)), IDENTITY, "left_anti")
+    others = rows.join(_to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti")
     whole = others.unionByName(good, allowMissingColumns=True)
     done = table_pass.apply_part(spark, target, table, run_id, whole, seen, after)
     if done.refolded:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
 
 import typer
 
-from lakehouse.errors import LakehouseError, SparkEnded, SparkUnavailable
+from lakehouse.errors import LakehouseError, SparkUnavailable
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.ways_out import java_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,9 +22,6 @@ WITH_SPARK = (
     "pip install 'cdc-lakehouse[local]' for a Spark of this machine, 'cdc-lakehouse[databricks]' "
     "for that of a workspace, or run it as a job of the bundle"
 )
-
-# By name, as py4j may not be here: what calls of a local Spark throw when its Java has ended.
-NO_JAVA = ("ConnectionRefusedError", "ConnectionResetError", "Py4JNetworkError")
 
 
 def application(help_text: str) -> typer.Typer:
@@ -126,8 +124,8 @@ def _leave(error: LakehouseError) -> NoReturn:
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
-    if kind.__name__ in NO_JAVA:
-        print(f"error: {SparkEnded()}", file=sys.stderr)
-        return
+    session = sys.modules.get("lakehouse.session")
+    if session is not None and session.has_ended():
+        _leave(java_ended())
     first = (str(error).strip().splitlines() or [""])[0]
     print(f"error: {kind.__name__}: {first}\n  do: --debug shows where", file=sys.stderr)

@@ -15,14 +15,14 @@ from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
 from lakehouse.durations import seconds
-from lakehouse.errors import ConfigurationError, ManyTablesFailed, SparkEnded, TableFailed
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
 from lakehouse.memory import Memory
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
-from lakehouse.ways_out import check_writable, with_way_out
+from lakehouse.ways_out import check_writable, java_ended, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +159,7 @@ def _until_told(
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
 
     Raises:
-        SparkEnded: the Java of a local Spark is gone, so that nothing could be tried again.
+        SparkUnavailable: the Java of a local Spark is gone, so that nothing could be tried again.
     """
     from lakehouse.console import progress, show_entry
     from lakehouse.session import has_ended
@@ -180,8 +180,8 @@ def _until_told(
             done = do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
         except TABLE_FAILURES as failure:
             done = [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
-        if failed(done) and has_ended(spark, target):
-            raise SparkEnded
+        if failed(done) and has_ended():
+            raise java_ended()
         return done
 
     families = importlib.import_module("bronze.feeds").families(tables)

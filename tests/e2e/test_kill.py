@@ -136,8 +136,8 @@ def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[
             time.sleep(0.1)
         found = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, check=True)
         os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-        assert run.wait(60) == 1
+        assert run.wait(60) == 2
     text = (tmp_path / "said").read_text()
-    assert "error: Spark's Java has ended" in text and "driver_memory" in text, text
+    assert "found:    its Java has ended" in text and "driver_memory" in text, text
     finish(options)
     subprocess.run(command("verify", options, "t"), check=True, capture_output=True)

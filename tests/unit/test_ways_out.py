@@ -35,6 +35,8 @@ def test_a_full_disk_is_told_before_spark_starts(
         ("RuntimeException: /l/a.parquet is not a Parquet file", "put it back from a copy"),
         ("[MALFORMED_LOG_FILE] Log file was malformed", "remove the feed's folder"),
         ("[DELTA_TRUNCATED_TRANSACTION_LOG] /l/silver/t", "lakehouse rebuild"),
+        ("java.lang.OutOfMemoryError: GC overhead limit exceeded", "more driver_memory"),
+        ("SparkException: Could not allocate memory to grow BytesToBytesMap.", "driver_memory"),
         ("TimeoutException: Timed out waiting for a node assignment", "the broker"),
     ],
 )
