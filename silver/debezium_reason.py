@@ -21,7 +21,7 @@ def unfit(found: Columns, table: Table) -> Column:
         return F.lit(False)
     names = F.array_distinct(F.map_keys("_after"))
     lower = F.filter(F.transform(names, F.lower), lambda name: ~name.startswith("_"))
-    held = F.filter(lower, lambda name: name.isin(*held_by(found, table)))
+    held = F.filter(lower, lambda name: name.isin(*sorted(held_by(found, table))))
     doubled = F.size(F.array_distinct(held)) < F.size(held)
     if table.schema_changes.add_column == "ignore":
         return doubled

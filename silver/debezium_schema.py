@@ -53,13 +53,9 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     rows = opened(raw, {"before": before, "after": _TEXTS})
     row = F.col("_after") if keyed else F.coalesce("_after", "_before")
     names = F.when(F.col("_schema").isNull() & ~F.col("_malformed"), F.map_keys(row))
-    digest = version_of(F.col("_schema"))
-    kinds = rows.select(
-        F.col("_schema").alias("schema"), digest.alias("digest"), names.alias("names"), "_arrival"
-    )
-    found = [
-        row for row in kinds.drop("_arrival").distinct().collect() if row["schema"] or row["names"]
-    ]
+    kinds = rows.select(F.col("_schema").alias("schema"), names.alias("names"), "_arrival")
+    shown = _digested(kinds.drop("_arrival").distinct()).collect()
+    found = [row for row in shown if row["schema"] or row["names"]]
     if len(found) > 1:
         firsts = _first_arrivals(kinds)
         found.sort(key=lambda row: firsts[_kind(row)])
@@ -163,9 +159,13 @@ def _shapes(found: list[Row], versions: Mapping[int, Version]) -> tuple[Shape, .
     return tuple(shapes.values())
 
 
+def _digested(kinds: DataFrame) -> DataFrame:
+    return kinds.withColumn("digest", version_of(F.col("schema")))
+
+
 def _first_arrivals(kinds: DataFrame) -> dict[Kind, str]:
     """When each kind of record came first."""
-    seen = kinds.groupBy("digest", "names").agg(F.min("_arrival").alias("first"))
+    seen = _digested(kinds).groupBy("digest", "names").agg(F.min("_arrival").alias("first"))
     return {_kind(row): str(row["first"]) for row in seen.collect()}
 
 
