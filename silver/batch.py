@@ -75,7 +75,12 @@ def source_of(rows: DataFrame, batch: Batch) -> DataFrame:
     What it has of a batch of few changes is sent to every task: then two of its three joins move no
     row of the table.
     """
-    return F.broadcast(rows) if batch.few else rows
+    return to_all(rows, batch.few)
+
+
+def to_all(rows: DataFrame, few: bool) -> DataFrame:
+    """The rows, sent to every task where they are few."""
+    return F.broadcast(rows) if few else rows
 
 
 def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from lakehouse.table import Table
+from lakehouse.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver import row_order
 from silver.changes import ORIGIN, changes, fault, origin
 from silver.contract import DELETE, NONE, UPSERT
@@ -21,7 +22,6 @@ from silver.sequence import WIDTH, canonical, join, section
 from silver.times import row_time
 
 _TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
-_MOST_KEYS, _MOST_COLUMNS = 16, 2000
 
 
 def to_changes(raw: DataFrame, table: Table) -> DataFrame:
@@ -98,8 +98,10 @@ def _found(name: str, expected: str) -> Column:
 
 
 def _beyond_limits(table: Table) -> Column:
-    if len(table.keys) > _MOST_KEYS:
-        return fault("illegal_change", f"{len(table.keys)} key columns, at most {_MOST_KEYS}")
+    if len(table.keys) > MOST_BIGQUERY_KEYS:
+        return fault(
+            "illegal_change", f"{len(table.keys)} key columns, at most {MOST_BIGQUERY_KEYS}"
+        )
     columns = F.size(F.array_except(F.col("__names"), names_array([_TYPE, _NUMBER])))
-    message = F.concat(columns.cast("string"), F.lit(f" columns, at most {_MOST_COLUMNS}"))
-    return F.when(columns > _MOST_COLUMNS, fault("illegal_change", message))
+    message = F.concat(columns.cast("string"), F.lit(f" columns, at most {MOST_BIGQUERY_COLUMNS}"))
+    return F.when(columns > MOST_BIGQUERY_COLUMNS, fault("illegal_change", message))

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from lakehouse.table import LearnedColumn, Table
-from silver.column_lists import published
+from silver.column_lists import adds, published
 from silver.debezium_encoding import Encoding
 from silver.debezium_schema import Survey
 from silver.inference import room, settle
@@ -78,17 +78,17 @@ def columns_of(table: Table, seen: Survey, of_keys: Iterable[str] = ()) -> Colum
         if not field.startswith("_"):
             fields.setdefault(field.lower(), []).append(field)
     arrived = [first for lower, (first, *_) in fields.items() if lower not in own]
-    new = settle(arrived if _adds(table) else [], own)
+    new = settle(arrived if adds(table) else [], own)
     names = [*own.values(), *sorted(new.usable)]
     found = {n: tuple(fields.get(n.lower(), [n])) for n in names if not n.startswith("_")}
-    columns = Columns(found, bool(new.unfit) or (_adds(table) and sound != shapes))
-    held = held_by(columns, table)
-    return columns._replace(unfit=columns.unfit or any(_doubled(held, one) for one in sound))
+    held = held_by(table, found)
+    beyond = bool(new.unfit) or (adds(table) and sound != shapes)
+    return Columns(found, beyond or any(_doubled(held, names) for names in sound))
 
 
-def held_by(columns: Columns, table: Table) -> set[str]:
-    """The names in lower case of those columns that the table keeps."""
-    return {n.lower() for n in columns.fields if n in table.keys or published(table, n)}
+def held_by(table: Table, names: Iterable[str]) -> list[str]:
+    """Those of the columns that the table keeps, in lower case."""
+    return [n.lower() for n in names if n in table.keys or published(table, n)]
 
 
 def renamed(shapes: Iterable[Shape], columns: Columns, table: Table) -> list[Shape]:
@@ -100,7 +100,7 @@ def renamed(shapes: Iterable[Shape], columns: Columns, table: Table) -> list[Sha
     return [
         one._replace(
             fields={
-                names.get(f, f): t for f, t in one.fields.items() if f in names or not _adds(table)
+                names.get(f, f): t for f, t in one.fields.items() if f in names or not adds(table)
             }
         )
         for one in shapes
@@ -194,7 +194,3 @@ def _doubled(held: Collection[str], names: Iterable[str]) -> bool:
     """Whether two of the names are one column that is held."""
     columns = [name.lower() for name in names if name.lower() in held]
     return len(set(columns)) < len(columns)
-
-
-def _adds(table: Table) -> bool:
-    return table.schema_changes.add_column != "ignore"

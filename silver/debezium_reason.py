@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.names import literal
 from lakehouse.table import Table
+from silver.column_lists import adds
 from silver.contract import DELETE, NONE, UPSERT
 from silver.debezium_columns import Columns, held_by
 from silver.debezium_reading import Reading
@@ -21,9 +22,9 @@ def unfit(found: Columns, table: Table) -> Column:
         return F.lit(False)
     names = F.array_distinct(F.map_keys("_after"))
     lower = F.filter(F.transform(names, F.lower), lambda name: ~name.startswith("_"))
-    held = F.filter(lower, lambda name: name.isin(*sorted(held_by(found, table))))
+    held = F.filter(lower, lambda name: name.isin(*held_by(table, found.fields)))
     doubled = F.size(F.array_distinct(held)) < F.size(held)
-    if table.schema_changes.add_column == "ignore":
+    if not adds(table):
         return doubled
     columns = [name.lower() for name in found.fields]
     return doubled | F.exists(lower, lambda name: ~name.isin(*columns))

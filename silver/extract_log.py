@@ -12,7 +12,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append, replace
 from silver import built, extract_days, extract_state, layout, schema_drift
-from silver.batch import Seen
+from silver.batch import Seen, to_all
 from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
@@ -139,7 +139,7 @@ def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
     twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
     found = records.join(twins, "_arrival", "left_semi")
-    joined = rows.join(F.broadcast(found) if few else found, "_arrival", "left")
+    joined = rows.join(to_all(found, few), "_arrival", "left")
     filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
     return filled.select(*[column(c) for c in rows.columns])
 

@@ -9,6 +9,7 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.changes import ORIGIN
+from silver.column_lists import adds
 from silver.inference import by_arrival, room, settle, types, unknown_names
 from silver.json_text import elements
 
@@ -70,7 +71,7 @@ def data_types(frame: DataFrame, sql_types: Mapping[str, str]) -> dict[str, T.Da
 def _wanted(name: str, table: Table, protocol: Mapping[str, str | None]) -> bool:
     if name in protocol:
         return True
-    return table.schema_changes.add_column != "ignore" and not name.startswith("_")
+    return adds(table) and not name.startswith("_")
 
 
 def _undeclared_keys(table: Table, keys: Column | None) -> dict[str, Column]:

@@ -20,7 +20,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
-from silver.batch import FEW, Seen
+from silver.batch import FEW, Seen, to_all
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
@@ -62,7 +62,6 @@ def replay(
         ConfigurationDrift: the configuration contradicts what the table was built with.
         TableFailed: it is a snapshot table, or not all of its change log is applied.
         AccountMismatch: the classes of the replayed records do not add up.
-        TableFailed: a snapshot table, whose extracts are compared and not replayed.
     """
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
         return Replayed(table.table, 0, 0)
@@ -116,7 +115,7 @@ def decoded(
     may have left a record of a letter good in the log already. `few` says that every task may hold
     which they are.
     """
-    wanted = _to_all(letters.select(*IDENTITY), few)
+    wanted = to_all(letters.select(*IDENTITY), few)
     held = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
     spans = held.groupBy("_feed").agg(
         F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
@@ -133,15 +132,10 @@ def decoded(
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
     grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
-    known = _to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held")), few)
+    known = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held")), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
     whole = changes.withColumn("_digest", digest(columns)).join(known, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
-
-
-def _to_all(rows: DataFrame, few: bool) -> DataFrame:
-    """The rows, sent to every task where they are few."""
-    return F.broadcast(rows) if few else rows
 
 
 def _unresolved(spark: SparkSession, target: Target, table: Table) -> DataFrame:
@@ -171,7 +165,7 @@ def _apply(
     _note(spark, target, table, run_id, started, after, reserved)
     good = again.where("_reason IS NULL")
     rows = log.read(spark, target, table)
-    others = rows.join(_to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti")
+    others = rows.join(to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti")
     whole = others.unionByName(good, allowMissingColumns=True)
     done = table_pass.apply_part(spark, target, table, run_id, whole, seen, after)
     if done.refolded:

@@ -20,7 +20,7 @@ def event(at: int, row: Row, op: str = "c") -> Line:
     return {"op": op, side: row, "source": {"connector": "postgresql", "lsn": at, "ts_ms": at}}
 
 
-def line(at: int, row: Row, op: str = "c") -> Line:
+def line(at: int, row: Row) -> Line:
     return row | {"at": at}
 
 
