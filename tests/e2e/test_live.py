@@ -5,6 +5,7 @@ import random
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,14 +89,27 @@ def lakehouse(conf: Path, root: Path, *arguments: str, ready: str = "") -> Proce
 
 
 def all_sent(server: Postgres) -> None:
-    """Wait until the connector has acknowledged all that is written now.
+    """Wait until the connector, which streams, has acknowledged all that is written now.
 
-    It acknowledges what it sends, so it gets a message to send that comes after all else.
+    It acknowledges what it sends, so it gets a message to send that comes after all else. The
+    records of a snapshot are not told this way: its driver acknowledges what the server has
+    while they still wait to be sent (`all_dropped` waits for them).
     """
     (position,) = server.rows("SELECT pg_current_wal_lsn()::text")[0]
     server.rows("SELECT pg_logical_emit_message(true, 'test', 'all is sent')::text")
     behind = f"SELECT confirmed_flush_lsn >= '{position}' FROM pg_replication_slots"
     wait_for(lambda: server.rows(behind) == [(True,)], CATCH_UP_SECONDS, "the connector caught up")
+
+
+def all_dropped(server: Postgres, folder: Path) -> None:
+    """Wait until a message that comes after all else is in a file."""
+    mark, before = uuid.uuid4().hex, set(folder.glob("*.jsonl"))
+    server.rows(f"SELECT pg_logical_emit_message(true, '{mark}', 'all is dropped')::text")
+
+    def there() -> bool:
+        return any(mark in file.read_text() for file in set(folder.glob("*.jsonl")) - before)
+
+    wait_for(there, CATCH_UP_SECONDS, "a file with the last message")
 
 
 def kill_at_random(killed: list[Killed], until: threading.Thread) -> None:
@@ -153,7 +167,7 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
     workload.change_shape(live_shop)
     kill_at_random([capture], writers)
     writers.join()
-    all_sent(live_shop)
+    all_dropped(live_shop, dropped)
     capture.process.stop()
     assert running.stop(CATCH_UP_SECONDS) == 0, running.said()[-3000:]
     run_to_the_end(conf, tmp_path)
@@ -201,10 +215,10 @@ def test_a_new_snapshot_makes_up_for_records_that_were_lost(
     dropped = tmp_path / "landing" / "shop"
     capture = connector.to_files(live_shop, dropped, tmp_path / "engine")
     live_shop.execute("INSERT INTO shop.staging SELECT g, 'n' FROM generate_series(100, 1400) g")
-    all_sent(live_shop)
+    all_dropped(live_shop, dropped)
     before = set(dropped.iterdir())
     live_shop.execute("DELETE FROM shop.staging WHERE id > 100")
-    all_sent(live_shop)
+    all_dropped(live_shop, dropped)
     middle = sorted(set(dropped.iterdir()) - before)[1]
     middle.unlink()
     failing = lakehouse(conf, tmp_path, "run")
@@ -216,7 +230,7 @@ def test_a_new_snapshot_makes_up_for_records_that_were_lost(
     asked = lakehouse(conf, tmp_path, "rebootstrap", *given)
     assert asked.popen.wait(CATCH_UP_SECONDS) == 0, asked.said()
     wait_for(lambda: snapshots(capture) > first, CATCH_UP_SECONDS, "the snapshot")
-    all_sent(live_shop)
+    all_dropped(live_shop, dropped)
     capture.stop()
     run_to_the_end(conf, tmp_path, ended=(0, 1))
     run_to_the_end(conf, tmp_path)
