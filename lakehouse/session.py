@@ -59,7 +59,15 @@ def get_spark(
     return _local(target, packages, jars, open_ended)
 
 
-def has_ended() -> bool:
+def has_ended(spark: SparkSession) -> bool:
+    """Whether nothing can be done with the session any more: what it was part of is gone.
+
+    That is the Java of a local Spark, or a server that was started anew.
+    """
+    return java_has_ended() or bool(getattr(spark, "is_stopped", False))
+
+
+def java_has_ended() -> bool:
     """Whether this process started a Java for Spark that is gone."""
     gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
     java = getattr(gateway, "proc", None)

@@ -80,6 +80,14 @@ def java_ended() -> SparkUnavailable:
     return SparkUnavailable(found, action)
 
 
+def session_ended(target: Target) -> SparkUnavailable:
+    """What to raise when the session is gone in the midst of the work."""
+    if target.kind == "local":
+        return java_ended()
+    found = "the server let go of its session; it may have been started anew"
+    return SparkUnavailable(found, "run again, nothing is lost")
+
+
 def check_writable(target: Target) -> None:
     """Whether a local lake can be written, asked before Spark starts.
 

@@ -125,7 +125,7 @@ def _leave(error: LakehouseError) -> NoReturn:
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
     session = sys.modules.get("lakehouse.session")
-    if session is not None and session.has_ended():
+    if session is not None and session.java_has_ended():
         _leave(java_ended())
     first = (str(error).strip().splitlines() or [""])[0]
     print(f"error: {kind.__name__}: {first}\n  do: --debug shows where", file=sys.stderr)

@@ -22,7 +22,7 @@ from lakehouse.memory import Memory
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
-from lakehouse.ways_out import check_writable, java_ended, with_way_out
+from lakehouse.ways_out import check_writable, session_ended, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +159,7 @@ def _until_told(
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
 
     Raises:
-        SparkUnavailable: the Java of a local Spark is gone, so that nothing could be tried again.
+        SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
     from lakehouse.console import progress, show_entry
     from lakehouse.session import has_ended
@@ -180,8 +180,8 @@ def _until_told(
             done = do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
         except TABLE_FAILURES as failure:
             done = [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
-        if failed(done) and has_ended():
-            raise java_ended()
+        if failed(done) and has_ended(spark):
+            raise session_ended(target)
         return done
 
     families = importlib.import_module("bronze.feeds").families(tables)

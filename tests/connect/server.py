@@ -24,8 +24,10 @@ PACKAGES = "spark.jars.packages"
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
+def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     """The url of a server that lives as long as the context; it writes below `folder` only.
+
+    It listens on `port`, or on one that is free.
 
     It has the settings of a local lake. Its Python workers are this interpreter, which must see the
     project: a stream's batches are handled there.
@@ -34,7 +36,7 @@ def serving(folder: Path) -> Iterator[str]:
         RuntimeError: it ended, or did not answer, instead of starting; its log is named.
     """
     use_java()
-    port, log = _free_port(), folder / "server.log"
+    port, log = port or free_port(), folder / "server.log"
     for place in ("lake/_tmp", "cwd"):
         (folder / place).mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -81,7 +83,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
