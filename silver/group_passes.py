@@ -13,6 +13,7 @@ from silver.batch import Seen
 from silver.groups import Extend, Moved, Part
 from silver.passes import Outcome, Pass, told
 from silver.snapshots import TableChanges
+from silver.transactions import Waiting
 
 
 class Apply(Protocol):
@@ -40,8 +41,9 @@ def advance(
     extend: Extend,
     apply: Apply,
     progress: Callable[[str], None],
+    held: tuple[Waiting, ...] | None = None,
 ) -> list[Outcome]:
-    """One pass of each group that the tables are in.
+    """One pass of each group that the tables are in; `held` waits, where that is known already.
 
     Where the groups got to is kept in one commit before anything is written to the ledger: a run
     that is killed in between does its passes again.
@@ -58,7 +60,7 @@ def advance(
             passes[part.member.table.table] = [_pass(spark, target, run_id, part, apply)]
 
         before = states.get(group, [])
-        moved = groups.move(spark, target, group, of, known, before, extend, apply_one)
+        moved = groups.move(spark, target, group, of, known, before, extend, apply_one, held)
         if moved.state is not None:
             states[group] = [moved.state, *before]
         for table in of:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse import names
 from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
@@ -61,6 +62,24 @@ def acknowledged(states: list[State], table: str, batch: int) -> State | None:
     """The newest state whose pass over a member is in the ledger too; None when none is kept."""
     known = (s for s in states if s.applied.get(table, 0) <= batch)
     return next(known, None)
+
+
+def waiting(spark: SparkSession, target: Target, table: Table, batch: int) -> tuple[Waiting, ...]:
+    """What waits in a table's group as of the pass that ended with `batch`.
+
+    Nothing in one that is in no group.
+    """
+    if table.consistency_group is None:
+        return ()
+    states = read(spark, target).get(table.consistency_group, [])
+    of_batch = acknowledged(states, table.table, batch)
+    return of_batch.waiting if of_batch else ()
+
+
+def version_of(spark: SparkSession, target: Target, kept: str) -> int:
+    """The Delta version that a silver table has now."""
+    history = spark.sql(f"DESCRIBE HISTORY {names.name(target, 'silver', kept)} LIMIT 1")
+    return int(history.collect()[0]["version"])
 
 
 def held_back(spark: SparkSession, waiting: tuple[Waiting, ...], rows: DataFrame) -> DataFrame:

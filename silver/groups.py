@@ -84,6 +84,7 @@ def move(
     states: list[State],
     extend: Extend,
     apply: Callable[[Part], None],
+    held: tuple[Waiting, ...] | None = None,
 ) -> Moved:
     """One pass of a group.
 
@@ -96,6 +97,7 @@ def move(
         states: the group's last passes, the newest first.
         extend: decodes what is new of a member into its log, and tells what that holds then.
         apply: applies a member's part.
+        held: what waits, where that is known already; else the ENDs and the logs tell.
 
     Returns:
         The state is None when nothing has come and nothing was waiting.
@@ -111,10 +113,11 @@ def move(
     if messages or not any(m.after.batch for m in decoded):
         return Moved(messages, after, None)
     applied = {m.table.table: m.seen.batch for m in decoded}
-    applied[TRANSACTIONS] = transaction_ends.read_new(spark, target, group, members)
-    if states and _is_idle(states[0], decoded, applied[TRANSACTIONS]):
-        return Moved(messages, after, None)
-    parts, waits = parted(spark, target, group, decoded, states)
+    if held is None:
+        applied[TRANSACTIONS] = transaction_ends.read_new(spark, target, group, members)
+        if states and _is_idle(states[0], decoded, applied[TRANSACTIONS]):
+            return Moved(messages, after, None)
+    parts, waits = parted(spark, target, group, decoded, states, held)
     for part in parts:
         name = part.member.table.table
         applied[name] = part.member.after.batch
@@ -139,7 +142,12 @@ def _is_idle(before: State, members: Sequence[Member], ends: int) -> bool:
 
 
 def parted(
-    spark: SparkSession, target: Target, group: str, members: Sequence[Member], states: list[State]
+    spark: SparkSession,
+    target: Target,
+    group: str,
+    members: Sequence[Member],
+    states: list[State],
+    held: tuple[Waiting, ...] | None,
 ) -> tuple[list[Part], tuple[Waiting, ...]]:
     """What each member has to apply, and what waits. A member that never had a record has none."""
     begun = [m for m in members if m.after.batch]
@@ -147,10 +155,13 @@ def parted(
         return [], ()
     logs = {m.table.table: _log(spark, target, m) for m in begun}
     pending = {m.table.table: _pending(spark, logs[m.table.table], m, states) for m in begun}
-    ends = spark.table(names.name(target, "silver", TRANSACTIONS)).where(F.col("group") == group)
-    marked = bool(transaction_ends.feeds([m.table for m in members]))
-    everyone = [m.table.table for m in members]
-    waits = waiting(spark, pending, logs, ends, marked, everyone)
+    waits = held
+    if waits is None:
+        told = spark.table(names.name(target, "silver", TRANSACTIONS))
+        ends = told.where(F.col("group") == group)
+        marked = bool(transaction_ends.feeds([m.table for m in members]))
+        everyone = [m.table.table for m in members]
+        waits = waiting(spark, pending, logs, ends, marked, everyone)
     parts = [_part(spark, m, logs[m.table.table], pending[m.table.table], waits) for m in begun]
     return [p for p in parts if p.new or p.applying], waits
 
@@ -214,21 +225,5 @@ def versions_of(spark: SparkSession, target: Target, members: Sequence[Table]) -
     for table in members:
         kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
         if names.exists(spark, target, "silver", kept):
-            history = spark.sql(f"DESCRIBE HISTORY {names.name(target, 'silver', kept)} LIMIT 1")
-            found[kept] = int(history.collect()[0]["version"])
+            found[kept] = group_state.version_of(spark, target, kept)
     return found
-
-
-def pin(spark: SparkSession, target: Target, tables: Sequence[Table]) -> None:
-    """Makes gold show the versions of now, once tables of a group were built anew or erased from.
-
-    What waited goes on waiting.
-    """
-    named = groups_of(tables)
-    states = group_state.read(spark, target) if named else {}
-    moved = {group: members for group, members in named.items() if group in states}
-    for group, members in moved.items():
-        now = dict(states[group][0].versions) | versions_of(spark, target, members)
-        states[group][0] = states[group][0]._replace(versions=now)
-    if moved:
-        group_state.write(spark, target, states)

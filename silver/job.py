@@ -16,6 +16,7 @@ from lakehouse.target import Target
 from silver import built, group_passes, log, reading, snapshots, swap
 from silver.batch import Seen
 from silver.built import Built
+from silver.group_repairs import Reach
 from silver.known import keep, known_of
 from silver.passes import Outcome, Pass, told
 from silver.table_pass import (
@@ -26,6 +27,7 @@ from silver.table_pass import (
     apply_part,
     extended,
 )
+from silver.transactions import Waiting
 
 Progress = Callable[[str], None]
 
@@ -39,10 +41,12 @@ def apply(
     run_id: str,
     progress: Progress,
     memory: Memory | None = None,
+    held: tuple[Waiting, ...] | None = None,
 ) -> list[Entry]:
     """Brings every table up to what bronze holds.
 
     One ledger entry each, and a failure stops no other. `memory` is the run's, where it has one.
+    `held` is what is to wait in a group, where that is not to be found out.
 
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run. A consistency group goes together.
@@ -71,7 +75,7 @@ def apply(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(work, alone))
     outcomes += group_passes.advance(
-        spark, target, tables, run_id, known, extend, apply_part, progress
+        spark, target, tables, run_id, known, extend, apply_part, progress, held
     )
     built.note(spark, target, run_id, {name: of.built for name, of in known.items()})
     _record(spark, target, outcomes, known)
@@ -108,6 +112,24 @@ def apply_all(
     """The same, and applies what may wait because of `max_staleness` as well."""
     at_once = [table.model_copy(update={"max_staleness": None}) for table in tables]
     return apply(spark, target, at_once, run_id, progress)
+
+
+def apply_anew(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    progress: Progress,
+    reach: Reach | None,
+) -> Entry:
+    """The same for one table; a member of a group only as far as `reach`."""
+    if reach is None:
+        return apply_all(spark, target, [table], run_id, progress)[0]
+    memory = Memory()
+    for feed in reading.feeds_of(table):
+        newest = reach.positions.get(feed, 0)
+        memory.feeds[feed] = Arrived(newest, {reading.ANY: newest})
+    return apply(spark, target, [table], run_id, progress, memory, reach.waiting)[0]
 
 
 def _record(

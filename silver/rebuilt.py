@@ -12,7 +12,7 @@ from lakehouse import names
 from lakehouse.answers import JSON_OPTIONS
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import keyless, layout, log, reading
+from silver import group_state, keyless, layout, log, reading
 from silver.apply import compacted
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column, digest
@@ -70,7 +70,10 @@ def _batch(
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
     decoded = sealed(decode(raw, table, layout.learned(spark, target, table)))
-    accepted = _accepted(decoded, logged, seen)
+    waits = group_state.held_back(
+        spark, group_state.waiting(spark, target, table, seen.batch), logged
+    )
+    accepted = _accepted(decoded, logged, waits, seen)
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
     summary = summarize(logged)
     floors = seen.whole.floors(table.on_truncate == "apply")
@@ -93,9 +96,10 @@ def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> D
     return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
 
 
-def _accepted(decoded: DataFrame, logged: DataFrame, seen: Seen) -> DataFrame:
+def _accepted(decoded: DataFrame, logged: DataFrame, waits: DataFrame, seen: Seen) -> DataFrame:
     """Decoded records but those that the log rejects, or that wait in it."""
-    left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
+    rejected = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
+    left_out = rejected.unionByName(waits)
     return decoded.join(left_out.select("_feed", "_arrival"), ["_feed", "_arrival"], "left_anti")
 
 

@@ -25,16 +25,15 @@ from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate
+from silver.group_repairs import NOT_APPLIED, held_from_replay, pin
+from silver.group_state import held_back, let_through
 from silver.known import applied
 from silver.stages import sealed
 from silver.statements import execute, updating
 from silver.summary import Summary, summarize
+from silver.transactions import Waiting
 
 IDENTITY = ["_feed", "_arrival"]
-_NOT_APPLIED = (
-    "its change log holds records that are not applied yet (a run was killed, or transactions wait "
-    "for other tables): lakehouse run, then replay again"
-)
 _JUDGED = ("_reason", "_message", "_rule")
 
 
@@ -74,12 +73,13 @@ def replay(
     seen = applied(spark, target).get(table.table, Seen())
     remembered = built.read(spark, target).get(table.table, {})
     built.check(table, remembered)
-    letters = _unresolved(spark, target, table).where(wanted)
+    waits = held_from_replay(spark, target, table, seen)
+    letters = _unresolved(spark, target, table, waits).where(wanted)
     before = log.reasons(letters)
     if not before:
         return Replayed(table.table, 0, 0)
     if log.newest(spark, target, table) > seen.batch:
-        raise TableFailed(table.table, _NOT_APPLIED)
+        raise TableFailed(table.table, NOT_APPLIED)
     learned = layout.learned(spark, target, table)
     built.check_types(spark, table, learned)
     held = built.Built(remembered)
@@ -87,8 +87,11 @@ def replay(
     built.remember(spark, target, run_id, {table.table: held.news})
     few = sum(before.values()) <= FEW
     again = decoded(spark, target, table, letters, seen.batch + 1, few)
+    if waits and not held_back(spark, waits, again).isEmpty():
+        raise TableFailed(table.table, NOT_APPLIED)
     summary = summarize(again)
-    counts = _apply(spark, target, table, again, few, summary, seen, run_id, started)
+    rows = let_through(spark, waits, log.read(spark, target, table))
+    counts = _apply(spark, target, table, rows, again, few, summary, seen, run_id, started)
     moved = _moved(before, summary.rejected)
     _correct(spark, target, table, again)
     _resolve(spark, target, table, again, run_id)
@@ -96,6 +99,7 @@ def replay(
         counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
         number = seen.batch + 1 if summary.records > sum(summary.rejected.values()) else seen.batch
         _note(spark, target, table, run_id, started, seen._replace(batch=number), counts)
+        pin(spark, target, table, number)
     tried = sum(before.values())
     return Replayed(table.table, tried, summary.records - sum(summary.rejected.values()))
 
@@ -138,9 +142,15 @@ def decoded(
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
 
 
-def _unresolved(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def _unresolved(
+    spark: SparkSession, target: Target, table: Table, waits: tuple[Waiting, ...]
+) -> DataFrame:
+    """The letters but those of transactions that wait: these are not applied either."""
     name = dead_letters.ensure(spark, target, table)
     letters = spark.table(name).where("resolved_at IS NULL")
+    if waits:
+        held = held_back(spark, waits, log.read(spark, target, table))
+        letters = letters.join(held.select(*IDENTITY), IDENTITY, "left_anti")
     return letters.withColumn("_reason", F.col("reason"))
 
 
@@ -148,6 +158,7 @@ def _apply(
     spark: SparkSession,
     target: Target,
     table: Table,
+    rows: DataFrame,
     again: DataFrame,
     few: bool,
     summary: Summary,
@@ -155,7 +166,10 @@ def _apply(
     run_id: str,
     started: datetime,
 ) -> dict[str, int]:
-    """Joins what is good now into the table; returns what became of it, by class."""
+    """Joins what is good now into the table; returns what became of it, by class.
+
+    `rows` is all of the change log that is applied.
+    """
     if summary.records == sum(summary.rejected.values()):
         return {}
     number = seen.batch + 1
@@ -164,7 +178,6 @@ def _apply(
     after = seen._replace(batch=number)
     _note(spark, target, table, run_id, started, after, reserved)
     good = again.where("_reason IS NULL")
-    rows = log.read(spark, target, table)
     others = rows.join(to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti")
     whole = others.unionByName(good, allowMissingColumns=True)
     done = table_pass.apply_part(spark, target, table, run_id, whole, seen, after)

@@ -20,7 +20,7 @@ from lakehouse.ledger import Entry
 from lakehouse.loading import SUFFIXES
 from lakehouse.target import Aside, Target
 from lakehouse.writing import alone
-from silver import journal
+from silver import group_repairs, journal
 from silver.built import BUILT
 from silver.journal import DONE, REBUILDS, SWAPPING, Rebuild
 from silver.lateness import HORIZONS
@@ -44,6 +44,7 @@ def swap(spark: SparkSession, target: Target, known: Rebuild, run_id: str) -> No
     if ledger.TABLE in built:
         _replace_own(spark, target, beside, known.table, built)
         _replace_shared(spark, target, beside, known.table, built)
+        group_repairs.note(spark, target, beside, known.table)
         _record(spark, target, beside, known)
     journal.note(spark, target, known, DONE, run_id)
     drop(spark, beside)

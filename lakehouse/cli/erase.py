@@ -69,25 +69,27 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
     """Decodes what is new, removes the key layer by layer, publishes, records and proves.
 
+    A rebuild of the table that is not finished holds the key as well: it is dropped.
+
     Raises:
         EraseIncomplete: something of the key is left.
         ManyTablesFailed: the table could not be brought up to bronze first.
     """
     from gold.job import publish
-    from silver import erasure, groups, job
+    from silver import erasure, group_repairs, job, known, rebuild
 
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
     fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, lambda line: None))
+    rebuild.abandon(spark, target, table, wanted.run_id)
     found = erasure.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
         return
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
-    if table.consistency_group is not None:
-        groups.pin(spark, target, [table])
-    fail_at_the_end(publish(spark, target, [table], wanted.run_id, lambda line: None, tables))
+    group_repairs.pin(spark, target, table, known.applied(spark, target)[table.table].batch)
+    fail_at_the_end(publish(spark, target, together, wanted.run_id, lambda line: None, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)
 

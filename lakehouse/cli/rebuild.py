@@ -9,7 +9,7 @@ import typer
 
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import alone
-from lakehouse.cli.run import fail_at_the_end
+from lakehouse.cli.run import fail_at_the_end, whole_groups
 from lakehouse.loading import select
 from lakehouse.options import Chosen
 from lakehouse.table import Table
@@ -31,7 +31,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
-    with alone(target, [one], uuid.uuid4().hex):
+    with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         rebuild_table(start(target, [one]), target, one, print, tables)
 
 
@@ -62,8 +62,7 @@ def rebuild_table(
     importlib.import_module("gold.pins").pin_table(spark, target, table)
     tell(f"{table.table}: swapping it in")
     swap.swap(spark, target, known, run_id)
-    if table.consistency_group is not None:
-        importlib.import_module("silver.groups").pin(spark, target, [table])
     publish = importlib.import_module("gold.job").publish
-    fail_at_the_end(publish(spark, target, [table], run_id, lambda line: None, configured))
+    together = whole_groups([table], configured)
+    fail_at_the_end(publish(spark, target, together, run_id, lambda line: None, configured))
     tell(f"{table.table}: done")

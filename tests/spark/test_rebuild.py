@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from gold import job as gold
 from lakehouse import ledger, names
+from lakehouse.cli.erase import Erasure, erase_key
 from lakehouse.cli.rebuild import rebuild_table
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -63,6 +64,25 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
     entries = ledger.read(spark, target).where("layer = 'silver'").collect()
     assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [4]
+
+
+def test_an_erasure_drops_the_rebuild_that_was_killed(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1), {"id": 2, "v": "to be forgotten", "seq": 2}], 1)
+    published(spark, target, ITEMS)
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table_pass, "_write", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
+    assert journal.unfinished(spark, target) == []
+    rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    assert shown(spark, target) == ["1 v1"]
 
 
 def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
