@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
@@ -115,3 +115,24 @@ def held_from_replay(
     if any(state.applied.get(table.table, 0) > seen.batch for state in newest):
         raise TableFailed(table.table, NOT_APPLIED)
     return newest[0].waiting if newest else ()
+
+
+def refuse_what_waits(
+    spark: SparkSession, target: Target, table: Table, batch: int, arrivals: DataFrame
+) -> None:
+    """Refuses to erase records whose transaction waits: without them it would never be complete.
+
+    `arrivals` identifies them; `batch` is the newest that the table has applied. One that is
+    overdue waits anyway.
+
+    Raises:
+        TableFailed: some of them wait.
+    """
+    waits = group_state.waiting(spark, target, table, batch)
+    soon = tuple(one for one in waits if not one.overdue)
+    if not soon:
+        return
+    held = group_state.held_back(spark, soon, log.read(spark, target, table))
+    if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
+        message = "records of the key wait for their transaction: lakehouse run, then erase again"
+        raise TableFailed(table.table, message)

@@ -74,9 +74,11 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     Raises:
         EraseIncomplete: something of the key is left.
         ManyTablesFailed: the table could not be brought up to bronze first.
+        TableFailed: records of the key wait for their transaction.
     """
     from gold.job import publish
     from silver import erasure, group_repairs, job, known, rebuild
+    from silver.batch import Seen
 
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
@@ -86,9 +88,11 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     if found is None:
         wanted.say("holds nothing yet")
         return
+    batch = known.applied(spark, target).get(table.table, Seen()).batch
+    group_repairs.refuse_what_waits(spark, target, table, batch, found.arrivals)
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
-    group_repairs.pin(spark, target, table, known.applied(spark, target)[table.table].batch)
+    group_repairs.pin(spark, target, table, batch)
     fail_at_the_end(publish(spark, target, together, wanted.run_id, lambda line: None, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from gold import job as gold
 from lakehouse.cli.erase import Erasure, erase_key
 from lakehouse.cli.rebuild import rebuild_table
+from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import job as silver
@@ -76,9 +77,15 @@ def test_an_erasure_takes_the_whole_group_to_what_has_come(
     source, tables = Source(), shop()
     come(spark, target, source.order(1, 2), 1)
     lake.settle(spark, target, tables)
-    come(spark, target, source.order(2, 1), 2)
+    second, third = source.order(2, 1), source.order(3, 1)
+    come(spark, target, [*second, *third[:2]], 2)
+    with pytest.raises(TableFailed, match="wait for their transaction"):
+        erase_key(spark, target, Erasure(ORDERS, {"id": "3"}, False, quiet), tables)
     erase_key(spark, target, Erasure(ORDERS, {"id": "9"}, False, quiet), tables)
     assert shown(spark, target) == {1: 2, 2: 1}
+    come(spark, target, third[2:], 3)
+    lake.settle(spark, target, tables)
+    assert shown(spark, target) == {1: 2, 2: 1, 3: 1}
 
 
 @pytest.mark.slow
