@@ -115,7 +115,8 @@ def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) 
     """One ledger entry: up to where the table is applied now, and what it met on the way.
 
     Its run is the rebuild, which tells an entry that a killed swap has written already. Records
-    that waited to be applied are counted with the rebuilt ones.
+    that waited to be applied are counted with the rebuilt ones. A rebuild that was killed may have
+    been overtaken by the live table's batches: it takes the number of the newest one.
     """
     entries = ledger.read(spark, target)
     if not entries.where(f"run_id = {names.literal(known.id)}").isEmpty():
@@ -127,11 +128,15 @@ def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) 
         counts["rebuilt"] += row["counts"].get("records", 0)
         for met in ("incomplete", "heirs", "ties"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
-    waited = entries.where(F.col("table") == known.table).agg(F.sum(F.col("counts")["pending"]))
-    waiting = next(row[0] for row in waited.collect())
+    own_runs = entries.where((F.col("table") == known.table) & (F.col("layer") == "silver"))
+    asked = own_runs.agg(F.sum(F.col("counts")["pending"]), F.max("batch"))
+    waiting, live = next((row[0], row[1] or 0) for row in asked.collect())
     if waiting:
         counts |= {"records": -waiting, "pending": -waiting}
     now = datetime.now(timezone.utc)
-    own = {"run_id": known.id, "counts": counts, "started_at": now, "ended_at": now}
+    batch = max(newest["batch"], live)
+    own = {
+        "run_id": known.id, "counts": counts, "started_at": now, "ended_at": now, "batch": batch
+    }  # fmt: skip
     kept = {name: value for name, value in newest.items() if name in Entry.model_fields}
     ledger.append(spark, target, [Entry.model_validate(kept | own)])

@@ -12,6 +12,7 @@ from lakehouse.cli.rebuild import rebuild_table
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import journal, swap, table_pass
+from silver.verify import verify
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
 
@@ -64,6 +65,31 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
     entries = ledger.read(spark, target).where("layer = 'silver'").collect()
     assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [4]
+
+
+def test_a_rebuild_that_goes_on_after_runs_of_the_live_table_lets_nothing_be_read_twice(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1)], 1)
+    published(spark, target, ITEMS)
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table_pass, "_write", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    for batch in (2, 3, 4):
+        arrive(spark, target, ITEMS, [change(batch, batch)], batch)
+        applied(spark, target, ITEMS)
+    arrive(spark, target, ITEMS, [change(5, 5)], 5)
+    rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    assert shown(spark, target) == [f"{n} v{n}" for n in range(1, 6)]
+    applied(spark, target, ITEMS)
+    assert [law.law for law in verify(spark, target, ITEMS, {}) if not law.holds] == []
+    arrive(spark, target, ITEMS, [change(6, 6)], 6)
+    assert published(spark, target, ITEMS) == [f"{n} v{n}" for n in range(1, 7)]
 
 
 def test_an_erasure_drops_the_rebuild_that_was_killed(
