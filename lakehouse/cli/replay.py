@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakehouse.cli.dead_letters import KeyText, Reasons, letters, wanted_key
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import locked
-from lakehouse.cli.run import failed, one_round, raise_all
+from lakehouse.cli.run import failed, one_round, raise_all, whole_groups
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -52,5 +52,6 @@ def _replayed(
         done, entries = silver.replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
-    published = one_round(spark, target, tables, ["gold"], everything=everything)
+    together = whole_groups(tables, everything)
+    published = one_round(spark, target, together, ["gold"], everything=everything)
     return [*entries, *published]

@@ -1,13 +1,17 @@
 """A member of a consistency group that is repaired goes on showing what the others show."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold import job as gold
+from lakehouse.cli import app
 from lakehouse.cli.erase import Erasure, erase_key
+from lakehouse.cli.front import enter
 from lakehouse.cli.rebuild import rebuild_table
 from lakehouse.errors import TableFailed
 from lakehouse.table import Table
@@ -17,6 +21,7 @@ from silver.replay import replay
 from silver.verify import verify
 from tests import lake
 from tests.arrivals import arrive
+from tests.conftest import REMOTE
 from tests.lake import quiet
 from tests.shop import Source, shop, shown
 
@@ -104,6 +109,26 @@ def test_a_replayed_record_is_shown_at_once_but_not_before_its_transaction(
     lake.settle(spark, target, shop())
     assert replayed(spark, target) == 1
     assert shown(spark, target) == {1: 2, 2: 3}
+
+
+@pytest.mark.slow
+def test_a_replay_publishes_the_whole_group(spark: SparkSession, target: Target) -> None:
+    source = Source()
+    rule = {"type": "expect_column_values_to_be_between", "column": "items", "max_value": 1}
+    strict = [Table.model_validate(ORDERS.model_dump() | {"expectations": [rule]}), ITEMS]
+    come(spark, target, source.order(1, 2), 1)
+    lake.settle(spark, target, strict)
+    come(spark, target, source.order(2, 1), 2)
+    silver.apply(spark, target, strict, "run", quiet)
+    conf = Path(str(target.root), "conf")
+    kind = {"kind": "connect", "remote": REMOTE} if REMOTE else {"kind": "local"}
+    given = {"targets/local": kind | {"root": str(target.root)}}
+    given |= {f"tables/{t.table}": t.model_dump(mode="json", exclude_unset=True) for t in shop()}
+    for name, document in given.items():
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        (conf / f"{name}.yml").write_text(yaml.safe_dump(document))
+    enter(app, ["dead-letters", "replay", "--table", "orders", "--conf", str(conf)])
+    assert shown(spark, target) == {1: 2, 2: 1}
 
 
 def replayed(spark: SparkSession, target: Target) -> int:
