@@ -66,7 +66,7 @@ def reach(spark: SparkSession, target: Target, table: Table, seen: Seen) -> Reac
 def note(spark: SparkSession, target: Target, beside: Aside, table: str) -> None:
     """Adds the state of the group that the rebuild of a table is, once its tables are in place.
 
-    Of the other members it has the versions and batches of the newest one.
+    Of the other members it has the versions and batches of the newest one, and what waits of them.
     """
     states = group_state.read(spark, target)
     for group, (made, *_) in group_state.read(spark, beside).items():
@@ -81,10 +81,15 @@ def note(spark: SparkSession, target: Target, beside: Aside, table: str) -> None
             number=before[0].number + 1,
             applied=dict(before[0].applied) | {table: made.applied[table]},
             versions=dict(before[0].versions) | now,
-            waiting=made.waiting,
+            waiting=_all_of(before[0].waiting, made.waiting),
         )
         states[group] = [state, *before]
         group_state.write(spark, target, states)
+
+
+def _all_of(first: tuple[Waiting, ...], second: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
+    known = {one.transaction for one in first}
+    return (*first, *(one for one in second if one.transaction not in known))
 
 
 def pin(spark: SparkSession, target: Target, table: Table, batch: int) -> None:

@@ -48,14 +48,14 @@ def test_a_table_built_anew_stays_with_the_transactions_that_are_shown(
     first, second, third = source.order(1, 2), source.order(2, 1), source.order(3, 1)
     come(spark, target, [*first, *second[:2]], 1)
     lake.settle(spark, target, tables)
-    come(spark, target, third[:2], 2)
+    come(spark, target, third[:3], 2)
     lake.settle(spark, target, tables)
     assert shown(spark, target) == {1: 2}
     assert broken(spark, target, ORDERS) == []
     rebuild(spark, target, ORDERS)
     assert shown(spark, target) == {1: 2}
     assert broken(spark, target, ORDERS) == []
-    come(spark, target, [*second[2:], *third], 3)
+    come(spark, target, [*second[2:], *third[3:]], 3)
     lake.settle(spark, target, tables)
     assert shown(spark, target) == {1: 2, 2: 1, 3: 1}
     assert broken(spark, target, ORDERS) == []
