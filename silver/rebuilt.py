@@ -26,6 +26,7 @@ from silver.stages import sealed
 from silver.summary import summarize
 
 SAME = "a rebuild from bronze gives the same rows"
+_RECORD = ["_feed", "_arrival"]
 _VERSION = ("_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_is_current")
 
 
@@ -70,10 +71,10 @@ def _batch(
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
     decoded = sealed(decode(raw, table, layout.learned(spark, target, table)))
-    waits = group_state.held_back(
-        spark, group_state.waiting(spark, target, table, seen.batch), logged
-    )
-    accepted = _accepted(decoded, logged, waits, seen)
+    left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
+    if waits := group_state.waiting(spark, target, table, seen.batch):
+        left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))
+    accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
     changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
     summary = summarize(logged)
     floors = seen.whole.floors(table.on_truncate == "apply")
@@ -94,13 +95,6 @@ def _versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) 
 def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
     rebuilt = compacted(table, batch, values)
     return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
-
-
-def _accepted(decoded: DataFrame, logged: DataFrame, waits: DataFrame, seen: Seen) -> DataFrame:
-    """Decoded records but those that the log rejects, or that wait in it."""
-    rejected = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
-    left_out = rejected.unionByName(waits)
-    return decoded.join(left_out.select("_feed", "_arrival"), ["_feed", "_arrival"], "left_anti")
 
 
 def _complete(changes: DataFrame, stored: DataFrame, values: list[str]) -> DataFrame:
