@@ -16,25 +16,33 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
-from silver.contract import GROUPS
+from silver.contract import GROUPS, TRANSACTIONS
 from silver.side_columns import GROUP_COLUMNS
 from silver.transactions import Waiting, unit
 
 KEPT = 20
+ENDS = f"{TRANSACTIONS} "
+"""What comes before the name of a feed of ENDs among the members."""
 _SCHEMA = ", ".join(f"`{c.name}` {c.type}" for c in GROUP_COLUMNS)
 
 
 class State(NamedTuple):
     """A group after one of its passes.
 
-    `applied` is the newest batch of each member, `versions` the Delta version of each silver table
-    that belongs together.
+    `applied` is the newest batch of each member, and of each feed of ENDs; `versions` the Delta
+    version of each silver table that belongs together.
     """
 
     number: int
     applied: Mapping[str, int]
     versions: Mapping[str, int]
     waiting: tuple[Waiting, ...]
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """The newest batch of each feed of ENDs that the pass had read."""
+        of = self.applied.items()
+        return {key.removeprefix(ENDS): batch for key, batch in of if key.startswith(ENDS)}
 
 
 States = dict[str, list[State]]

@@ -114,8 +114,9 @@ def move(
         return Moved(messages, after, None)
     applied = {m.table.table: m.seen.batch for m in decoded}
     if held is None:
-        applied[TRANSACTIONS] = transaction_ends.read_new(spark, target, group, members)
-        if states and _is_idle(states[0], decoded, applied[TRANSACTIONS]):
+        ends = transaction_ends.read_new(spark, target, group, members)
+        applied |= {f"{group_state.ENDS}{feed}": batch for feed, batch in ends.items()}
+        if states and _is_idle(states[0], decoded, ends):
             return Moved(messages, after, None)
     parts, waits = parted(spark, target, group, decoded, states, held)
     for part in parts:
@@ -130,13 +131,13 @@ def move(
     return Moved(messages, after, State(before.number + 1, applied, versions, waits))
 
 
-def _is_idle(before: State, members: Sequence[Member], ends: int) -> bool:
+def _is_idle(before: State, members: Sequence[Member], ends: Mapping[str, int]) -> bool:
     """Whether nothing came that a pass could do: no record, and no END that something waits for.
 
     Nor is one to be done again: the newest failed, or was killed before the ledger had it.
     """
     came = any(m.seen.batch != m.after.batch for m in members)
-    ended = bool(before.waiting) and before.applied.get(TRANSACTIONS, 0) != ends
+    ended = bool(before.waiting) and before.ends != ends
     undone = any(before.applied.get(m.table.table, 0) > m.seen.batch for m in members)
     return not (came or ended or undone)
 
@@ -161,9 +162,26 @@ def parted(
         ends = told.where(F.col("group") == group)
         marked = bool(transaction_ends.feeds([m.table for m in members]))
         everyone = [m.table.table for m in members]
-        waits = waiting(spark, pending, logs, ends, marked, everyone)
+        unseen = _unseen(ends, begun, states)
+        waits = waiting(spark, pending, logs, ends, marked, everyone, unseen)
     parts = [_part(spark, m, logs[m.table.table], pending[m.table.table], waits) for m in begun]
     return [p for p in parts if p.new or p.applying], waits
+
+
+def _unseen(ends: DataFrame, members: Sequence[Member], states: list[State]) -> DataFrame | None:
+    """The ENDs that no pass has judged which the ledger knows of, and those that waited.
+
+    None when the members had applied changes before the group's first pass: these had no group.
+    """
+    if not states:
+        fresh = not any(m.seen.batch for m in members)
+        return transaction_ends.unseen(ends, {}, []) if fresh else None
+    known = [group_state.acknowledged(states, m.table.table, m.seen.batch) for m in members]
+    of = [state or states[-1] for state in known]
+    read = [state.ends for state in of]
+    oldest = {feed: min(each.get(feed, 0) for each in read) for feed in read[0]}
+    waited = {each.transaction for state in of for each in state.waiting}
+    return transaction_ends.unseen(ends, oldest, sorted(waited))
 
 
 def _part(

@@ -78,7 +78,7 @@ GROUP_COLUMNS = (
     LayerColumn(
         "applied",
         "map<string,bigint>",
-        "newest batch of each member that is in there; of _transactions how far its feeds go",
+        "newest batch of each member that is in there, and of each feed of _transactions",
     ),
     LayerColumn(
         "versions",

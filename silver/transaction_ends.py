@@ -6,7 +6,7 @@ newest of each batch, which tells how far the source has come.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -40,8 +40,13 @@ def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
     return list(dict.fromkeys(feed for feed in found if feed is not None))
 
 
-def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[Table]) -> int:
-    """Adds what bronze has gained to `silver._transactions`; returns how far that goes now."""
+def read_new(
+    spark: SparkSession, target: Target, group: str, members: Sequence[Table]
+) -> dict[str, int]:
+    """Adds what bronze has gained to `silver._transactions`.
+
+    Returns the newest batch of each feed that is in there now.
+    """
     name, _ = layout.ensure(spark, target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
     kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
     known = kept.agg(F.max("feed_batch").alias("batch")).collect()
@@ -56,7 +61,25 @@ def read_new(spark: SparkSession, target: Target, group: str, members: Sequence[
                 found = ends(own, group, feed.feed, members)
                 append(spark, target, "silver", TRANSACTIONS, found)
                 done[feed.feed] = int(newest["batch"])
-    return sum(done.values())
+    return done
+
+
+def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -> DataFrame:
+    """The ENDs that first came after a pass, or that waited then, and name some record.
+
+    Args:
+        ends: rows of `silver._transactions` of a group.
+        read: the newest batch of each feed that the pass had read, as `read_new` told.
+        waiting: the transactions that waited then.
+    """
+    pairs = [F.lit(part) for feed in read.items() for part in feed]
+    done = F.create_map(*pairs)[F.col("feed")] if pairs else F.lit(0)
+    came = ends.groupBy("transaction").agg(
+        F.bool_and(F.col("feed_batch") > F.coalesce(done, F.lit(0))).alias("new")
+    )
+    asked = came.where(F.col("new") | F.col("transaction").isin(*waiting))
+    named = F.coalesce(F.size("expected"), F.lit(0)) > 0
+    return ends.where(named).join(asked, "transaction", "left_semi")
 
 
 def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:

@@ -88,12 +88,15 @@ def unit() -> Column:
     return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, own)
 
 
-def units(pending: Mapping[str, DataFrame], ends: DataFrame) -> DataFrame:
+def units(
+    pending: Mapping[str, DataFrame], ends: DataFrame, unseen: DataFrame | None = None
+) -> DataFrame:
     """The transactions in the pending parts of the members' logs, one row each.
 
     Args:
         pending: log rows of each member.
         ends: rows of `silver._transactions` of the group.
+        unseen: those of them whose transactions count without any pending row as well.
     """
     of_members = [of_member(rows, table) for table, rows in pending.items()]
     united = of_members[0]
@@ -112,7 +115,27 @@ def units(pending: Mapping[str, DataFrame], ends: DataFrame) -> DataFrame:
     )
     joined = seen.join(once.withColumn("ended", F.lit(True)), "transaction", "left")
     place = F.when(F.col("ended"), F.coalesce("place", "reached")).otherwise(F.col("reached"))
-    return joined.withColumns({"place": place, "complete": _complete()}).drop("reached")
+    found = joined.withColumns({"place": place, "complete": _complete()}).drop("reached")
+    return found if unseen is None else found.unionByName(_without_rows(unseen, seen, found))
+
+
+def _without_rows(unseen: DataFrame, seen: DataFrame, found: DataFrame) -> DataFrame:
+    """The transactions of ENDs of which no member has a pending row, in the shape of `found`."""
+    alone = unseen.join(seen.select("transaction"), "transaction", "left_anti")
+    at = F.unix_micros(F.max("ended_at"))
+    told = {
+        "since": at,
+        "newest": at,
+        "metadata": F.lit(True),
+        "place": F.max("place"),
+        "expected": F.max_by("expected", "feed_batch"),
+        "ended": F.lit(True),
+        "complete": F.lit(False),
+    }
+    once = alone.groupBy("transaction").agg(*[what.alias(name) for name, what in told.items()])
+    types = {field.name: field.dataType for field in found.schema}
+    none = {"records": F.create_map(), "lasts": F.array()}
+    return once.withColumns({name: empty.cast(types[name]) for name, empty in none.items()})
 
 
 def of_member(rows: DataFrame, table: str) -> DataFrame:

@@ -25,6 +25,7 @@ def waiting(
     ends: DataFrame,
     marked: bool,
     members: Sequence[str],
+    unseen: DataFrame | None = None,
 ) -> tuple[Waiting, ...]:
     """The transactions that wait, those that are not complete first.
 
@@ -35,8 +36,9 @@ def waiting(
         ends: rows of `silver._transactions` of the group.
         marked: whether a transaction topic is read for the group.
         members: the group's tables, those without any record included.
+        unseen: ENDs of which no record may have come.
     """
-    found = transactions.units(pending, ends)
+    found = transactions.units(pending, ends, unseen)
     open_ = transactions.collected(found.where("NOT complete"))
     if not open_:
         return ()

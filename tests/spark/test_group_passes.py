@@ -33,6 +33,29 @@ def test_late_records_and_late_ends_hold_back_and_are_counted_once(
     assert {p.pinned is not None for p in stored(target, "gold").values()} >= {True}
 
 
+def test_an_end_whose_records_have_not_come_at_all_holds_back_what_is_later(
+    spark: SparkSession, target: Target
+) -> None:
+    shop = Shop(spark, target)
+    (one, one_ends), (two, two_ends), (three, three_ends) = (
+        order(1, 11, 0),
+        order(2, 12, 1),
+        order(3, 13, 1),
+    )
+    shop.deliver(one_ends, *two, two_ends)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == (set(), 2)
+    shop.deliver(*three, three_ends)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == (set(), 3)
+    shop.deliver(*one)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == ({11, 12, 13}, 0)
+    shop.deliver(one_ends)
+    shop.run()
+    assert (shop.shown(), shop.waiting().transactions) == ({11, 12, 13}, 0)
+
+
 def test_a_member_without_traffic_holds_nothing_back(spark: SparkSession, target: Target) -> None:
     shop = Shop(spark, target)
     changes, end = order(1, 11, 0)
