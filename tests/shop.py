@@ -12,9 +12,9 @@ from tests import lake
 from tests.groups_core import members
 
 
-def shop(**options: Any) -> list[Table]:
-    """The tables of the group, both with these options."""
-    return members({"orders": ["id"], "order_items": ["order_id", "line"]}, **options)
+def shop() -> list[Table]:
+    """The tables of the group."""
+    return members({"orders": ["id"], "order_items": ["order_id", "line"]})
 
 
 class Source:

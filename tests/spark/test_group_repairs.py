@@ -26,6 +26,8 @@ from tests.lake import quiet
 from tests.shop import Source, shop, shown
 
 ORDERS, ITEMS = shop()
+AT_MOST_ONE = {"type": "expect_column_values_to_be_between", "column": "items", "max_value": 1}
+STRICT = [Table.model_validate(ORDERS.model_dump() | {"expectations": [AT_MOST_ONE]}), ITEMS]
 
 
 def come(spark: SparkSession, target: Target, lines: list[str], batch: int) -> None:
@@ -98,11 +100,9 @@ def test_a_replayed_record_is_shown_at_once_but_not_before_its_transaction(
     spark: SparkSession, target: Target
 ) -> None:
     source = Source()
-    rule = {"type": "expect_column_values_to_be_between", "column": "items", "max_value": 1}
-    strict = [Table.model_validate(ORDERS.model_dump() | {"expectations": [rule]}), ITEMS]
     first, second = source.order(1, 2), source.order(2, 3)
     come(spark, target, [*first, *second[:2]], 1)
-    lake.settle(spark, target, strict)
+    lake.settle(spark, target, STRICT)
     assert replayed(spark, target) == 1
     assert shown(spark, target) == {1: 2}
     come(spark, target, second[2:], 2)
@@ -114,12 +114,10 @@ def test_a_replayed_record_is_shown_at_once_but_not_before_its_transaction(
 @pytest.mark.slow
 def test_a_replay_publishes_the_whole_group(spark: SparkSession, target: Target) -> None:
     source = Source()
-    rule = {"type": "expect_column_values_to_be_between", "column": "items", "max_value": 1}
-    strict = [Table.model_validate(ORDERS.model_dump() | {"expectations": [rule]}), ITEMS]
     come(spark, target, source.order(1, 2), 1)
-    lake.settle(spark, target, strict)
+    lake.settle(spark, target, STRICT)
     come(spark, target, source.order(2, 1), 2)
-    silver.apply(spark, target, strict, "run", quiet)
+    silver.apply(spark, target, STRICT, "run", quiet)
     conf = Path(str(target.root), "conf")
     kind = {"kind": "connect", "remote": REMOTE} if REMOTE else {"kind": "local"}
     given = {"targets/local": kind | {"root": str(target.root)}}

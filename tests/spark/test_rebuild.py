@@ -37,6 +37,20 @@ class Killed(Exception):
     """Stands for the end of the process."""
 
 
+def killed(*_: object) -> None:
+    raise Killed
+
+
+def kill_rebuild(
+    spark: SparkSession, target: Target, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebuild that ends when its log is written and its table is not."""
+    with monkeypatch.context() as patched:
+        patched.setattr(table_pass, "_write", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, table, quiet, [table])
+
+
 def change(key: int, seq: int) -> dict[str, object]:
     return {"id": key, "v": f"v{seq}", "w": "w", "seq": seq}
 
@@ -72,14 +86,7 @@ def test_a_rebuild_that_goes_on_after_runs_of_the_live_table_lets_nothing_be_rea
 ) -> None:
     arrive(spark, target, ITEMS, [change(1, 1)], 1)
     published(spark, target, ITEMS)
-
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(table_pass, "_write", killed)
-        with pytest.raises(Killed):
-            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    kill_rebuild(spark, target, ITEMS, monkeypatch)
     for batch in (2, 3, 4):
         arrive(spark, target, ITEMS, [change(batch, batch)], batch)
         applied(spark, target, ITEMS)
@@ -97,14 +104,7 @@ def test_an_erasure_drops_the_rebuild_that_was_killed(
 ) -> None:
     arrive(spark, target, ITEMS, [change(1, 1), {"id": 2, "v": "to be forgotten", "seq": 2}], 1)
     published(spark, target, ITEMS)
-
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(table_pass, "_write", killed)
-        with pytest.raises(Killed):
-            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    kill_rebuild(spark, target, ITEMS, monkeypatch)
     erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
     assert journal.unfinished(spark, target) == []
     rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
@@ -116,14 +116,7 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
 ) -> None:
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
-
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(table_pass, "_write", killed)
-        with pytest.raises(Killed):
-            rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
+    kill_rebuild(spark, target, HISTORY, monkeypatch)
     (begun,) = journal.unfinished(spark, target)
     assert begun.step == journal.BUILDING
     half_swapped = Path(target.lake, "silver", "t_history")
