@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 Topics = Mapping[str | None, int]
 
+# At least so long a run that goes on lets changes wait which readers see already.
+LULL_SECONDS = 30.0
+
 
 class Arrived(NamedTuple):
     """The newest batch of one feed; of those above the batch `since`, the newest by topic.
@@ -26,9 +29,11 @@ class Arrived(NamedTuple):
 class Memory:
     """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
 
-    That class is silver's, which nothing here may import.
+    That class is silver's, which nothing here may import. `among` is the number of tables of a run
+    that goes on: it need not apply at once what it shows. None for a run that ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, among: int | None = None) -> None:
+        self.among = among
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}

@@ -38,6 +38,7 @@ from silver.contract import (
     PENDING,
     PENDING_COLUMNS,
     LayerColumn,
+    waits_in_log,
 )
 from silver.history import history_merge_sql, joined
 from silver.keyless import gained, insert_sql
@@ -93,7 +94,7 @@ def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> No
         name = names.name(target, "silver", f"{table.table}{PENDING}")
         if not spark.table(name).isEmpty():
             spark.sql(f"DELETE FROM {name}")
-    elif table.max_staleness is not None:
+    elif table.max_staleness is not None and not waits_in_log(target, table):
         _ensure(spark, target, table, batch.fields)
 
 
