@@ -1,6 +1,5 @@
 """Whatever waits in the change log: gold shows what the oracle says of all that has arrived."""
 
-import json
 from random import Random
 from typing import Any
 
