@@ -1,10 +1,11 @@
 """`silver.T_pending`: what an apply right now would write, kept beside the table until it is.
 
-Of a table with `max_staleness` a run folds the pending part of the change log with the code that
-applies it, and keeps the rows that the MERGE would write: of a current table as they come out, of a
-history the versions that are new or differ, of a table without a key those that it keeps. So the
-table's rows but these, and these, are what an apply would show, and gold needs no rule of its own
-to merge them. The MERGE then takes its rows from here, where they were folded once.
+Of a table with `max_staleness` that is not shown from its change log (`silver.unapplied`) a run
+folds the pending part of the log with the code that applies it, and keeps the rows that the MERGE
+would write: of a current table as they come out, of a history the versions that are new or differ,
+of a table without a key those that it keeps. So the table's rows but these, and these, are what an
+apply would show, and gold needs no rule of its own to merge them. The MERGE then takes its rows
+from here, where they were folded once.
 
 They are written before a MERGE begins and removed after it has ended. Whoever reads both meanwhile
 meets them twice at most, and they win over what they are equal to.
