@@ -9,6 +9,7 @@ from gold import extract_views, groups, merged, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
 from lakehouse import ledger, names
+from lakehouse.durations import seconds
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.spark_failures import TABLE_FAILURES
@@ -103,7 +104,10 @@ def _alone(
         return applied
     waits = f"{table.table}{PENDING}" if waits_in_log(target, table) else None
     pairs = zip(read(both), applied, strict=True)
-    return [view._replace(applied=alone.query, waiting=waits) for view, alone in pairs]
+    promise = seconds(table.max_staleness or 0) if waits else 0
+    return [
+        view._replace(applied=alone.query, waiting=waits, promise=promise) for view, alone in pairs
+    ]
 
 
 def _of(

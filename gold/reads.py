@@ -75,7 +75,9 @@ def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
     waits = f"{table.table}{PENDING}"
     if waits_in_log(target, table):
         view = stored(target, "silver").get(waits)
-        return view is not None and not spark.sql(view.query).isEmpty()
+        promise = seconds(table.max_staleness or 0)
+        late = datetime.now(timezone.utc).timestamp() - promise
+        return view is not None and (view.since or 0) <= late * 1_000_000
     if table.max_staleness is None or not exists(spark, target, "silver", waits):
         return False
     rows, promised = spark.table(name(target, "silver", waits)), seconds(table.max_staleness)

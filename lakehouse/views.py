@@ -25,8 +25,9 @@ class View(NamedTuple):
     table at this Delta version, which VACUUM must keep. `applied` is the SELECT without what waits
     to be applied, of a view that shows that too (see `gold.merged`). `waiting` names the view of
     silver that shows what waits, which stands in the query as {waiting}: whoever reads finds it as
-    it is then, or nothing, which makes the SELECT that of `applied`. `until` is the newest batch
-    that such a view of silver shows.
+    it is then, once it has waited for `promise` seconds; else the SELECT is that of `applied`. Such
+    a view of silver shows batches of the change log up to `until`, of which the oldest change came
+    there at `since` (µs since 1970, where that is known).
     """
 
     name: str
@@ -38,7 +39,9 @@ class View(NamedTuple):
     pinned: tuple[str, int] | None = None
     applied: str | None = None
     waiting: str | None = None
+    promise: int = 0
     until: int = 0
+    since: int | None = None
 
 
 WAITING = "{waiting}"
@@ -86,8 +89,13 @@ def resolved(view: View, below: Mapping[str, View]) -> View:
     if view.waiting is None:
         return view
     waits = below.get(view.waiting)
-    query = view.applied if waits is None else view.query.replace(WAITING, f"({waits.query})")
-    return view._replace(query=str(query), waiting=None)
+    if waits is None:
+        return view._replace(query=str(view.applied), waiting=None)
+    rows = f"({waits.query})"
+    if view.promise and waits.since is not None:
+        due = waits.since + view.promise * 1_000_000
+        rows = f"(SELECT * FROM {rows} WHERE current_timestamp() >= timestamp_micros({due}))"
+    return view._replace(query=view.query.replace(WAITING, rows), waiting=None)
 
 
 def _kept(target: Target, layer: Layer) -> dict[str, View]:

@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
-from lakehouse.durations import seconds
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -78,11 +77,11 @@ def show(
     waits = waiting_sql(table, log, columns, placed, seen.batch)
     if overtaken is not None:
         waits = without_overtaken(waits, rows, table.keys, overtaken)
-    query = _when_due(table, waits, summary)
     shown = dict.fromkeys([*columns, "_stamp", "_deleted"])
     comment = COMMENT.format(table.table)
-    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), query)
-    publish(spark, target, "silver", [view._replace(until=placed.batch.number)])
+    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), waits)
+    view = view._replace(until=placed.batch.number, since=summary.came)
+    publish(spark, target, "silver", [view])
     return seen._replace(waits=summary, highest=max(highest, last or ""))
 
 
@@ -131,15 +130,6 @@ def without_overtaken(waits: str, rows: str, keys: Sequence[str], oldest: str) -
         f" ON {same} AND held._stamp > waiting._stamp WHERE held._stamp >= {literal(oldest)}"
         f") AS passed ON {passed}"
     )
-
-
-def _when_due(table: Table, waits: str, summary: Summary) -> str:
-    """What waits once its oldest change has waited for as long as the table allows."""
-    promised = seconds(table.max_staleness) if table.max_staleness is not None else 0
-    if not promised or summary.came is None:
-        return waits
-    due = summary.came + promised * 1_000_000
-    return f"SELECT * FROM ({waits}) WHERE current_timestamp() >= timestamp_micros({due})"
 
 
 def _with_places(table: Table, placed: Placed, summary: Summary, seen: Seen) -> Summary:

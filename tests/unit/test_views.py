@@ -54,6 +54,11 @@ def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
     shown = stored(target, "gold")["t"]
     assert (shown.query, shown.waiting) == ("SELECT 1 FROM (SELECT 3)", None)
     assert stored(target, "silver")["t_pending"].until == 7
+    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", since=5)])
+    publish(spark, target, "gold", [waiting()._replace(waiting="t_pending", promise=2)])
+    due = "current_timestamp() >= timestamp_micros(2000005)"
+    query = f"SELECT 1 FROM (SELECT * FROM (SELECT 3) WHERE {due})"
+    assert stored(target, "gold")["t"].query == query
     retract(target, "silver", ["t_pending", "other"])
     assert stored(target, "gold")["t"].query == "SELECT 2"
 

@@ -1,0 +1,104 @@
+"""A run that goes on shows what its change log has, and merges it when that pays."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse import names
+from lakehouse.memory import Memory
+from lakehouse.target import Target
+from silver import unapplied
+from tests.going_on import Lake, table
+from tests.oracle import Event
+
+
+def upsert(key: int, at: int, a: str | None = None) -> Event:
+    values = (("a", a or f"a{at}"), ("b", f"b{at}"))
+    return Event("upsert", 100 + at, key, values, position=at, time=at)
+
+
+def delete(key: int, at: int) -> Event:
+    return Event("delete", 100 + at, key, position=at, time=at)
+
+
+def values(lake: Lake) -> dict[int, str]:
+    return {key: row["a"] for key, row in lake.shown().items()}
+
+
+def merged(lake: Lake) -> dict[int, str]:
+    rows = lake.spark.table(names.name(lake.target, "silver", "t")).where("NOT _deleted")
+    return {row["id"]: row["a"] for row in rows.collect()}
+
+
+FIRST = [upsert(1, 1), upsert(2, 2), upsert(3, 9), upsert(4, 4)]
+SECOND = [upsert(1, 11), delete(2, 12), upsert(3, 5), upsert(5, 13), upsert(5, 14), delete(6, 15)]
+BEFORE = {1: "a1", 2: "a2", 3: "a9", 4: "a4"}
+AFTER = {1: "a11", 3: "a9", 4: "a4", 5: "a14"}
+
+
+def test_changes_are_shown_from_the_log_and_merged_by_a_run_that_ends(
+    spark: SparkSession, target: Target
+) -> None:
+    lake = Lake(spark, target)
+    lake.tick(FIRST)
+    assert lake.tick(SECOND).counts == {"records": 6, "pending": 6}
+    assert (merged(lake), values(lake)) == (BEFORE, AFTER)
+    lake.publish(max_staleness="1 day")
+    assert values(lake) == BEFORE
+    lake.publish(max_staleness=0)
+    assert values(lake) == AFTER
+    lake.memory = Memory(among=1)
+    assert lake.tick([upsert(4, 20), upsert(1, 3)]).counts == {"records": 2, "pending": 2}
+    then = AFTER | {4: "a20"}
+    assert (merged(lake), values(lake)) == (BEFORE, then)
+    counts = lake.apply().counts
+    assert (counts.pop("pending"), sum(counts.values())) == (-8, 8)
+    assert (merged(lake), values(lake)) == (then, then)
+    assert unapplied.until(target, lake.config) == 0
+
+
+@pytest.mark.slow
+def test_what_is_shown_is_applied_before_what_cannot_be(
+    spark: SparkSession, target: Target
+) -> None:
+    lake = Lake(spark, target)
+    lake.tick(FIRST)
+    lake.tick(SECOND)
+    truncate = Event("truncate", 116, position=16, time=16)
+    counts = dict(lake.tick([truncate, upsert(7, 17)]).counts)
+    assert counts.pop("pending") == -6
+    assert (counts.pop("records"), counts.pop("truncate")) == (2, 1)
+    assert merged(lake) == values(lake) == {7: "a17"}
+    assert lake.tick([upsert(4, 10), upsert(8, 18)]).counts == {"records": 2, "pending": 2}
+    assert values(lake) == {7: "a17", 8: "a18"}
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_before_it_showed_what_waits_is_continued(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(spark, target)
+    lake.tick(FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr("silver.unapplied.publish", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.tick(SECOND)
+    assert values(lake) == BEFORE
+    assert lake.apply(Memory(among=1)).counts == {"records": 6, "pending": 6}
+    assert (merged(lake), values(lake)) == (BEFORE, AFTER)
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_table_that_gets_another_column_is_merged_at_once(
+    spark: SparkSession, target: Target
+) -> None:
+    lake = Lake(spark, target, table(columns={"id": "int", "a": "string"}))
+    lake.tick(FIRST)
+    lake.tick([upsert(1, 11)])
+    assert merged(lake)[1] == "a1"
+    moved = Event("upsert", 112, 2, (("a", "x"), ("b", "y"), ("c", "z")), position=12, time=12)
+    lake.tick([moved])
+    assert (merged(lake)[1], merged(lake)[2]) == ("a11", "x")
