@@ -30,7 +30,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", *(ours.table_of(small, name) for name in names))
     _drop(root, names, files)
     spark, target = ours.session(root / "ours")
-    lake = ours.engine(spark, target)
+    lake = ours.engine(spark, target, goes_on=True)
     lake.load(files)
     stream = itertools.islice(batches(small), plan.most)
     later = [

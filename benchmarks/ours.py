@@ -65,10 +65,15 @@ def target_at(root: Path) -> Target:
     return load_target(root / "conf", "local", str(root))
 
 
-def engine(spark: SparkSession, target: Target) -> Engine:
-    """The lake of one table as an engine; its first load finds the files dropped already."""
+def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine:
+    """The lake as an engine; its first load finds the files dropped already.
+
+    `goes_on`: its rounds are those of `--continuous`, each of which may leave the MERGE to a later
+    one; what still waits is applied by a round of an engine that does not.
+    """
     root = Path(str(target.root))
-    tables, memory = load_tables(root / "conf"), Memory()
+    tables = load_tables(root / "conf")
+    memory = Memory(len(tables) if goes_on else None)
 
     def work(_: Files) -> Mapping[str, float]:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):

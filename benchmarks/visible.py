@@ -1,7 +1,7 @@
 """How soon changes are seen: from the change log to gold, with the MERGE still to come.
 
-The table promises `max_staleness: 0`. What its log has gained is laid out beside the table, from
-where gold's view merges it whenever it is read; the MERGE takes it from there afterwards.
+What the log of a run that goes on has gained is shown by a view that reads it; gold's view merges
+that whenever it is read, and the MERGE follows when it pays.
 """
 
 import functools
@@ -22,18 +22,18 @@ from lakehouse.loading import load_tables
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, known, log, reading, table_pass
+from silver import built, known, log, order, reading, table_pass, unapplied
 from silver.batch import Seen
-from silver.summary import Summary
+from silver.summary import Summary, summarize
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
-LOGGED, LAID_OUT, READ = "into the change log", "laid out for gold", "its first read"
+LOGGED, LAID_OUT, READ = "into the change log", "shown to gold", "its first read"
 MERGED, CHECKED = "the MERGE", "compared with the truth"
 
 
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Batch after batch; what gold shows before each MERGE is compared with the truth."""
-    ours.configure(root / "ours", ours.table_of(work) | {"max_staleness": "0s"})
+    ours.configure(root / "ours", ours.table_of(work))
     first, stream = snapshot(work), list(itertools.islice(batches(work), plan.most))
     ours.drop(root / "ours", write(work, first, root / "files", "first"))
     later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
@@ -58,6 +58,7 @@ class _Lake:
         self.spark, self.target, self.table, self.work = spark, target, table, work
         self.seen = self.after = Seen()
         self.summary: Summary | None = None
+        self.highest: str | None = None
         self.wrong = 0
 
     def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
@@ -83,11 +84,14 @@ class _Lake:
         return {}
 
     def _laid_out(self) -> Parts:
-        rows = log.read(self.spark, self.target, self.table).where(f"_batch <= {self.after.batch}")
-        log_part = (rows, self.seen, self.after, self.summary)
-        given = (self.spark, self.target, self.table, "benchmark", *log_part)
-        waits = table_pass.apply_part(*given, due=False).counts["pending"]
-        assert waits > 0, "applied at once: more than may wait"
+        given, newest = (self.spark, self.target, self.table), self.after.batch
+        rows = log.read(*given).where(f"_batch <= {newest}")
+        new = rows.where(f"_batch > {self.seen.batch}")
+        summary = self.summary or summarize(new)
+        placed = order.place(*given, rows, new, self.seen, newest, summary)
+        assert unapplied.shows(*given, placed, summary, self.seen), "more than may wait"
+        known = unapplied.show(*given, placed, summary, self.seen._replace(highest=self.highest))
+        self.highest = known.highest
         return {}
 
     def _read(self) -> Parts:

@@ -86,7 +86,7 @@ def test_missing_extra_different_and_repeated_rows_are_wrong() -> None:
 def test_a_result_shows_its_median_and_its_wrong_rows() -> None:
     shown = [Line("one", [1.0, 3.0, 2.0], 0), Line("<two>", [4.0], 1200)]
     result = Result("apply", "How long?", "rows", "python -m benchmarks apply", "here", shown)
-    assert "| <two> | 4.00 | 4.00 to 4.00 | 2.00 | **1,200** |" in table(shown)
+    assert "| <two> | 4.00 | 4.00 | 4.00 to 4.00 | 2.00 | **1,200** |" in table(shown)
     picture = svg(result)
     assert "&lt;two&gt;" in picture
     assert "1,200 wrong rows" in picture
