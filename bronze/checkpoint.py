@@ -6,6 +6,7 @@ already, so that what the stream shows again can be recognised.
 """
 
 import uuid
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -45,6 +46,21 @@ def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoi
     """Note that a run ended well: the stream has shown all it had to show again."""
     if reached.known:
         set_properties(spark, target, feed, {KNOWN: "0"})
+
+
+def may_show_again(place: Checkpoint) -> bool:
+    """Whether the stream may begin with a batch that it has shown before.
+
+    Spark notes a batch's offsets before it shows it, and its end afterwards. Of a checkpoint that
+    is no folder of this machine nobody knows.
+    """
+    folder = Path(place.folder)
+    return "://" in place.folder or _newest(folder / "offsets") != _newest(folder / "commits")
+
+
+def _newest(log: Path) -> int:
+    files = log.iterdir() if log.is_dir() else ()
+    return max((int(file.name) for file in files if file.name.isdigit()), default=-1)
 
 
 def _named(target: Target, feed: Feed, identity: str, known: int) -> Checkpoint:

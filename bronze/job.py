@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from bronze.checkpoint import Checkpoint, caught_up, checkpoint
+from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
@@ -85,27 +86,27 @@ def _ingested(
         known[feed.name] = last or first
         return outcome.model_copy(update={"batch": before or None})
     place = checkpoint(spark, target, feed, before)
-    appended = _ingest(spark, target, feed, place, before)
+    told = _ingest(spark, target, feed, place, before)
     caught_up(spark, target, feed, place)
-    batch, records = news(spark, target, feed, before) if appended else (before, {})
+    batch, records = news(spark, target, feed, before) if told is None else told
     known[feed.name] = _arrived(last or first, batch, records)
     waiting = _waiting(noted(spark, target, feed))
     if feed.once and batch and not waiting:
         set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})
     return outcome.model_copy(
-        update={"batch": batch or None, "records": records, "message": waiting}
+        update={"batch": batch or None, "records": dict(records), "message": waiting}
     )
 
 
 def _ingest(
     spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, before: int
-) -> bool:
+) -> News | None:
     if feed.kafka is None:
         return ingest_files(spark, target, feed, place, before)
     return ingest_kafka(spark, target, feed, feed.kafka, place, before)
 
 
-def _arrived(last: Arrived, batch: int, records: dict[str | None, int]) -> Arrived:
+def _arrived(last: Arrived, batch: int, records: Records) -> Arrived:
     return last._replace(newest=batch, topics={**last.topics, **dict.fromkeys(records, batch)})
 
 
