@@ -33,8 +33,8 @@ def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> 
     `newest` is the newest batch that the feed's table holds.
     A run that dies before its stream has begun leaves no folder, so the next one starts anew.
     """
-    kept = properties(spark, target, feed)
-    found = _named(target, feed, kept.get(CHECKPOINT, ""), int(kept.get(KNOWN, "0")))
+    noted = properties(spark, target, feed)
+    found = _named(target, feed, noted.get(CHECKPOINT, ""), int(noted.get(KNOWN, "0")))
     if found.id and _has_begun(spark, found):
         return found
     begun = _named(target, feed, uuid.uuid4().hex, newest)
@@ -42,10 +42,18 @@ def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> 
     return begun
 
 
-def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoint) -> None:
+def kept(remembered: tuple[str, str, int] | None) -> Checkpoint | None:
+    """The checkpoint that a run remembers, while its folder is seen here."""
+    if remembered is None or not Path(remembered[1], "metadata").is_file():
+        return None
+    return Checkpoint(*remembered)
+
+
+def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoint) -> Checkpoint:
     """Note that a run ended well: the stream has shown all it had to show again."""
     if reached.known:
         set_properties(spark, target, feed, {KNOWN: "0"})
+    return reached._replace(known=0)
 
 
 def may_show_again(place: Checkpoint) -> bool:

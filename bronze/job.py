@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Checkpoint, caught_up, checkpoint
+from bronze.checkpoint import Checkpoint, caught_up, checkpoint, kept
 from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
@@ -85,11 +85,11 @@ def _ingested(
     if feed.once and ONCE in properties(spark, target, feed):
         known[feed.name] = last or first
         return outcome.model_copy(update={"batch": before or None})
-    place = checkpoint(spark, target, feed, before)
+    place = kept(last and last.checkpoint) or checkpoint(spark, target, feed, before)
     told = _ingest(spark, target, feed, place, before)
-    caught_up(spark, target, feed, place)
+    place = caught_up(spark, target, feed, place)
     batch, records = news(spark, target, feed, before) if told is None else told
-    known[feed.name] = _arrived(last or first, batch, records)
+    known[feed.name] = _arrived(last or first, batch, records)._replace(checkpoint=place)
     waiting = _waiting(noted(spark, target, feed))
     if feed.once and batch and not waiting:
         set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})

@@ -34,8 +34,10 @@ def drop(target: Target, path: str, content: bytes | str) -> Path:
     return file
 
 
-def run(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
-    return ingest(spark, target, tables or [table()], "r1", lambda line: None)
+def run(
+    spark: SparkSession, target: Target, *tables: Table, memory: Memory | None = None
+) -> list[Entry]:
+    return ingest(spark, target, tables or [table()], "r1", lambda line: None, memory)
 
 
 def bronze(
@@ -127,6 +129,34 @@ def test_a_lost_checkpoint_neither_loses_nor_repeats_a_line(
     drop(target, "orders/d", "4")
     run(spark, target, limited)
     assert sorted(raw(spark, target)) == ["1", "2", "3", "4"]
+
+
+def test_a_remembered_checkpoint_that_is_lost_neither_loses_nor_repeats_a_line(
+    spark: SparkSession, target: Target
+) -> None:
+    memory = Memory()
+    for file in "ab":
+        drop(target, f"orders/{file}", file)
+        run(spark, target, memory=memory)
+    shutil.rmtree(target.checkpoints)
+    for file in "cd":
+        drop(target, f"orders/{file}", file)
+        assert run(spark, target, memory=memory)[0].counts == {"records": 1}
+    assert sorted(raw(spark, target)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.skipif(bool(REMOTE), reason="the folder is the server's")
+def test_the_checkpoint_is_asked_for_once(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("bronze was asked for its checkpoint")
+
+    memory = Memory()
+    run(spark, target, memory=memory)
+    monkeypatch.setattr(job, "checkpoint", asked)
+    drop(target, "orders/a", "1")
+    assert run(spark, target, memory=memory)[0].counts == {"records": 1}
 
 
 def test_a_lost_bronze_table_is_read_again_from_the_files(
