@@ -44,7 +44,8 @@ def _same(published: View | None, wanted: View) -> bool:
     if published is None:
         return False
     if wanted.pinned or wanted.applied:
-        published = published._replace(query=wanted.query, as_of=wanted.as_of, pinned=wanted.pinned)
+        moves = ("query", "as_of", "pinned", "waiting")
+        published = published._replace(**{name: getattr(wanted, name) for name in moves})
     return json.dumps(published._asdict()) == json.dumps(wanted._asdict())
 
 

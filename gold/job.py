@@ -16,6 +16,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
 from lakehouse.views import publish as publish_views
+from silver.contract import PENDING, waits_in_log
 
 __all__ = ["open_catalog", "publish"]
 
@@ -79,7 +80,8 @@ def table_views(
     if kept not in versions:
         return extracts
     pinned = f"{source} VERSION AS OF {versions[kept]}"
-    found = _of(spark, target, table, pinned, kinds)
+    there = spark.sql(f"SELECT * FROM {pinned}").columns
+    found = _of(target, table, pinned, there, kinds)
     found = [view._replace(pinned=(kept, versions[kept])) for view in found]
     return [*_without_stale(spark, target, table, found, source), *extracts]
 
@@ -88,23 +90,25 @@ def _alone(
     spark: SparkSession, target: Target, table: Table, kept: str, kinds: Sequence[Kind]
 ) -> list[View]:
     """The views of a table in no group, over the silver table `kept` and what waits for it."""
+    rows = names.name(target, "silver", kept)
+    there = spark.table(rows).columns
 
     def read(source: str) -> list[View]:
-        shown = _of(spark, target, table, source, kinds)
+        shown = _of(target, table, source, there, kinds)
         return _without_stale(spark, target, table, shown, source)
 
-    applied = read(names.name(target, "silver", kept))
-    both = merged.source(spark, target, table, kept)
+    applied = read(rows)
+    both = merged.source(spark, target, table, kept, there)
     if both is None:
         return applied
+    waits = f"{table.table}{PENDING}" if waits_in_log(target, table) else None
     pairs = zip(read(both), applied, strict=True)
-    return [view._replace(applied=alone.query) for view, alone in pairs]
+    return [view._replace(applied=alone.query, waiting=waits) for view, alone in pairs]
 
 
 def _of(
-    spark: SparkSession, target: Target, table: Table, source: str, kinds: Sequence[Kind]
+    target: Target, table: Table, source: str, there: Sequence[str], kinds: Sequence[Kind]
 ) -> list[View]:
-    there = spark.sql(f"SELECT * FROM {source}").columns
     columns = [c for c in there if not c.startswith("_")]
     source, columns = masked(table, source, columns, target.sensitive)
     return [kind(table, source, columns) for kind in kinds]

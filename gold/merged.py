@@ -17,23 +17,31 @@ from lakehouse.durations import seconds
 from lakehouse.names import quote
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.contract import PENDING
+from lakehouse.views import WAITING
+from silver.contract import PENDING, waits_in_log
 
 
-def source(spark: SparkSession, target: Target, table: Table, kept: str) -> str | None:
+def source(
+    spark: SparkSession, target: Target, table: Table, kept: str, columns: Sequence[str]
+) -> str | None:
     """What the table's views read in place of the silver table `kept`; None for that table itself.
 
-    Nothing waits in tables without `max_staleness`, and in none before its first load.
+    What waits of a table that is shown from its log stands in it as {waiting} (`lakehouse.views`).
+    Else nothing waits in tables without `max_staleness`, and in none before its first load.
     """
     waits = f"{table.table}{PENDING}"
+    if waits_in_log(target, table):
+        shown = [c for c in columns if not c.startswith("_") or c in ("_stamp", "_deleted")]
+        held = names.name(target, "silver", kept)
+        return query(held, WAITING, columns, shown, table.keys, None)
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
         return None
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
-    columns = [spark.table(name).columns for name in (rows, pending)]
+    known = spark.table(pending).columns
     same = ["_row"] if not table.keys else [*table.keys]
     same += ["_stamp"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))
-    return query(rows, pending, columns[0], columns[1], same, due)
+    return query(rows, pending, columns, known, same, due)
 
 
 def query(

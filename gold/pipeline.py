@@ -18,7 +18,7 @@ DRIFT_WINDOW = "INTERVAL 7 DAYS"
 STATUS = {
     "table": "the table",
     "rows": "live rows that are applied",
-    "watermark": "newest commit time at the source that has been applied",
+    "watermark": "newest commit time at the source that is applied, or shown from the change log",
     "lag_seconds": "age of the watermark; grows while the source is silent, too",
     "staleness_seconds": "how long the oldest change that is not applied has waited; 0 if none is",
     "max_staleness_seconds": "how long it may; null where nothing is promised",
@@ -47,7 +47,8 @@ STATUS = {
 class Facts(NamedTuple):
     """What the status of a table is asked from: SQL names, None for what is not there yet.
 
-    `live` is the SQL condition of a row that gold shows, `stale` the query of its stale keys.
+    `live` is the condition of a row that gold shows, `stale` the query of its stale keys; `shown`
+    says that gold shows what waits in the log.
     """
 
     table: str
@@ -59,6 +60,7 @@ class Facts(NamedTuple):
     files: Files = Files()
     stale: str | None = None
     max_dead_letters: int | None = None
+    shown: bool = False
 
 
 class Sources(NamedTuple):
@@ -99,10 +101,12 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
     return View("pipeline_status", {**STATUS}, comment, ("table",), query)
 
 
-_JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows, watermark,
+_JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
+ greatest(held.watermark, pending.newest) AS watermark,
  dead_letter_reasons, applied_batch, last_run, last_failure, apply_p95_seconds,
  current_timestamp() AS checked_at,
- timestampdiff(SECOND, watermark, current_timestamp()) AS lag_seconds,
+ timestampdiff(SECOND, greatest(held.watermark, pending.newest), current_timestamp())
+ AS lag_seconds,
  CASE WHEN coalesce(pending.since, failing.since) IS NULL THEN 0L ELSE
  timestampdiff(SECOND, least(pending.since, failing.since), current_timestamp()) END
  AS staleness_seconds,
@@ -176,14 +180,18 @@ def _held(tables: Sequence[Facts]) -> str:
 
 
 def _pending(tables: Sequence[Facts]) -> str:
-    """The log's files tell since when their rows are there."""
+    """The log's files tell since when their rows are there; rows that gold shows do not wait."""
+    none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
+
+    def of(table: Facts) -> str | None:
+        at, newest = (none, "_source_time") if table.shown else (came, none)
+        return table.log and f"_batch, {at} AS at, {newest} AS newest FROM {table.log}"
+
     rows = _union(
-        tables,
-        lambda t: t.log and f"_batch, _metadata.file_modification_time AS at FROM {t.log}",
-        "0L AS _batch, current_timestamp() AS at",
+        tables, of, "0L AS _batch, current_timestamp() AS at, current_timestamp() AS newest"
     )
     return (
-        "SELECT logged.`table`, count(*) AS n, min(at) AS since"
+        "SELECT logged.`table`, count(*) AS n, min(at) AS since, max(newest) AS newest"
         f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
         " WHERE _batch > coalesce(applied_batch, 0) GROUP BY logged.`table`"
     )

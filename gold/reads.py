@@ -20,8 +20,9 @@ from lakehouse.names import exists, literal, name, quote
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import stored
 from lakehouse.writing import append, create
-from silver.contract import PENDING
+from silver.contract import PENDING, waits_in_log
 
 Kind = Literal["plain_read", "runtime_merge"]
 
@@ -62,7 +63,8 @@ def _is_read(table: Table, query: str) -> bool:
 def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    below = [kept, f"{table.table}{PENDING}"] if _merges(spark, target, table) else [kept]
+    waits = "_changes" if waits_in_log(target, table) else PENDING
+    below = [kept, f"{table.table}{waits}"] if _merges(spark, target, table) else [kept]
     sizes = [files.measure(spark, target, each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
@@ -71,6 +73,9 @@ def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object
 def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
     """Whether something has waited for longer than the table promises."""
     waits = f"{table.table}{PENDING}"
+    if waits_in_log(target, table):
+        view = stored(target, "silver").get(waits)
+        return view is not None and not spark.sql(view.query).isEmpty()
     if table.max_staleness is None or not exists(spark, target, "silver", waits):
         return False
     rows, promised = spark.table(name(target, "silver", waits)), seconds(table.max_staleness)

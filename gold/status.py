@@ -17,7 +17,7 @@ from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
-from silver.contract import GROUPS
+from silver.contract import GROUPS, waits_in_log
 
 Record = dict[str, Any]
 
@@ -81,6 +81,7 @@ def facts(spark: SparkSession, target: Target, table: Table) -> Facts:
         files=files.measure(spark, target, current) if place else files.Files(),
         stale=_stale(spark, target, table),
         max_dead_letters=table.max_dead_letters,
+        shown=waits_in_log(target, table) and not seconds(table.max_staleness or 0),
     )
 
 

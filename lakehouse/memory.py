@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 Topics = Mapping[str | None, int]
 
+# At least so long a run that goes on lets changes wait which readers see already.
+LULL_SECONDS = 30.0
+
 
 class Arrived(NamedTuple):
     """The newest batch of one feed; of those above the batch `since`, the newest by topic.
@@ -30,11 +33,15 @@ class Arrived(NamedTuple):
 class Memory:
     """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
 
-    That class is silver's, which nothing here may import. Where it `defers`, entries of
-    bronze for the ledger wait for silver's next; a run that is killed before has not told of them.
+    That class is silver's, which nothing here may import. `among` is the number of tables of a run
+    that goes on: it need not apply at once what it shows. None for a run that ends.
+
+    Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
+    before has not told of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, among: int | None = None) -> None:
+        self.among = among
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
         self.defers = False

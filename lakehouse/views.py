@@ -5,13 +5,14 @@ The file is replaced in one rename, so a reader sees all views of one publicatio
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
 from lakehouse import names
+from lakehouse.locks import sharing
 from lakehouse.names import literal, quote
 from lakehouse.target import Layer, Target
 
@@ -22,7 +23,10 @@ class View(NamedTuple):
     `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
     for a view that knows no other time. A view of a consistency group is pinned: to this silver
     table at this Delta version, which VACUUM must keep. `applied` is the SELECT without what waits
-    to be applied, of a view that shows that too (see `gold.merged`).
+    to be applied, of a view that shows that too (see `gold.merged`). `waiting` names the view of
+    silver that shows what waits, which stands in the query as {waiting}: whoever reads finds it as
+    it is then, or nothing, which makes the SELECT that of `applied`. `until` is the newest batch
+    that such a view of silver shows.
     """
 
     name: str
@@ -33,6 +37,11 @@ class View(NamedTuple):
     as_of: str | None = None
     pinned: tuple[str, int] | None = None
     applied: str | None = None
+    waiting: str | None = None
+    until: int = 0
+
+
+WAITING = "{waiting}"
 
 
 def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
@@ -43,17 +52,46 @@ def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[V
             if view.as_of:
                 spark.sql(function_sql(names.name(target, layer, as_of_name(view)), view))
         return
-    kept = stored(target, layer) | {view.name: view for view in views}
-    text = json.dumps([view._asdict() for view in kept.values()], indent=1)
+    _change(target, layer, {view.name: view for view in views}, ())
+
+
+def retract(target: Target, layer: Layer, names: Collection[str]) -> None:
+    """Takes views away again from a lake without a catalog; those that are not there are not."""
+    if not _kept(target, layer).keys().isdisjoint(names):
+        _change(target, layer, {}, names)
+
+
+def _change(target: Target, layer: Layer, fresh: Mapping[str, View], gone: Collection[str]) -> None:
     file = _file(target, layer)
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_text(text)
-    fresh.replace(file)
+    with sharing(target):
+        kept = {**_kept(target, layer), **fresh}
+        text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
+        aside = file.with_suffix(f".{os.getpid()}")
+        aside.write_text(text)
+        aside.replace(file)
 
 
 def stored(target: Target, layer: Layer) -> dict[str, View]:
-    """The views that a lake without a catalog holds, by name."""
+    """The views that a lake without a catalog holds, by name, with what waits now in them."""
+    views = _kept(target, layer)
+    if all(view.waiting is None for view in views.values()):
+        return views
+    below = _kept(target, "silver")
+    return {name: resolved(view, below) for name, view in views.items()}
+
+
+def resolved(view: View, below: Mapping[str, View]) -> View:
+    """The view with what silver's views `below` show of what waits; without what is not there."""
+    if view.waiting is None:
+        return view
+    waits = below.get(view.waiting)
+    query = view.applied if waits is None else view.query.replace(WAITING, f"({waits.query})")
+    return view._replace(query=str(query), waiting=None)
+
+
+def _kept(target: Target, layer: Layer) -> dict[str, View]:
+    """The views as they are kept."""
     file = _file(target, layer)
     if not file.exists():
         return {}

@@ -95,7 +95,7 @@ def _changes(
     seen: Seen,
 ) -> dict[str, int]:
     """The classes of a pass's upserts and deletes."""
-    told = _told(placed, summary)
+    told = _told(placed, summary, seen)
     if told is not None:
         found = dict(told)
     elif placed.refold and table.stored_as_scd_type == 1 and table.keys:
@@ -165,13 +165,15 @@ def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arri
     return Arrived(int(found["first"] or 0), int(found["ties"] or 0))
 
 
-def _told(placed: Placed, summary: Summary) -> Mapping[str, int] | None:
-    """What the one write of a pass told, where no pass before it left rows of later batches.
+def _told(placed: Placed, summary: Summary, seen: Seen) -> Mapping[str, int] | None:
+    """What the one write of a pass told, where none before it left rows of later batches.
 
-    None did where this one wrote the change log: a pass that was killed leaves its changes there.
+    A pass that was killed leaves its changes in the log. So there was none where this pass wrote
+    all that the log holds beyond what is applied, or the run has applied all up to there itself.
     """
-    told = placed.batch.told or []
-    return told[0] if summary.came is not None and len(told) == 1 else None
+    told, ours = placed.batch.told or [], placed.batch.number == seen.batch + 1
+    sure = summary.came is not None and (ours or seen.took is not None)
+    return told[0] if sure and len(told) == 1 else None
 
 
 def _counted(rows: DataFrame) -> dict[str, int]:

@@ -15,8 +15,9 @@ every task where it is small: two joins of three then move no row of the table.
 The table has deletion vectors: small ones would be faster without, and be copied with every batch.
 The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
 A short batch's time is that of its queries: a run remembers what it knows (`silver.known`).
-Applying every k batches is `max_staleness`. As long took: no adaptive execution, hash joins, a
-Bloom filter of the batch's keys over the table, and a look-up with `replaceUsing` for the MERGE.
+A run that goes on applies many batches at once, and readers see them before (`silver.unapplied`).
+As long took: no adaptive execution, hash joins, a Bloom filter of the batch's keys over the table,
+and a look-up with `replaceUsing` for the MERGE.
 Nothing prunes by keys: Delta's log keeps no statistics of values, which it would keep when erased.
 """
 

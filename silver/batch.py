@@ -14,6 +14,7 @@ from silver.compact import stamp
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, in_epochs
 from silver.snapshots import TableChanges, Truncate
+from silver.summary import Summary
 
 # Changes of a batch whose keys are few enough to be held by every task: 50 MB or so.
 FEW = 500_000
@@ -27,6 +28,8 @@ class Seen(NamedTuple):
     `silver.built`), and the source time (µs since 1970) up to which its tombstones are purged.
     Of a table with `max_staleness` also how many records of the change log the ledger counts as
     `pending`, and when the last run that applied any began (µs since 1970).
+    What only a run remembers: how many seconds the last apply took, what the change log holds above
+    the batch, and the highest stamp that the table and the log have.
     """
 
     batch: int = 0
@@ -39,6 +42,9 @@ class Seen(NamedTuple):
     horizon: int | None = None
     pending: int = 0
     applied_at: int | None = None
+    took: float | None = None
+    waits: Summary | None = None
+    highest: str | None = None
 
 
 class Batch(NamedTuple):

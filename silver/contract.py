@@ -7,6 +7,9 @@ change in it (heartbeat, log-compaction tombstone, schema record) has the operat
 
 from typing import NamedTuple
 
+from lakehouse.table import Table
+from lakehouse.target import Target
+
 
 class LayerColumn(NamedTuple):
     """A column's name, Spark SQL type and comment."""
@@ -170,7 +173,20 @@ HISTORY_COLUMNS = (
 )
 
 PENDING = "_pending"
-"""What the name ends in of the table that shows what waits to be applied."""
+"""What the name ends in of the table, or view, that shows what waits to be applied."""
+
+
+def waits_in_log(target: Target, table: Table) -> bool:
+    """Whether what waits of a table is shown from its change log: `silver.T_pending` is a view.
+
+    Of a current table whose row is its newest change, in a lake without a catalog. All others'
+    waiting rows are folded by a run, and `silver.T_pending` is a table.
+    """
+    plain = table.stored_as_scd_type == 1 and table.on_delete == "remove" and bool(table.keys)
+    ordered = table.format in ("debezium", "ydb") and not table.sequence_groups
+    alone = table.consistency_group is None and target.aside is None and not target.catalog
+    return plain and ordered and alone
+
 
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),

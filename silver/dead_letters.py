@@ -13,12 +13,14 @@ from lakehouse import names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import layout
+from silver import layout, schema_drift
 from silver.batch import rejected
 from silver.compact import all_of, column
 from silver.contract import DEAD_LETTER_COLUMNS
 from silver.epochs import Epoch
+from silver.order import Placed
 from silver.statements import execute
+from silver.summary import Summary
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
 _CLASS = "dead_letter:"
@@ -74,6 +76,25 @@ def record(
         " WHEN NOT MATCHED THEN INSERT *"
     )
     execute(spark, text, letters)
+
+
+def keep(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    placed: Placed,
+    summary: Summary,
+    rows: DataFrame,
+    run_id: str,
+) -> None:
+    """Keeps the dead letters among log rows, known ones once; of the whole log where it is folded.
+
+    `summary` tells what is new.
+    """
+    if summary.rejected or (placed.refold and are_there(spark, target, table)):
+        record(spark, target, table, rows, run_id, placed.new.epochs)
+    if schema_drift.INCOMPATIBLE in summary.rejected:
+        schema_drift.record_misfits(spark, target, table, rows, run_id)
 
 
 def alarms(

@@ -1,4 +1,8 @@
-"""When a table with `max_staleness` is applied.
+"""When a table is applied of which changes may wait in the change log.
+
+A run that goes on shows them from there (`silver.unapplied`), so it applies a table when that pays:
+not before half a minute has passed, and so that all its tables' applies take a fifth of one
+thread's time at most. Every other run applies what comes, but for tables with `max_staleness`.
 
 Every run takes what is new into the change log. It applies what waits there when the last run that
 applied any began half the promised interval ago or more: so the table is applied at most twice per
@@ -14,6 +18,7 @@ what cannot be shown beside the table (see `silver.pending`).
 from datetime import datetime
 
 from lakehouse.durations import seconds
+from lakehouse.memory import LULL_SECONDS
 from lakehouse.table import Table
 from silver.batch import Seen
 
@@ -21,11 +26,20 @@ MOST_PENDING = 500_000
 """With so many changes a merging read costs several times a plain one."""
 
 
-def is_due(table: Table, seen: Seen, now: datetime) -> bool:
-    """Whether what waits is to be applied now; at once for a table that promises nothing."""
-    if table.max_staleness is None or seen.applied_at is None:
+SHARE = 5
+"""A run that goes on merges for a fifth of the time of one thread at most, over all its tables."""
+
+
+def is_due(table: Table, seen: Seen, now: datetime, among: int | None = None) -> bool:
+    """Whether what waits is to be applied now; at once for a table that promises nothing.
+
+    `among` is how many tables a run works on that goes on, and shows what waits from the log.
+    """
+    if seen.applied_at is None:
         return True
-    half = seconds(table.max_staleness) / 2
+    half = seconds(table.max_staleness) / 2 if table.max_staleness is not None else 0
+    if not half and among is not None:
+        half = max(LULL_SECONDS, SHARE * among * (seen.took or 0))
     return half == 0 or now.timestamp() - seen.applied_at / 1_000_000 >= half
 
 

@@ -19,13 +19,19 @@ from typing import NamedTuple, TypeVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.sequence import section
+from lakehouse.names import literal
+from silver.sequence import WIDTH
 
 _Known = TypeVar("_Known", str, int)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
 )
 _RECENT = 4
+_DOMAIN = (
+    "CASE WHEN _partition IS NULL THEN ''"
+    " ELSE concat_ws('/', coalesce(_topic, ''), cast(_partition AS string)) END"
+)
+_POSITION = "coalesce(lpad(cast(_offset AS string), 20, '0'), _arrival)"
 
 
 class Epoch(NamedTuple):
@@ -63,9 +69,9 @@ class Sighting(NamedTuple):
     def joined(self, other: "Sighting") -> "Sighting":
         """Two sightings of one snapshot in one domain as one."""
         return self._replace(
-            first_position=_first(self.first_position, other.first_position),
+            first_position=lowest(self.first_position, other.first_position),
             complete=self.complete or other.complete,
-            started=_first(self.started, other.started),
+            started=lowest(self.started, other.started),
         )
 
 
@@ -83,8 +89,8 @@ def number(sightings: list[Sighting]) -> list[Epoch]:
 
 
 def _order(seen: list[Sighting]) -> tuple[str, int]:
-    feed_wide = _first(*(s.first_position for s in seen if s.domain == ""))
-    return (feed_wide or "", _first(*(s.started for s in seen)) or 0)
+    feed_wide = lowest(*(s.first_position for s in seen if s.domain == ""))
+    return (feed_wide or "", lowest(*(s.started for s in seen)) or 0)
 
 
 def _epoch(snapshot: str, at: int, seen: list[Sighting]) -> Epoch:
@@ -92,39 +98,58 @@ def _epoch(snapshot: str, at: int, seen: list[Sighting]) -> Epoch:
     for s in seen:
         if s.first_position is not None:
             first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
-    started = _first(*(s.started for s in seen))
+    started = lowest(*(s.started for s in seen))
     return Epoch(snapshot, at, started, first, any(s.complete for s in seen))
 
 
-def _first(*values: _Known | None) -> _Known | None:
+def lowest(*values: _Known | None) -> _Known | None:
     """The lowest of those that are known."""
     return min((value for value in values if value is not None), default=None)
 
 
 def domain() -> Column:
     """The domain that a change's position counts in."""
-    known = F.concat_ws("/", F.coalesce("_topic", F.lit("")), F.col("_partition").cast("string"))
-    return F.when(F.col("_partition").isNull(), F.lit("")).otherwise(known)
+    return F.expr(_DOMAIN)
 
 
 def position() -> Column:
     """A change's position in its domain, as text that sorts."""
-    return F.coalesce(F.lpad(F.col("_offset").cast("string"), 20, "0"), F.col("_arrival"))
+    return F.expr(_POSITION)
 
 
 def epoch(epochs: list[Epoch]) -> Column:
-    """The number of the epoch that a change belongs to.
+    """The number of the epoch that a change belongs to."""
+    return F.expr(_epoch_sql(epochs))
+
+
+def in_epochs(changes: DataFrame, epochs: list[Epoch]) -> DataFrame:
+    """The changes with the epoch put in front of their sequence."""
+    return changes.withColumn("_sequence", F.expr(sequence_sql(epochs)))
+
+
+def sequence_sql(epochs: list[Epoch]) -> str:
+    """SQL of a change's sequence with the epoch in front of it."""
+    streamed = "CASE WHEN _snapshot IS NULL THEN 1 ELSE 0 END"
+    front = f"cast(({_epoch_sql(epochs)}) * 2 + {streamed} AS bigint)"
+    return f"concat_ws('/', lpad(hex({front}), {WIDTH}, '0'), _sequence)"
+
+
+def _epoch_sql(epochs: list[Epoch]) -> str:
+    """SQL of the number of the epoch that a change belongs to.
 
     The newest epochs, to which nearly all changes belong, are asked one by one; all older ones
     stand in one literal, as a plan does not bear hundreds of conditions within each other.
     """
-    numbers = F.lit(0)
+    numbers = "0"
     if older := epochs[:-_RECENT]:
-        known = F.filter(_literal([_fields(e) for e in older], f"array<{_EPOCH}>"), _has)
-        numbers = F.coalesce(F.array_max(F.transform(known, lambda e: e["number"])), numbers)
+        known = (
+            f"filter({_literal([_fields(e) for e in older], f'array<{_EPOCH}>')}, e -> {_has('e')})"
+        )
+        numbers = f"coalesce(array_max(transform({known}, e -> e.number)), 0)"
     for one in epochs[-_RECENT:]:
-        has = _has(_literal(_fields(one), _EPOCH))
-        numbers = F.when(has, F.lit(one.number)).otherwise(numbers)
+        numbers = (
+            f"CASE WHEN {_has(_literal(_fields(one), _EPOCH))} THEN {one.number} ELSE {numbers} END"
+        )
     return numbers
 
 
@@ -133,25 +158,18 @@ def _fields(known: Epoch) -> dict[str, object]:
     return given | {"first": known.first, "lsn": known.lsn}
 
 
-def _literal(value: object, type: str) -> Column:
-    return F.from_json(F.lit(json.dumps(value)), type)
+def _literal(value: object, type: str) -> str:
+    return f"from_json({literal(json.dumps(value))}, {literal(type)})"
 
 
-def _has(known: Column) -> Column:
+def _has(known: str) -> str:
     """Whether a change belongs to an epoch, or to a later one."""
-    own = F.col("_snapshot") == known["snapshot"]
-    return F.coalesce(own | (F.col("_snapshot").isNull() & _after(known)), F.lit(False))
+    after = f"_snapshot IS NULL AND {_after(known)}"
+    return f"coalesce(_snapshot = {known}.snapshot OR ({after}), false)"
 
 
-def _after(known: Column) -> Column:
-    committed = F.coalesce(F.unix_micros("_source_time"), known["started"])
-    begins = F.coalesce(position() >= known["first"][domain()], committed >= known["started"])
-    lower = F.substring("_sequence", 1, 16) < known["lsn"]
-    return begins & ~(lower & (committed < known["started"]))
-
-
-def in_epochs(changes: DataFrame, epochs: list[Epoch]) -> DataFrame:
-    """The changes with the epoch put in front of their sequence."""
-    streamed = F.when(F.col("_snapshot").isNull(), F.lit(1)).otherwise(F.lit(0))
-    front = section((epoch(epochs) * 2 + streamed).cast("bigint"))
-    return changes.withColumn("_sequence", F.concat_ws("/", front, F.col("_sequence")))
+def _after(known: str) -> str:
+    committed = f"coalesce(unix_micros(_source_time), {known}.started)"
+    begins = f"coalesce({_POSITION} >= {known}.first[{_DOMAIN}], {committed} >= {known}.started)"
+    lower = f"substring(_sequence, 1, {WIDTH}) < {known}.lsn"
+    return f"{begins} AND NOT ({lower} AND {committed} < {known}.started)"

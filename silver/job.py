@@ -13,9 +13,10 @@ from lakehouse.memory import Arrived, Memory
 from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, group_passes, log, reading, snapshots, swap
+from silver import built, group_passes, log, log_pass, reading, snapshots, swap
 from silver.batch import Seen
 from silver.built import Built
+from silver.contract import waits_in_log
 from silver.group_repairs import Reach
 from silver.known import keep, known_of
 from silver.passes import Outcome, Pass, told
@@ -64,7 +65,7 @@ def apply(
     def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
         own = logged[table.table]
-        return _outcome(spark, target, table, run_id, known[table.table], own, found)
+        return _outcome(spark, target, table, run_id, known[table.table], own, found, memory.among)
 
     def extend(table: Table) -> Seen:
         built.check(table, known[table.table].built.known)
@@ -167,13 +168,14 @@ def _outcome(
     seen: Seen,
     logged: int | None,
     found: Mapping[str, Arrived],
+    among: int | None,
 ) -> Outcome:
     began = datetime.now(timezone.utc)
     passes, message, ahead = list[Pass](), None, logged or 0
     try:
         built.check(table, seen.built.known)
         ahead = _ahead(spark, target, table, logged)
-        for one in _passes(spark, target, table, run_id, seen, ahead, found):
+        for one in _passes(spark, target, table, run_id, seen, ahead, found, among):
             passes.append(one)
     except TABLE_FAILURES as failure:
         message = in_short(failure)
@@ -196,12 +198,17 @@ def _passes(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
+    among: int | None,
 ) -> Iterator[Pass]:
     """What a killed run left in the log, then what is new in bronze; extracts go day by day.
 
-    With `max_staleness` both together, and only when it is due.
+    Of a table that may lag, or whose log readers see, both together, and only when it is due.
     """
     newest = reading.reaches(table, found)
+    may_wait = table.max_staleness is not None or among is not None
+    if may_wait and waits_in_log(target, table):
+        yield from log_pass.passes(spark, target, table, run_id, seen, logged, found, among)
+        return
     if table.format == "snapshot":
         if logged > seen.batch or reading.has_new(table, seen.positions, found):
             yield apply_days(spark, target, table, run_id, seen, newest)

@@ -63,6 +63,9 @@ def keep(
         large = any(each.refolded or any(each.whole) for each in outcome.passes)
         if name not in by_day and outcome.entry.status == "ok" and not large:
             seen = _after(before[name].seen, outcome.entry)
+            if outcome.passes:
+                last = outcome.passes[-1].seen
+                seen = seen._replace(waits=last.waits, highest=last.highest)
             memory.tables[name] = Known(seen, outcome.logged)
 
 
@@ -70,6 +73,7 @@ def _after(seen: Seen, entry: Entry) -> Seen:
     """What a table has applied after an entry, by the rules of `applied`."""
     counts, pending = entry.counts, entry.counts.get("pending", 0)
     began = int(entry.started_at.timestamp() * 1_000_000)
+    applies = "records" in counts and pending <= 0
     return seen._replace(
         batch=entry.batch or 0,
         positions=entry.positions,
@@ -77,7 +81,8 @@ def _after(seen: Seen, entry: Entry) -> Seen:
         heirs=seen.heirs or counts.get("heirs", 0) > 0,
         ties=seen.ties or counts.get("ties", 0) > 0,
         pending=seen.pending + pending,
-        applied_at=began if "records" in counts and pending <= 0 else seen.applied_at,
+        applied_at=began if applies else seen.applied_at,
+        took=entry.duration_ms / 1000 if applies else seen.took,
     )
 
 

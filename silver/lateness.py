@@ -71,18 +71,28 @@ def remember(
 
 
 def reject(
-    spark: SparkSession, target: Target, table: Table, after: int, horizon: int | None
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    after: int,
+    horizon: int | None,
+    applied: int | None = None,
 ) -> bool:
     """Marks what came too late in the change log's batches above `after`, before they are applied.
 
     The mark stays in the log, so that a pass that is repeated after a kill decides the same.
+    A key has a row as well where the log has accepted changes of it above the batch `applied`.
     Returns whether anything may have been marked.
     """
     if horizon is None or not keeps_tombstones(table):
         return False
-    old = log.read(spark, target, table).where((F.col("_batch") > after) & _at_or_before(horizon))
+    rows = log.read(spark, target, table)
+    old = rows.where((F.col("_batch") > after) & _at_or_before(horizon))
     if old.isEmpty():
         return False
+    if applied is not None and applied < after:
+        waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
+        old = old.join(waiting.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
     kept = [
         n
         for n in (table.table, f"{table.table}{PENDING}")
@@ -101,8 +111,11 @@ def keeps_tombstones(table: Table) -> bool:
 
 
 def _at_or_before(horizon: int) -> Column:
-    sound = F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
-    return sound & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
+    return _sound() & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
+
+
+def _sound() -> Column:
+    return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
 
 
 def _mark(spark: SparkSession, target: Target, table: Table, late: DataFrame, horizon: int) -> None:

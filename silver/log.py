@@ -5,7 +5,7 @@ of a run add up to its records. It is written in the pass that parses, and read 
 that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from lakehouse.target import Target
 from silver import layout
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
+from silver.epochs import Epoch, sequence_sql
 from silver.presence import absent_before
 from silver.stages import apart
 from silver.summary import Summary, watched
@@ -25,9 +26,16 @@ _LEAVE_OUT = ("ydb", "bigquery", "rows")
 
 
 def append(
-    spark: SparkSession, target: Target, table: Table, changes: DataFrame, batch: int
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
 ) -> Summary | None:
     """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
+
+    `epochs` are the table's full snapshots so far, which decide on a change's place in order.
 
     Returns:
         What the batch holds; None where its write did not tell.
@@ -36,7 +44,8 @@ def append(
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS, batch)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))
-    going = watched(logged.withColumn("_batch", F.lit(batch)))
+    place = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
+    going = watched(logged.withColumn("_batch", F.lit(batch)), place)
     writing.append(spark, target, "silver", f"{table.table}_changes", going.rows)
     return going.summary()
 

@@ -1,10 +1,11 @@
 """`silver.T_pending`: what an apply right now would write, kept beside the table until it is.
 
-Of a table with `max_staleness` a run folds the pending part of the change log with the code that
-applies it, and keeps the rows that the MERGE would write: of a current table as they come out, of a
-history the versions that are new or differ, of a table without a key those that it keeps. So the
-table's rows but these, and these, are what an apply would show, and gold needs no rule of its own
-to merge them. The MERGE then takes its rows from here, where they were folded once.
+Of a table with `max_staleness` that is not shown from its change log (`silver.unapplied`) a run
+folds the pending part of the log with the code that applies it, and keeps the rows that the MERGE
+would write: of a current table as they come out, of a history the versions that are new or differ,
+of a table without a key those that it keeps. So the table's rows but these, and these, are what an
+apply would show, and gold needs no rule of its own to merge them. The MERGE then takes its rows
+from here, where they were folded once.
 
 They are written before a MERGE begins and removed after it has ended. Whoever reads both meanwhile
 meets them twice at most, and they win over what they are equal to.
@@ -38,6 +39,7 @@ from silver.contract import (
     PENDING,
     PENDING_COLUMNS,
     LayerColumn,
+    waits_in_log,
 )
 from silver.history import history_merge_sql, joined
 from silver.keyless import gained, insert_sql
@@ -93,7 +95,7 @@ def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> No
         name = names.name(target, "silver", f"{table.table}{PENDING}")
         if not spark.table(name).isEmpty():
             spark.sql(f"DELETE FROM {name}")
-    elif table.max_staleness is not None:
+    elif table.max_staleness is not None and not waits_in_log(target, table):
         _ensure(spark, target, table, batch.fields)
 
 

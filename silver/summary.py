@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
-from silver.epochs import Sighting, domain, position
+from silver.epochs import Sighting, domain, lowest, position
 
 
 class Summary(NamedTuple):
@@ -22,7 +22,8 @@ class Summary(NamedTuple):
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
     letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
-    write began, in µs since 1970, where that write told the summary.
+    write began, in µs since 1970, where that write told the summary; so are `first_place` and
+    `last_place`, the lowest and the highest stamp of a change.
     """
 
     records: int
@@ -36,6 +37,27 @@ class Summary(NamedTuple):
     partial: list[str]
     oldest: str | None
     came: int | None = None
+    first_place: str | None = None
+    last_place: str | None = None
+
+    def joined(self, later: "Summary") -> "Summary":
+        """The summary of both parts, of which the later one came to the log after this one."""
+        counts = {
+            name: getattr(self, name) + getattr(later, name)
+            for name in ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
+        }
+        reasons = {**self.rejected, **later.rejected}
+        rejected = {r: self.rejected.get(r, 0) + later.rejected.get(r, 0) for r in reasons}
+        return self._replace(
+            **counts,
+            rejected=rejected,
+            sightings=[*self.sightings, *later.sightings],
+            partial=sorted({*self.partial, *later.partial}),
+            oldest=lowest(self.oldest, later.oldest),
+            came=lowest(self.came, later.came),
+            first_place=lowest(self.first_place, later.first_place),
+            last_place=max((p for p in (self.last_place, later.last_place) if p), default=None),
+        )
 
 
 def summarize(rows: DataFrame) -> Summary:
@@ -124,9 +146,9 @@ class Watched(NamedTuple):
         return None if several else _told(found, self.began)
 
 
-def watched(rows: DataFrame) -> Watched:
-    """The rows, counted while they are written."""
-    seen, sums = Observation(), [told.alias(name) for name, told in _sums().items()]
+def watched(rows: DataFrame, place: str) -> Watched:
+    """The rows, counted while they are written; `place` is SQL of a change's sequence."""
+    seen, sums = Observation(), [told.alias(name) for name, told in _sums(place).items()]
     return Watched(rows.observe(seen, *sums), seen, _now())
 
 
@@ -134,20 +156,24 @@ def _now() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
-def _sums() -> dict[str, Column]:
+def _sums(place: str) -> dict[str, Column]:
     sound = F.col("_reason").isNull()
+    changes = sound & F.col("_operation").isin(UPSERT, DELETE)
+    stamp = F.when(changes, F.expr(f"concat({place}, ' ', _arrival)"))
     shows, lacks = sound & F.col("_snapshot").isNotNull(), sound & F.col("_absent").isNotNull()
     shown = F.when(shows, F.struct(F.col("_snapshot"), domain().alias("domain")))
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
-        "changes": F.count_if(sound & F.col("_operation").isin(UPSERT, DELETE)),
+        "changes": F.count_if(changes),
         "truncates": F.count_if(sound & (F.col("_operation") == TRUNCATE)),
         "without_change": F.count_if(sound & (F.col("_operation") == NONE)),
         "incomplete": F.count_if(lacks),
         "heirs": F.count_if(lacks & F.col("_old_key").isNotNull()),
         "partial": F.array_sort(F.array_distinct(F.flatten(F.collect_set("_absent")))),
         "oldest": F.min(F.when(sound, F.col("_sequence"))),
+        "first_place": F.min(stamp),
+        "last_place": F.max(stamp),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
         "first_position": F.min(F.when(shows, position())),
@@ -169,4 +195,6 @@ def _told(found: dict[str, Any], began: int) -> Summary:
         partial=found["partial"] or [],
         oldest=found["oldest"],
         came=began,
+        first_place=found["first_place"],
+        last_place=found["last_place"],
     )

@@ -22,9 +22,11 @@ from silver import (
     pending,
     reading,
     schema_drift,
+    unapplied,
 )
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
+from silver.contract import waits_in_log
 from silver.decode import decode
 from silver.expectations import gate
 from silver.extract_job import apply_extracts
@@ -46,7 +48,7 @@ def apply_new(
     newest: Mapping[str, int],
 ) -> Pass:
     """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
-    after, summary = _extend(spark, target, table, run_id, seen, newest)
+    after, summary = _extend(spark, target, table, run_id, seen, newest, seen.batch)
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
     return apply_part(spark, target, table, run_id, rows, seen, after, summary)
 
@@ -92,14 +94,18 @@ def extended(
     Returns what the log holds then, and the summary of what it holds above the batch of `seen`
     where one write told all of it.
     """
-    newest, alone = reading.reaches(table, found), logged <= seen.batch
-    if not alone:
-        lateness.reject(spark, target, table, seen.batch, seen.horizon)
+    newest, applied, waits = reading.reaches(table, found), seen.batch, seen.waits
+    alone = logged <= applied
+    if not alone and waits is None:
+        lateness.reject(spark, target, table, applied, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
+    seen = seen._replace(batch=max(logged, applied))
     if reading.has_new(table, seen.positions, found):
-        after, summary = _extend(spark, target, table, run_id, seen, newest)
+        after, summary = _extend(spark, target, table, run_id, seen, newest, applied)
+        if summary is not None and waits is not None:
+            return after, waits.joined(summary)
         return after, summary if alone else None
-    return seen._replace(positions=dict(seen.positions) | newest), None
+    return seen._replace(positions=dict(seen.positions) | newest), waits
 
 
 def apply_or_wait(
@@ -154,7 +160,7 @@ def apply_part(
         if account.turns_a_tie(table, summary, arrived, seen):
             placed = order.anew(table, rows, new, placed)
     promises, staged = table.max_staleness is not None, None
-    if promises:
+    if promises and not waits_in_log(target, table):
         staged = pending.stage(spark, target, table, placed, seen.batch, summary.came)
     waits = staged is not None and not due and deferral.may_wait(summary.records)
     # A batch's time is largely that of one thread, which plans: what is new is counted beside it.
@@ -164,11 +170,8 @@ def apply_part(
             if arrived is None:
                 counted = beside.submit(account.arrivals, table, rows, seen.batch, summary)
             _apply(spark, target, table, placed, staged)
-        if summary.rejected or (placed.refold and dead_letters.are_there(spark, target, table)):
-            judged = rows if placed.refold else new
-            dead_letters.record(spark, target, table, judged, run_id, placed.new.epochs)
-        if schema_drift.INCOMPATIBLE in summary.rejected:
-            schema_drift.record_misfits(spark, target, table, new, run_id)
+        judged = rows if placed.refold else new
+        dead_letters.keep(spark, target, table, placed, summary, judged, run_id)
     if waits:
         came = summary.records - seen.pending
         counts = {"records": came, "pending": came}
@@ -182,6 +185,7 @@ def apply_part(
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
     ties = seen.ties or arrived.ties > 0
     after = after._replace(partial=partial, heirs=heirs, ties=ties, whole=placed.new, pending=0)
+    after = after._replace(waits=None)
     return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
 
 
@@ -198,6 +202,7 @@ def _apply(
         return
     pending.clear(spark, target, table, placed.batch)
     _write(spark, target, table, placed.batch, placed.refold)
+    unapplied.hide(target, table)
 
 
 def _extend(
@@ -207,18 +212,21 @@ def _extend(
     run_id: str,
     seen: Seen,
     newest: Mapping[str, int],
+    applied: int,
 ) -> tuple[Seen, Summary | None]:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
 
-    Returns what the log holds then, and the summary of the batch where its write told it.
+    `applied` is the newest batch of the log that is applied. Returns what the log holds then, and
+    the summary of the batch where its write told it.
     """
     raw = reading.unread(spark, target, table, seen.positions, newest)
     learned = layout.learned(spark, target, table)
     built.check_types(spark, table, learned)
     changes = decode(raw, table, learned)
     schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
-    summary = log.append(spark, target, table, gate(changes, table), seen.batch + 1)
-    if lateness.reject(spark, target, table, seen.batch, seen.horizon):
+    gated, number = gate(changes, table), seen.batch + 1
+    summary = log.append(spark, target, table, gated, number, seen.whole.epochs)
+    if lateness.reject(spark, target, table, seen.batch, seen.horizon, applied):
         summary = None
     after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
     return after, summary

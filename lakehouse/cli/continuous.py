@@ -8,14 +8,15 @@ a pause that doubles, while the others go on. Nothing is written where nothing c
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from lakehouse.cli.rounds import is_worth_telling
+from lakehouse.cli.sums import Do, Sums, Tell, sum_and_tell
 from lakehouse.durations import seconds
+from lakehouse.memory import LULL_SECONDS
 from lakehouse.table import Table
 from lakehouse.target import Layer
 
@@ -38,16 +39,14 @@ class Work(NamedTuple):
 
 
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
-Sums: TypeAlias = "dict[tuple[Layer, str], Entry]"
-Do = Callable[[Layer, Sequence[Table]], "list[Entry]"]
-Tell = Callable[["Entry"], None]
 State: TypeAlias = dict[Work, float]
 
 
 class Plan(NamedTuple):
     """When each piece of work is due (or `later`, unless something comes), its failures in a row.
 
-    And which are slow. `units` tells of each table which are of its consistency group.
+    And which are slow. `units` tells of each table which are of its consistency group; `waiting`
+    are those of which changes wait to be applied.
     """
 
     due: State
@@ -55,6 +54,7 @@ class Plan(NamedTuple):
     failures: dict[Work, int]
     slow: set[Work]
     units: dict[str, tuple[str, ...]]
+    waiting: set[Work]
 
     def soon(self, layer: Layer, table: str) -> None:
         """What a layer does of the table is due now, unless it is already."""
@@ -83,7 +83,8 @@ def go_on(
         tell: called with every entry that something came of.
         stop: ends it.
     """
-    named, plan = {table.table: table for table in tables}, Plan({}, {}, {}, set(), _units(tables))
+    named = {table.table: table for table in tables}
+    plan = Plan({}, {}, {}, set(), _units(tables), set())
     _begin(plan, families, layers)
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
@@ -97,7 +98,7 @@ def go_on(
             ended, _ = wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 entries = future.result()
-                _sum_and_tell(sums, entries, tell)
+                sum_and_tell(sums, entries, tell)
                 for work in busy.pop(future):
                     del begun[work]
                     own = [entry for entry in entries if entry.table in work.tables]
@@ -210,11 +211,17 @@ def _go_on_with(
 
 
 def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
-    """What waits to be applied is looked at again after half the table's `max_staleness`."""
+    """What waits to be applied is looked at again after half the table's `max_staleness`.
+
+    Where that is nothing, or readers see what waits, after the least time that it may wait.
+    """
     for entry in own:
-        promise = named[entry.table].max_staleness
-        if promise is not None and entry.counts.get("pending", 0) > 0:
-            plan.later.setdefault(work, time.monotonic() + seconds(promise) / 2)
+        pending = entry.counts.get("pending", 0)
+        if entry.layer == "silver" and (pending or "records" in entry.counts):
+            (plan.waiting.add if pending > 0 else plan.waiting.discard)(work)
+        if work in plan.waiting:
+            promise = seconds(named[entry.table].max_staleness or 0)
+            plan.later.setdefault(work, time.monotonic() + (promise / 2 or LULL_SECONDS))
 
 
 def back_off(failures: int, pause: float, longest: float) -> float:
@@ -230,21 +237,3 @@ def _look_ahead(plan: Plan, begun: dict[Work, float], layers: Sequence[Layer]) -
             begun[work] = now
             for table in work.tables:
                 plan.soon("silver", table)
-
-
-def _sum_and_tell(sums: "Sums", entries: "Sequence[Entry]", tell: Tell) -> None:
-    for entry in entries:
-        _add(sums, entry)
-        if is_worth_telling(entry):
-            tell(entry)
-
-
-def _add(sums: "Sums", entry: "Entry") -> None:
-    """Counts and times summed, the rest as it is now."""
-    before = sums.get((entry.layer, entry.table))
-    if before is not None:
-        names = {**before.counts, **entry.counts}
-        counts = {n: before.counts.get(n, 0) + entry.counts.get(n, 0) for n in names}
-        duration = before.duration_ms + entry.duration_ms
-        entry = entry.model_copy(update={"counts": counts, "duration_ms": duration})
-    sums[entry.layer, entry.table] = entry

@@ -20,6 +20,7 @@ from lakehouse.cli.rounds import (
     is_worth_telling,
     telling_together,
 )
+from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.failures import in_short
@@ -95,8 +96,8 @@ def run_layers(
     everything = configured(chosen._replace(only=()))[1]
     tables = whole_groups(tables, everything)
     check_writable(target)
-    memory = None if target.catalog else Memory()
     with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
+        memory = None if target.catalog else Memory(len(free) if continuous else None)
         topics = importlib.import_module("bronze.kafka").reads_kafka(free)
         spark = start(target, free, open_ended=continuous or topics) if free else None
         if spark is not None:
@@ -197,6 +198,7 @@ def _until_told(
     with ticks.until_told() as stop, progress("until interrupted"):
         print(f"working on {len(tables)} tables until interrupted", flush=True)
         told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
+        told = settled(tables, told, do, tell, memory)
     print("stopped; in all:")
     for entry in told:
         if is_worth_telling(entry):

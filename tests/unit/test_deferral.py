@@ -41,3 +41,22 @@ def test_a_table_that_was_never_applied_is_due() -> None:
 
 def test_very_much_does_not_wait() -> None:
     assert (may_wait(MOST_PENDING), may_wait(MOST_PENDING + 1)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("promise", "seconds", "took", "among", "due"),
+    [
+        (None, 29, None, 4, False),
+        (None, 31, None, 4, True),
+        (0, 29, None, 4, False),
+        (None, 59, 3.0, 4, False),
+        (None, 61, 3.0, 4, True),
+        ("10 minutes", 299, 100.0, 4, False),
+        ("10 minutes", 301, 100.0, 4, True),
+    ],
+)
+def test_a_run_that_goes_on_merges_as_seldom_as_readers_allow_and_as_it_takes(
+    promise: str | int | None, seconds: int, took: float | None, among: int, due: bool
+) -> None:
+    seen = applied(timedelta(seconds=seconds))._replace(took=took)
+    assert is_due(table(promise), seen, NOW, among) is due

@@ -1,6 +1,13 @@
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
 from gold.views import current, history
 from lakehouse.table import Table
-from lakehouse.views import create_sql
+from lakehouse.target import Target
+from lakehouse.views import View, create_sql, publish, retract, stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def table(**options: object) -> Table:
@@ -32,3 +39,30 @@ def test_a_history_view_shows_versions_only() -> None:
 def test_a_views_ddl_carries_comments_and_keys() -> None:
     text = create_sql("gold.`t`", current(table(comment="it's t"), "silver.t", ["id"]))
     assert "(`id` COMMENT 'key') COMMENT 'it\\'s t' TBLPROPERTIES ('keys' = 'id') AS" in text
+
+
+def waiting() -> View:
+    return View("t", {"id": None}, "t", ("id",), "SELECT 1 FROM {waiting}", None, None, "SELECT 2")
+
+
+def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    spark = cast("SparkSession", None)
+    publish(spark, target, "gold", [waiting()._replace(waiting="t_pending")])
+    assert stored(target, "gold")["t"].query == "SELECT 2"
+    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", until=7)])
+    shown = stored(target, "gold")["t"]
+    assert (shown.query, shown.waiting) == ("SELECT 1 FROM (SELECT 3)", None)
+    assert stored(target, "silver")["t_pending"].until == 7
+    retract(target, "silver", ["t_pending", "other"])
+    assert stored(target, "gold")["t"].query == "SELECT 2"
+
+
+def test_a_publication_keeps_the_place_of_what_waits(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    spark = cast("SparkSession", None)
+    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3")])
+    publish(spark, target, "gold", [waiting()._replace(waiting="t_pending")])
+    publish(spark, target, "gold", [waiting()._replace(name="other")])
+    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 4")])
+    assert stored(target, "gold")["t"].query == "SELECT 1 FROM (SELECT 4)"

@@ -1,0 +1,63 @@
+"""Passes over a table whose changes are shown from its change log, and applied when it pays."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.memory import Arrived
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import dead_letters, deferral, log, order, unapplied
+from silver.batch import Seen
+from silver.passes import Pass
+from silver.snapshots import TableChanges
+from silver.stages import apart
+from silver.summary import summarize
+from silver.table_pass import apply_part, extended
+
+
+def passes(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    run_id: str,
+    seen: Seen,
+    logged: int,
+    found: Mapping[str, Arrived],
+    among: int | None,
+) -> Iterator[Pass]:
+    """Brings the log up to bronze and shows what it gained; applies all of it when that is due.
+
+    What cannot be shown is applied at once, after what was shown before it: a reader sees one state
+    after the other. `among` is how many tables the run works on, of one that goes on.
+    """
+    due = deferral.is_due(table, seen, datetime.now(timezone.utc), among)
+    after, summary = extended(spark, target, table, run_id, seen, logged, found)
+    shown = max(unapplied.until(target, table), seen.batch)
+    if after.batch == seen.batch or (shown >= after.batch and not due):
+        return
+    rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
+    new = apart(rows.where(F.col("_batch") > seen.batch))
+    summary = summary or summarize(new)
+    placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
+    if not unapplied.shows(spark, target, table, placed, summary, seen):
+        if shown > seen.batch:
+            before = rows.where(F.col("_batch") <= shown)
+            to = after._replace(batch=shown)
+            first = apply_part(spark, target, table, run_id, before, seen, to)
+            yield first
+            seen, summary = first.seen, None
+        yield apply_part(spark, target, table, run_id, rows, seen, after, summary)
+        return
+    known = unapplied.show(spark, target, table, placed, summary, seen)
+    if due:
+        highest = after._replace(highest=known.highest)
+        yield apply_part(spark, target, table, run_id, rows, seen, highest, known.waits)
+        return
+    if seen.waits is None or seen.waits.rejected != summary.rejected:
+        dead_letters.keep(spark, target, table, placed, summary, new, run_id)
+    came = summary.records - seen.pending
+    counts = {"records": came, "pending": came}
+    yield Pass(known, counts, TableChanges([], []), False, after.batch)

@@ -1,0 +1,157 @@
+"""`silver.T_pending` of a current table: what its change log has that is not applied yet, folded.
+
+A view and no table: nothing is written but its text. It reads the batches of the change log from
+the one after the newest applied up to the newest shown, which stand in it as numbers, and brings
+them to one row per key as `silver.compact` does. Gold lays it over the table whenever that is read.
+So a change is seen once it is in the log, and the MERGE can wait until it pays (`silver.deferral`).
+
+The text holds no more than what it takes to fold whole, ordinary changes of a table that has met no
+others: a key's newest change is its row. What it takes more for is applied at once (`shows`), after
+what was shown before it, so that no reader goes back. The numbers make it right at any time: what
+is applied and shown as well is shown once, as it is the same.
+
+Only a lake without a catalog has these views: there a run holds its tables' locks and remembers
+what it has shown (`lakehouse.memory`).
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.durations import seconds
+from lakehouse.names import literal, quote
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.views import View, publish, retract, stored
+from silver import deferral, layout
+from silver.account import may_tie
+from silver.batch import Seen
+from silver.contract import PENDING, waits_in_log
+from silver.epochs import sequence_sql
+from silver.order import Placed
+from silver.summary import Summary
+
+COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
+
+
+def until(target: Target, table: Table) -> int:
+    """The newest batch of the change log that is shown; 0 when none is."""
+    view = stored(target, "silver").get(f"{table.table}{PENDING}")
+    return view.until if view else 0
+
+
+def shows(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, summary: Summary, seen: Seen
+) -> bool:
+    """Whether a batch, all of the log above that of `seen`, can be shown by its newest changes.
+
+    Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
+    full snapshot, columns or types that the table has not, ties, or very many changes.
+    """
+    unlike = placed.refold or placed.batch.floor_is_new or placed.batch.of_keys is not None
+    split = bool(summary.incomplete or placed.batch.late) or seen.partial or seen.heirs
+    large = bool(summary.truncates or summary.sightings) or not deferral.may_wait(summary.records)
+    if unlike or split or large or may_tie(table, summary, seen):
+        return False
+    kept = names.exists(spark, target, "silver", table.table)
+    return kept and _fits(spark, target, table, placed)
+
+
+def _fits(spark: SparkSession, target: Target, table: Table, placed: Placed) -> bool:
+    held = spark.table(names.name(target, "silver", table.table)).schema
+    types = {field.name: field.dataType for field in layout.business(held)}
+    return all(types.get(field.name) == field.dataType for field in placed.batch.fields)
+
+
+def show(
+    spark: SparkSession, target: Target, table: Table, placed: Placed, summary: Summary, seen: Seen
+) -> Seen:
+    """Publishes the view of a batch that can be shown; what is known of the table after it."""
+    summary = _with_places(table, placed, summary, seen)
+    highest = seen.highest or _highest(spark, target, table)
+    first, last = summary.first_place, summary.last_place
+    overtaken = first if first is not None and first <= highest else None
+    columns = [field.name for field in placed.batch.fields]
+    log, rows = (names.name(target, "silver", n) for n in (f"{table.table}_changes", table.table))
+    waits = waiting_sql(table, log, columns, placed, seen.batch)
+    if overtaken is not None:
+        waits = without_overtaken(waits, rows, table.keys, overtaken)
+    query = _when_due(table, waits, summary)
+    shown = dict.fromkeys([*columns, "_stamp", "_deleted"])
+    comment = COMMENT.format(table.table)
+    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), query)
+    publish(spark, target, "silver", [view._replace(until=placed.batch.number)])
+    return seen._replace(waits=summary, highest=max(highest, last or ""))
+
+
+def hide(target: Target, table: Table) -> None:
+    """Takes the view away: all that it showed is applied."""
+    if waits_in_log(target, table):
+        retract(target, "silver", [f"{table.table}{PENDING}"])
+
+
+def waiting_sql(
+    table: Table, log: str, columns: Sequence[str], placed: Placed, applied: int
+) -> str:
+    """The newest change of each key in the log's batches above `applied`: columns, stamp, deleted.
+
+    The values stand in one struct by number, as a struct's fields differ by more than their case.
+    """
+    values = [c for c in columns if c not in table.keys]
+    sequence = sequence_sql(placed.new.epochs) if table.format == "debezium" else "_sequence"
+    keys = ", ".join(quote(key) for key in table.keys)
+    given = ", ".join(f"{quote(c)} AS v{at}" for at, c in enumerate(values))
+    row = f"struct({', '.join([given] * bool(values) + ['_operation'])})"
+    floor = placed.batch.floor
+    above = "" if floor is None else f" WHERE _stamp > {literal(floor)}"
+    listed = {c: f"_newest.v{values.index(c)}" if c in values else quote(c) for c in columns}
+    chosen = ", ".join(f"{sql} AS {quote(c)}" for c, sql in listed.items())
+    return (
+        f"SELECT {chosen}, _stamp, _newest._operation = 'delete' AS _deleted FROM ("
+        f"SELECT {keys}, max_by(_row, _stamp) AS _newest, max(_stamp) AS _stamp FROM ("
+        f"SELECT {keys}, {row} AS _row, concat({sequence}, ' ', _arrival) AS _stamp FROM {log}"
+        f" WHERE _batch > {applied} AND _batch <= {placed.batch.number} AND _reason IS NULL"
+        f" AND _operation IN ('upsert', 'delete')){above} GROUP BY {keys})"
+    )
+
+
+def without_overtaken(waits: str, rows: str, keys: Sequence[str], oldest: str) -> str:
+    """What waits but the changes that the table has newer ones of; `oldest` is the first stamp.
+
+    No row of the table below it can be newer, so files of such rows alone are not read.
+    """
+    same = " AND ".join(f"held.{quote(k)} = waiting.{quote(k)}" for k in keys)
+    own = ", ".join(f"held.{quote(k)}" for k in keys)
+    passed = " AND ".join(f"newest.{quote(k)} = passed.{quote(k)}" for k in keys)
+    return (
+        f"SELECT newest.* FROM ({waits}) AS newest LEFT ANTI JOIN ("
+        f"SELECT /*+ BROADCAST(waiting) */ {own} FROM {rows} AS held JOIN ({waits}) AS waiting"
+        f" ON {same} AND held._stamp > waiting._stamp WHERE held._stamp >= {literal(oldest)}"
+        f") AS passed ON {passed}"
+    )
+
+
+def _when_due(table: Table, waits: str, summary: Summary) -> str:
+    """What waits once its oldest change has waited for as long as the table allows."""
+    promised = seconds(table.max_staleness) if table.max_staleness is not None else 0
+    if not promised or summary.came is None:
+        return waits
+    due = summary.came + promised * 1_000_000
+    return f"SELECT * FROM ({waits}) WHERE current_timestamp() >= timestamp_micros({due})"
+
+
+def _with_places(table: Table, placed: Placed, summary: Summary, seen: Seen) -> Summary:
+    """The summary with the first and last stamp of the batch, where its write did not tell them."""
+    if summary.first_place is not None or not summary.changes:
+        return summary
+    found = placed.batch.changes.agg(F.min("_stamp").alias("first"), F.max("_stamp").alias("last"))
+    first, last = next((row["first"], row["last"]) for row in found.collect())
+    return summary._replace(first_place=first, last_place=last)
+
+
+def _highest(spark: SparkSession, target: Target, table: Table) -> str:
+    """The newest stamp of the table; asked once per run."""
+    rows = spark.table(names.name(target, "silver", table.table))
+    return next((row["at"] for row in rows.agg(F.max("_stamp").alias("at")).collect()), None) or ""

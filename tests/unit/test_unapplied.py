@@ -1,0 +1,67 @@
+from typing import Any, cast
+
+import pytest
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.batch import Batch
+from silver.contract import waits_in_log
+from silver.order import Placed
+from silver.snapshots import TableChanges
+from silver.summary import Summary
+from silver.unapplied import waiting_sql, without_overtaken
+
+
+def table(**options: Any) -> Table:
+    source = {"format": "debezium", "path": "t"} | options.pop("source", {})
+    return Table.model_validate({"table": "t", "source": source, "keys": ["id"]} | options)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, True),
+        ({"source": {"format": "ydb"}}, True),
+        ({"stored_as_scd_type": 2}, False),
+        ({"keys": []}, False),
+        ({"on_delete": "flag"}, False),
+        ({"consistency_group": "shop"}, False),
+        ({"source": {"format": "rows"}, "sequence_by": "at"}, False),
+    ],
+)
+def test_ordinary_current_tables_are_shown_from_their_log(
+    options: dict[str, Any], shown: bool
+) -> None:
+    assert waits_in_log(Target(root="."), table(**options)) is shown
+
+
+def test_a_catalog_has_no_views_of_a_log() -> None:
+    assert not waits_in_log(Target(catalog="lake"), table())
+
+
+def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> None:
+    batch = Batch(9, cast("Any", None), [], [], [], False, False)
+    placed = Placed(batch, False, TableChanges([], []))
+    config = table(source={"format": "ydb"})
+    assert waiting_sql(config, "log", ["id", "a`b"], placed, 7) == (
+        "SELECT `id` AS `id`, _newest.v0 AS `a``b`, _stamp,"
+        " _newest._operation = 'delete' AS _deleted FROM ("
+        "SELECT `id`, max_by(_row, _stamp) AS _newest, max(_stamp) AS _stamp FROM ("
+        "SELECT `id`, struct(`a``b` AS v0, _operation) AS _row,"
+        " concat(_sequence, ' ', _arrival) AS _stamp FROM log"
+        " WHERE _batch > 7 AND _batch <= 9 AND _reason IS NULL"
+        " AND _operation IN ('upsert', 'delete')) GROUP BY `id`)"
+    )
+
+
+def test_what_the_table_has_newer_changes_of_is_left_out() -> None:
+    text = without_overtaken("W", "rows", ["id"], "0A 1")
+    assert "held._stamp > waiting._stamp WHERE held._stamp >= '0A 1'" in text
+    assert text.startswith("SELECT newest.* FROM (W) AS newest LEFT ANTI JOIN (")
+
+
+def test_summaries_of_parts_of_the_log_are_joined() -> None:
+    one = Summary(3, 2, 0, 0, 1, 0, {"no_key": 1}, [], ["b"], "05", 20, "05 A", "07 B")
+    two = Summary(4, 3, 1, 0, 0, 0, {"no_key": 2}, [], ["a"], "03", 30, "03 C", "06 D")
+    both = Summary(7, 5, 1, 0, 1, 0, {"no_key": 3}, [], ["a", "b"], "03", 20, "03 C", "07 B")
+    assert one.joined(two) == both
