@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import WHOLE_RECORD_FORMATS
+from bronze.counted import Records
 from bronze.feeds import Feed
 from bronze.lines import DroppedFile, lines
 from bronze.records import with_origin, without_origin
@@ -21,19 +22,23 @@ from lakehouse.target import Target
 def append_readable(
     spark: SparkSession, target: Target, feed: Feed, files: Sequence[DroppedFile], number: int,
     commit: Commit | None,
-) -> None:  # fmt: skip
-    """Append the files in one commit; when that fails because of some of them, the others."""
+) -> Records | None:  # fmt: skip
+    """Append the files in one commit; when that fails because of some of them, the others.
+
+    Returns:
+        How many records of each topic were written, where the write could tell.
+    """
     if not files:
-        return
+        return {}
     try:
-        append(spark, target, feed, rows(spark, feed, files, number), commit)
+        return append(spark, target, feed, rows(spark, feed, files, number), commit)
     except SPARK_FAILURES:
         bad = find_unreadable(spark, feed, files)
         if not bad:
             raise
         note(spark, target, feed, bad)
         readable = [file for file in files if file not in bad]
-        append_readable(spark, target, feed, readable, number, commit)
+        return append_readable(spark, target, feed, readable, number, commit)
 
 
 def rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile], number: int) -> DataFrame:

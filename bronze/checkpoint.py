@@ -6,6 +6,7 @@ already, so that what the stream shows again can be recognised.
 """
 
 import uuid
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -32,8 +33,8 @@ def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> 
     `newest` is the newest batch that the feed's table holds.
     A run that dies before its stream has begun leaves no folder, so the next one starts anew.
     """
-    kept = properties(spark, target, feed)
-    found = _named(target, feed, kept.get(CHECKPOINT, ""), int(kept.get(KNOWN, "0")))
+    noted = properties(spark, target, feed)
+    found = _named(target, feed, noted.get(CHECKPOINT, ""), int(noted.get(KNOWN, "0")))
     if found.id and _has_begun(spark, found):
         return found
     begun = _named(target, feed, uuid.uuid4().hex, newest)
@@ -41,10 +42,33 @@ def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> 
     return begun
 
 
-def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoint) -> None:
+def kept(remembered: tuple[str, str, int] | None) -> Checkpoint | None:
+    """The checkpoint that a run remembers, while its folder is seen here."""
+    if remembered is None or not Path(remembered[1], "metadata").is_file():
+        return None
+    return Checkpoint(*remembered)
+
+
+def caught_up(spark: SparkSession, target: Target, feed: Feed, reached: Checkpoint) -> Checkpoint:
     """Note that a run ended well: the stream has shown all it had to show again."""
     if reached.known:
         set_properties(spark, target, feed, {KNOWN: "0"})
+    return reached._replace(known=0)
+
+
+def may_show_again(place: Checkpoint) -> bool:
+    """Whether the stream may begin with a batch that it has shown before.
+
+    Spark notes a batch's offsets before it shows it, and its end afterwards. Of a checkpoint that
+    is no folder of this machine nobody knows.
+    """
+    folder = Path(place.folder)
+    return "://" in place.folder or _newest(folder / "offsets") != _newest(folder / "commits")
+
+
+def _newest(log: Path) -> int:
+    files = log.iterdir() if log.is_dir() else ()
+    return max((int(file.name) for file in files if file.name.isdigit()), default=-1)
 
 
 def _named(target: Target, feed: Feed, identity: str, known: int) -> Checkpoint:

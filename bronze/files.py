@@ -11,7 +11,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze.batches import append_readable, in_bronze
-from bronze.checkpoint import Checkpoint
+from bronze.checkpoint import Checkpoint, may_show_again
+from bronze.counted import News, Records, total
 from bronze.feeds import Feed, folder
 from bronze.lines import DroppedFile
 from bronze.storage import Commit
@@ -28,26 +29,29 @@ FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[
 
 def ingest_files(
     spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, highest: int
-) -> bool:
-    """Append what is new in the feed's folder, made when missing; whether there was something.
+) -> News | None:
+    """Append what is new in the feed's folder, made when missing; None where bronze is to be asked.
 
     Batches are numbered after `highest`. A batch that an earlier run committed is skipped
     and leaves a gap in the numbers. Files that cannot be read are noted and the others ingested.
     """
-    retried = _retry_unreadable(spark, target, feed, highest + 1)
-    number = highest + retried
+    written = _retry_unreadable(spark, target, feed, highest + 1)
+    number, retried = highest + len(written), bool(written)
+    again = may_show_again(place)
 
     def ingest_batch(listed: DataFrame, batch_id: int) -> None:
         nonlocal number
         number += 1
         files = in_order(DroppedFile(*row) for row in listed.collect())
         files = _unknown(listed.sparkSession, target, feed, place, files)
-        commit = Commit(place.id, batch_id)
-        append_readable(listed.sparkSession, target, feed, files, number, commit)
+        commit = Commit(place.id, batch_id, again)
+        told = append_readable(listed.sparkSession, target, feed, files, number, commit)
+        written.append((number, told))
 
     stream = _listing(spark, target, feed).writeStream.foreachBatch(ingest_batch)
     stream = stream.option("checkpointLocation", place.folder)
-    return run_to_end(stream) or retried > 0
+    came = run_to_end(stream) or retried
+    return total(highest, written) if written or not came else None
 
 
 def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:
@@ -113,16 +117,18 @@ def _unknown(
     return [file for file in files if file.path not in found]
 
 
-def _retry_unreadable(spark: SparkSession, target: Target, feed: Feed, number: int) -> int:
-    """Try the noted files again as batch `number`; how many batches that made."""
+def _retry_unreadable(
+    spark: SparkSession, target: Target, feed: Feed, number: int
+) -> list[tuple[int, Records | None]]:
+    """Try the noted files again as batch `number`; gives that batch, if it came to one."""
     waiting = list(noted(spark, target, feed))
     if not waiting:
-        return 0
+        return []
     read = in_bronze(spark, target, feed, waiting, number)
     files = in_order(still_there(spark, [path for path in waiting if path not in read]))
     bad = find_unreadable(spark, feed, files) if files else {}
     readable = [file for file in files if file not in bad]
-    append_readable(spark, target, feed, readable, number, None)
+    told = append_readable(spark, target, feed, readable, number, None)
     kept = {file.path for file in bad}
     forget(spark, target, feed, [path for path in waiting if path not in kept])
-    return 1 if readable else 0
+    return [(number, told)] if readable else []

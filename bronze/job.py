@@ -6,7 +6,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Checkpoint, caught_up, checkpoint
+from bronze.checkpoint import Checkpoint, caught_up, checkpoint, kept
+from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
@@ -84,28 +85,28 @@ def _ingested(
     if feed.once and ONCE in properties(spark, target, feed):
         known[feed.name] = last or first
         return outcome.model_copy(update={"batch": before or None})
-    place = checkpoint(spark, target, feed, before)
-    appended = _ingest(spark, target, feed, place, before)
-    caught_up(spark, target, feed, place)
-    batch, records = news(spark, target, feed, before) if appended else (before, {})
-    known[feed.name] = _arrived(last or first, batch, records)
+    place = kept(last and last.checkpoint) or checkpoint(spark, target, feed, before)
+    told = _ingest(spark, target, feed, place, before)
+    place = caught_up(spark, target, feed, place)
+    batch, records = news(spark, target, feed, before) if told is None else told
+    known[feed.name] = _arrived(last or first, batch, records)._replace(checkpoint=place)
     waiting = _waiting(noted(spark, target, feed))
     if feed.once and batch and not waiting:
         set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})
     return outcome.model_copy(
-        update={"batch": batch or None, "records": records, "message": waiting}
+        update={"batch": batch or None, "records": dict(records), "message": waiting}
     )
 
 
 def _ingest(
     spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, before: int
-) -> bool:
+) -> News | None:
     if feed.kafka is None:
         return ingest_files(spark, target, feed, place, before)
     return ingest_kafka(spark, target, feed, feed.kafka, place, before)
 
 
-def _arrived(last: Arrived, batch: int, records: dict[str | None, int]) -> Arrived:
+def _arrived(last: Arrived, batch: int, records: Records) -> Arrived:
     return last._replace(newest=batch, topics={**last.topics, **dict.fromkeys(records, batch)})
 
 

@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.batches import mark
-from bronze.checkpoint import Checkpoint
+from bronze.checkpoint import Checkpoint, may_show_again
+from bronze.counted import News, Records, total
 from bronze.feeds import Feed
 from bronze.holes import jumps
 from bronze.secrets import resolved
@@ -54,8 +55,8 @@ def reads_kafka(tables: Iterable[Table]) -> bool:
 
 def ingest_kafka(
     spark: SparkSession, target: Target, feed: Feed, kafka: Kafka, place: Checkpoint, highest: int
-) -> bool:
-    """Append what is new in the topics up to their ends now; whether there was something.
+) -> News | None:
+    """Append what is new in the topics up to their ends now; None where bronze is to be asked.
 
     Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
     Records that are gone at the source are noted as gaps, and what is there is taken.
@@ -68,9 +69,9 @@ def ingest_kafka(
         if not any(sign in str(failure) for sign in LOSS):
             raise
     now = newest_batch(spark, target, "bronze", feed.name) or 0
-    appended = _stream(spark, target, feed, kafka, place, now, strict=False)
+    found = _stream(spark, target, feed, kafka, place, now, strict=False)
     record(spark, target, jumps(spark, target, feed, highest), "")
-    return appended or now > highest
+    return found if now == highest else None
 
 
 def _stream(
@@ -81,23 +82,25 @@ def _stream(
     place: Checkpoint,
     highest: int,
     strict: bool,
-) -> bool:
+) -> News | None:
     """Run the stream to the topics' ends; a strict one fails where records are gone."""
-    number = highest
+    number, written, again = highest, list[tuple[int, Records | None]](), may_show_again(place)
 
     def ingest_batch(found: DataFrame, batch_id: int) -> None:
         nonlocal number
         number += 1
         unknown = _unknown(found, target, feed, place)
-        commit = Commit(place.id, batch_id)
-        append(found.sparkSession, target, feed, rows(unknown, kafka, feed, number), commit)
+        commit = Commit(place.id, batch_id, again)
+        fresh = rows(unknown, kafka, feed, number)
+        written.append((number, append(found.sparkSession, target, feed, fresh, commit)))
 
     given = options(feed, kafka, place.known > 0) | {"failOnDataLoss": str(strict).lower()}
     secret = resolved(spark, kafka.security)
     stream = spark.readStream.format("kafka").options(**given)
     stream = stream.options(**{_kafka_option(key): text for key, text in secret.items()})
-    written = stream.load().writeStream.foreachBatch(ingest_batch)
-    return run_to_end(written.option("checkpointLocation", place.folder))
+    writer = stream.load().writeStream.foreachBatch(ingest_batch)
+    came = run_to_end(writer.option("checkpointLocation", place.folder))
+    return total(highest, written) if written or not came else None
 
 
 def options(feed: Feed, kafka: Kafka, again: bool) -> dict[str, str]:

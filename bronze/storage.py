@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
+from bronze.counted import News, Records, counting
 from bronze.feeds import Feed
 from lakehouse import writing
 from lakehouse.names import literal, name
@@ -17,10 +18,14 @@ PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offse
 
 
 class Commit(NamedTuple):
-    """What makes an append count once: Delta skips a version it has seen of an application."""
+    """What makes an append count once: Delta skips a version it has seen of an application.
+
+    `again` says that it may have seen this one.
+    """
 
     application: str
     version: int
+    again: bool
 
 
 def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
@@ -46,10 +51,13 @@ def create_statement(target: Target, feed: Feed) -> str:
 
 def append(
     spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, commit: Commit | None
-) -> None:
+) -> Records | None:
     """Append rows of the contract's columns in one commit; a commit seen before does nothing.
 
     Rows of one topic lie together within a file, which lets a reader of that topic skip the others.
+
+    Returns:
+        How many of each topic were written, where the write could tell.
     """
     ordered = rows.select(*[column.name for column in COLUMNS])
     if any(feed.tables.values()):
@@ -57,16 +65,20 @@ def append(
     options = {"compression": "zstd"}
     if commit is not None:
         options |= {"txnAppId": commit.application, "txnVersion": str(commit.version)}
-    writing.append(spark, target, "bronze", feed.name, ordered, options)
+    if target.kind != "local" or (commit is not None and commit.again):
+        writing.append(spark, target, "bronze", feed.name, ordered, options)
+        return None
+    going = counting(ordered, feed)
+    writing.append(spark, target, "bronze", feed.name, going.rows, options)
+    return going.records()
 
 
-def news(
-    spark: SparkSession, target: Target, feed: Feed, highest: int
-) -> tuple[int, dict[str | None, int]]:
-    """What came after batch `highest`: the highest batch now, new records by topic (or None)."""
+def news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
+    """What came after batch `highest`, by asking bronze."""
     rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
     counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
-    return max([highest, *(row[1] for row in counted)]), {row[0]: row[2] for row in counted}
+    batch = max([highest, *(row[1] for row in counted)])
+    return News(batch, {row[0]: row[2] for row in counted})
 
 
 def properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse import writing
 from lakehouse.local_rows import local_rows
+from lakehouse.memory import Memory
 from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
@@ -90,6 +91,18 @@ def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> Non
         writing.create(spark, target, "silver", TABLE, create_statement(target))
     rows = [entry.model_dump() for entry in entries]
     writing.append(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
+
+
+def append_with_waiting(
+    spark: SparkSession, target: Target, entries: Sequence[Entry], memory: Memory
+) -> None:
+    """The same, with those that wait in the memory; where it fails these wait on."""
+    waited = memory.taken()
+    try:
+        append(spark, target, [*waited, *entries])
+    except BaseException:
+        memory.waiting.extendleft(reversed(waited))
+        raise
 
 
 def read(spark: SparkSession, target: Target) -> DataFrame:

@@ -5,7 +5,9 @@ or written itself, stays true until it ends. What went wrong is forgotten and re
 with a catalog has no locks, and its runs remember nothing.
 """
 
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 Topics = Mapping[str | None, int]
@@ -17,13 +19,15 @@ LULL_SECONDS = 30.0
 class Arrived(NamedTuple):
     """The newest batch of one feed; of those above the batch `since`, the newest by topic.
 
-    `looked_through` is the one up to which holes were looked for, None where the ledger tells.
+    `looked_through` is the one up to which holes were looked for, None where the ledger tells;
+    `checkpoint` is the stream's (a `bronze.checkpoint.Checkpoint`), None where bronze tells.
     """
 
     newest: int
     topics: Topics
     since: int = 0
     looked_through: int | None = None
+    checkpoint: tuple[str, str, int] | None = None
 
 
 class Memory:
@@ -31,9 +35,22 @@ class Memory:
 
     That class is silver's, which nothing here may import. `among` is the number of tables of a run
     that goes on: it need not apply at once what it shows. None for a run that ends.
+
+    Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
+    before has not told of them.
     """
 
     def __init__(self, among: int | None = None) -> None:
         self.among = among
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
+        self.defers = False
+        self.waiting: deque[Any] = deque()
+
+    def taken(self) -> list[Any]:
+        """The entries that wait, which do so no longer; no two callers are given the same one."""
+        found = list[Any]()
+        with suppress(IndexError):
+            while True:
+                found.append(self.waiting.popleft())
+        return found

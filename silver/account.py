@@ -10,6 +10,7 @@ the order as it is known after the pass. Records that an earlier pass has counte
 `silver.deferral`) are no records again: they are taken off what is pending.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -94,11 +95,13 @@ def _changes(
     seen: Seen,
 ) -> dict[str, int]:
     """The classes of a pass's upserts and deletes."""
-    if placed.refold and table.stored_as_scd_type == 1 and table.keys:
-        done = _refolded(placed, table.keys, seen)
+    told = _told(placed, summary, seen)
+    if told is not None:
+        found = dict(told)
+    elif placed.refold and table.stored_as_scd_type == 1 and table.keys:
+        found = _counted(_refolded(placed, table.keys, seen))
     else:
-        done = _written(spark, target, table, seen.batch)
-    found = {row["kind"]: int(row["count"]) for row in done.groupBy("kind").count().collect()}
+        found = _counted(_written(spark, target, table, seen.batch))
     late, lost = found.pop("late", 0), found.pop("superseded", 0)
     applied = {kind: n for kind, n in found.items() if kind not in _NO_CLASS}
     first = max(arrived.first, sum(applied.values()))
@@ -160,6 +163,21 @@ def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arri
     )
     found = at_place.agg(F.sum("first").alias("first"), F.sum("ties").alias("ties")).collect()[0]
     return Arrived(int(found["first"] or 0), int(found["ties"] or 0))
+
+
+def _told(placed: Placed, summary: Summary, seen: Seen) -> Mapping[str, int] | None:
+    """What the one write of a pass told, where none before it left rows of later batches.
+
+    A pass that was killed leaves its changes in the log. So there was none where this pass wrote
+    all that the log holds beyond what is applied, or the run has applied all up to there itself.
+    """
+    told, ours = placed.batch.told or [], placed.batch.number == seen.batch + 1
+    sure = summary.came is not None and (ours or seen.took is not None)
+    return told[0] if sure and len(told) == 1 else None
+
+
+def _counted(rows: DataFrame) -> dict[str, int]:
+    return {row["kind"]: int(row["count"]) for row in rows.groupBy("kind").count().collect()}
 
 
 def _written(spark: SparkSession, target: Target, table: Table, done: int) -> DataFrame:

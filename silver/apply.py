@@ -36,6 +36,7 @@ from silver.lives import last_lives, without_repeats
 from silver.merge import first_class, joined, merge_sql, met, of_whole_keys, rules
 from silver.stages import apart
 from silver.statements import execute
+from silver.written import observed
 
 
 def apply_current(
@@ -56,10 +57,21 @@ def apply_current(
     new = batch.floor if batch.floor_is_new else None
     held = met(spark.table(name), _folded(batch), table.keys)
     written = woven(_floored(rows, new), held, table, batch, columns)
-    source = source_of(numbered(written, batch), batch)
-    execute(spark, merge_sql(name, table.keys, columns, new), source)
+    text = merge_sql(name, table.keys, columns, new)
+    _merge(spark, target, text, numbered(written, batch), batch)
     if new is not None and _is_split(batch):
         spark.sql(forget_sql(name, columns, new, batch.number))
+
+
+def _merge(spark: SparkSession, target: Target, text: str, rows: DataFrame, batch: Batch) -> None:
+    """Runs the MERGE of a batch, which tells what it wrote where it and its Spark are such."""
+    if batch.told is None or batch.floor_is_new or target.kind != "local":
+        execute(spark, text, source_of(rows, batch))
+        return
+    source = observed(rows)
+    told = source.by_class(execute(spark, text, source_of(source.rows, batch)))
+    if told is not None:
+        batch.told.append(told)
 
 
 def woven(

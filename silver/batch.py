@@ -55,7 +55,7 @@ class Batch(NamedTuple):
     truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
     too, where those must be folded together (see `silver.lives`). `late` are columns that rows of
     earlier batches did not carry, with the batch that brought them. `few` says that there are no
-    more than `FEW` changes.
+    more than `FEW` changes. `told` takes the rows that a write of it was seen to write, by class.
     """
 
     number: int
@@ -68,6 +68,7 @@ class Batch(NamedTuple):
     of_keys: DataFrame | None = None
     late: Mapping[str, int] = MappingProxyType({})
     few: bool = False
+    told: list[Mapping[str, int]] | None = None
 
     @property
     def floor(self) -> str | None:

@@ -79,7 +79,7 @@ def apply(
         spark, target, tables, run_id, known, extend, apply_part, progress, held
     )
     built.note(spark, target, run_id, {name: of.built for name, of in known.items()})
-    _record(spark, target, outcomes, known)
+    _record(spark, target, outcomes, known, memory)
     keep(memory, tables, before, outcomes)
     return [outcome.entry for outcome in outcomes]
 
@@ -134,7 +134,11 @@ def apply_anew(
 
 
 def _record(
-    spark: SparkSession, target: Target, outcomes: list[Outcome], known: Mapping[str, Seen]
+    spark: SparkSession,
+    target: Target,
+    outcomes: list[Outcome],
+    known: Mapping[str, Seen],
+    memory: Memory,
 ) -> None:
     """Keeps what the run did, in two commits for all tables; nothing when nothing came.
 
@@ -149,7 +153,7 @@ def _record(
     if any(entry.counts or entry.status == "failed" for entry in entries):
         moved = [e for e in entries if _moved(e, known[e.table])]
         failed = [e for e in entries if e.status == "failed" and e not in moved]
-        ledger.append(spark, target, [*moved, *failed])
+        ledger.append_with_waiting(spark, target, [*moved, *failed], memory)
 
 
 def _moved(entry: Entry, seen: Seen) -> bool:

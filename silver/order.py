@@ -137,7 +137,7 @@ def _placed(
     partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
     split = seen.partial or bool(late)
     few, new = summary.changes <= FEW, floors != before
-    batch = Batch(newest, changes, fields, partial, floors, new, split, late=late, few=few)
+    batch = Batch(newest, changes, fields, partial, floors, new, split, None, late, few, told=[])
     if refold and folds_keys_anew(table, bool(partial)):
         batch = batch._replace(of_keys=changes)
     return Placed(batch, refold, changed)

@@ -22,8 +22,8 @@ def updating(columns: Iterable[str]) -> str:
     return f"UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)}"
 
 
-def execute(spark: SparkSession, text: str, rows: DataFrame) -> None:
-    """Runs a statement in which `{rows}` stands for `rows`.
+def execute(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
+    """Runs a statement in which `{rows}` stands for `rows`, and gives its result.
 
     The rows are a temporary view of a name used once: passed as an argument of `spark.sql`, a deep
     plan is more than Spark Connect's client takes.
@@ -31,6 +31,6 @@ def execute(spark: SparkSession, text: str, rows: DataFrame) -> None:
     view = f"_rows_{uuid.uuid4().hex}"
     rows.createOrReplaceTempView(view)
     try:
-        spark.sql(text.replace(ROWS, quote(view)))
+        return spark.sql(text.replace(ROWS, quote(view)))
     finally:
         spark.catalog.dropTempView(view)

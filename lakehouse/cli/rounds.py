@@ -3,7 +3,8 @@
 import functools
 import importlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -59,8 +60,33 @@ def do_layer(
     if watched and layer == "silver":
         importlib.import_module("silver.repairs").close_gaps(spark, target, tables)
     if layer in RECORDED_HERE:
-        ledger.append(spark, target, [entry for entry in entries if is_worth_telling(entry)])
+        told = [entry for entry in entries if is_worth_telling(entry)]
+        waits = [e for e in told if memory.defers and layer == "bronze" and _is_followed(e)]
+        memory.waiting.extend(waits)
+        ledger.append(spark, target, [entry for entry in told if entry not in waits])
     return entries
+
+
+@contextmanager
+def telling_together(
+    spark: "SparkSession", target: Target, layers: Sequence[Layer], memory: Memory | None
+) -> Iterator[None]:
+    """Meanwhile bronze's entries go into the ledger with silver's, one commit for both.
+
+    What waits at the end is written then, unless the work broke off.
+    """
+    from lakehouse import ledger
+
+    memory = memory or Memory()
+    memory.defers = {"bronze", "silver"} <= set(layers)
+    yield
+    memory.defers = False
+    ledger.append_with_waiting(spark, target, [], memory)
+
+
+def _is_followed(entry: "Entry") -> bool:
+    """Whether silver has something to do because of bronze's entry."""
+    return entry.status == "ok" and entry.counts.get("records", 0) > 0
 
 
 def is_worth_telling(entry: "Entry") -> bool:

@@ -13,7 +13,13 @@ import typer
 from lakehouse.cli import continuous as ticks
 from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
-from lakehouse.cli.rounds import JOBS, do_layer, failure_entry, is_worth_telling
+from lakehouse.cli.rounds import (
+    JOBS,
+    do_layer,
+    failure_entry,
+    is_worth_telling,
+    telling_together,
+)
 from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
@@ -94,10 +100,13 @@ def run_layers(
         memory = None if target.catalog else Memory(len(free) if continuous else None)
         topics = importlib.import_module("bronze.kafka").reads_kafka(free)
         spark = start(target, free, open_ended=continuous or topics) if free else None
-        if spark and continuous:
-            failures += _until_told(spark, target, free, layers, pause, run_id, everything, memory)
-        elif spark:
-            failures += failed(one_round(spark, target, free, layers, run_id, everything, memory))
+        if spark is not None:
+            rest = layers, run_id, everything, memory
+            with telling_together(spark, target, layers, memory):
+                if continuous:
+                    failures += _until_told(spark, target, free, pause, *rest)
+                else:
+                    failures += failed(one_round(spark, target, free, *rest))
     raise_all(failures)
 
 
@@ -151,8 +160,8 @@ def _until_told(
     spark: "SparkSession",
     target: Target,
     tables: list[Table],
-    layers: Sequence[Layer],
     pause: float,
+    layers: Sequence[Layer],
     run_id: str | None,
     everything: list[Table],
     memory: Memory | None,

@@ -1,18 +1,25 @@
 import gzip
+import json
 import os
 import shutil
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from bronze import job
+from bronze.feeds import feeds
 from bronze.job import ingest
+from bronze.storage import news
 from lakehouse.ledger import Entry
+from lakehouse.memory import Memory
 from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
+from tests.conftest import REMOTE
 
 
 def table(called: str = "orders", path: str = "orders", **source: object) -> Table:
@@ -27,8 +34,10 @@ def drop(target: Target, path: str, content: bytes | str) -> Path:
     return file
 
 
-def run(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
-    return ingest(spark, target, tables or [table()], "r1", lambda line: None)
+def run(
+    spark: SparkSession, target: Target, *tables: Table, memory: Memory | None = None
+) -> list[Entry]:
+    return ingest(spark, target, tables or [table()], "r1", lambda line: None, memory)
 
 
 def bronze(
@@ -122,6 +131,34 @@ def test_a_lost_checkpoint_neither_loses_nor_repeats_a_line(
     assert sorted(raw(spark, target)) == ["1", "2", "3", "4"]
 
 
+def test_a_remembered_checkpoint_that_is_lost_neither_loses_nor_repeats_a_line(
+    spark: SparkSession, target: Target
+) -> None:
+    memory = Memory()
+    for file in "ab":
+        drop(target, f"orders/{file}", file)
+        run(spark, target, memory=memory)
+    shutil.rmtree(target.checkpoints)
+    for file in "cd":
+        drop(target, f"orders/{file}", file)
+        assert run(spark, target, memory=memory)[0].counts == {"records": 1}
+    assert sorted(raw(spark, target)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.skipif(bool(REMOTE), reason="the folder is the server's")
+def test_the_checkpoint_is_asked_for_once(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("bronze was asked for its checkpoint")
+
+    memory = Memory()
+    run(spark, target, memory=memory)
+    monkeypatch.setattr(job, "checkpoint", asked)
+    drop(target, "orders/a", "1")
+    assert run(spark, target, memory=memory)[0].counts == {"records": 1}
+
+
 def test_a_lost_bronze_table_is_read_again_from_the_files(
     spark: SparkSession, target: Target
 ) -> None:
@@ -197,3 +234,72 @@ def test_tables_of_one_folder_share_a_feed_and_count_their_own_topics(
     assert found == [("s.a", 1, True), ("s.b", 2, True), ("s.b", 3, True), ("tx", 4, True)]
     own = spark.sql(stored(target, "bronze")["b"].query).orderBy("_arrival").collect()
     assert [row["_offset"] for row in own] == [2, 3]
+
+
+def whole(*topics: str | None) -> str:
+    named = [{} if topic is None else {"topic": topic} for topic in topics]
+    return "\n".join(json.dumps({"offset": 1, "value": {}} | topic) for topic in named)
+
+
+TOPICS: dict[str, tuple[list[Table], list[str]]] = {
+    "no topic": ([table()], ["1\n2", "3"]),
+    "every topic": ([table()], [whole("a", "a"), whole("a")]),
+    "their own and another": (
+        [table("a", "orders", topic="a"), table("b", "orders", topic="b")],
+        [whole("a", "b", "b"), whole("b", "tx", "tx")],
+    ),
+    "several others": ([table(topic="a")], [whole("a", "x", "y"), whole("y")]),
+    "nothing in it": ([table(topic="a")], ["\n", whole("a")]),
+}
+
+
+@pytest.mark.parametrize("limit", [1, 9])
+@pytest.mark.parametrize("case", TOPICS)
+def test_what_a_write_tells_is_what_bronze_holds(
+    spark: SparkSession, target: Target, case: str, limit: int
+) -> None:
+    tables, contents = TOPICS[case]
+    limited = [
+        t.model_copy(
+            update={"source": t.feeds[0].model_copy(update={"max_files_per_trigger": limit})}
+        )
+        for t in tables
+    ]
+    for number, content in enumerate(contents):
+        drop(target, f"orders/{number}", content)
+    memory, (feed,) = Memory(), feeds(limited)
+    told = job._outcome(spark, target, feed, memory.feeds, None)
+    asked = news(spark, target, feed, 0)
+    assert (told.batch or 0, told.records) == asked
+    assert memory.feeds[feed.name].newest == asked.batch
+    assert set(memory.feeds[feed.name].topics) == set(asked.records)
+
+
+@pytest.mark.skipif(bool(REMOTE), reason="a server keeps to itself what a write told")
+def test_bronze_is_not_asked_what_was_just_written(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("bronze was asked")
+
+    monkeypatch.setattr(job, "news", asked)
+    drop(target, "orders/a", "1")
+    first = run(spark, target)[0]
+    nothing = run(spark, target)[0]
+    drop(target, "orders/b", "2\n3")
+    second = run(spark, target)[0]
+    told = [(entry.status, entry.counts, entry.batch) for entry in (first, nothing, second)]
+    assert told == [("ok", {"records": n}, at) for n, at in ((1, 1), (0, 1), (2, 2))]
+
+
+def test_after_a_batch_that_may_be_there_already_bronze_is_asked(
+    spark: SparkSession, target: Target
+) -> None:
+    drop(target, "orders/a", "1")
+    run(spark, target)
+    (ended,) = Path(target.checkpoints).rglob("commits/0")
+    ended.unlink()
+    drop(target, "orders/b", "2")
+    (entry,) = run(spark, target)
+    assert (entry.status, entry.counts["records"]) == ("ok", 1)
+    assert raw(spark, target) == ["1", "2"]

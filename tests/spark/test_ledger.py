@@ -1,9 +1,15 @@
 from datetime import datetime, timezone
+from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse import ledger
-from lakehouse.target import Target
+from lakehouse.cli.rounds import do_layer, telling_together
+from lakehouse.memory import Memory
+from lakehouse.table import Table
+from lakehouse.target import Layer, Target
+from tests import lake
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 
@@ -35,3 +41,55 @@ def test_many_entries_are_one_commit(spark: SparkSession, target: Target) -> Non
     before = ledger.read(spark, target).count()
     log = spark.sql(f"DESCRIBE HISTORY delta.`{target.lake}/silver/_runs`")
     assert (before, log.where("operation <> 'CREATE TABLE'").count()) == (2, 1)
+
+
+def test_what_waits_is_written_with_what_comes(spark: SparkSession, target: Target) -> None:
+    memory = Memory()
+    memory.waiting.append(entry("a", layer="bronze"))
+    ledger.append_with_waiting(spark, target, [entry("a")], memory)
+    ledger.append_with_waiting(spark, target, [], memory)
+    log = spark.sql(f"DESCRIBE HISTORY delta.`{target.lake}/silver/_runs`")
+    assert (layers(spark, target), memory.taken()) == (["bronze", "silver"], [])
+    assert log.where("operation <> 'CREATE TABLE'").count() == 1
+
+
+def test_what_could_not_be_written_waits_on(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    memory, both = Memory(), [entry("a", layer="bronze"), entry("b", layer="bronze")]
+    memory.waiting.extend(both)
+    monkeypatch.setattr(ledger, "append", failing)
+    with pytest.raises(OSError, match="full"):
+        ledger.append_with_waiting(spark, target, [entry("a")], memory)
+    assert memory.taken() == both
+
+
+def test_a_round_tells_of_bronze_with_silver(spark: SparkSession, target: Target) -> None:
+    source = {"format": "rows", "path": "t"}
+    given = {"table": "t", "source": source, "keys": ["id"], "sequence_by": "v"}
+    tables, memory = [Table.model_validate(given)], Memory()
+
+    def work(layer: Layer, number: int) -> None:
+        Path(target.landing, "t").mkdir(parents=True, exist_ok=True)
+        Path(target.landing, "t", str(number)).write_text(f'{{"id": {number}, "v": 1}}')
+        done = do_layer(spark, target, tables, layer, "r", lake.quiet, memory=memory)
+        assert [one.message for one in done] == [None]
+
+    with telling_together(spark, target, ["bronze", "silver"], memory):
+        work("bronze", 1)
+        assert layers(spark, target) == []
+        work("silver", 1)
+        assert layers(spark, target) == ["bronze", "silver"]
+        work("bronze", 2)
+        assert layers(spark, target) == ["bronze", "silver"]
+    assert layers(spark, target) == ["bronze", "bronze", "silver"]
+    with telling_together(spark, target, ["bronze"], memory):
+        work("bronze", 3)
+        assert layers(spark, target) == ["bronze", "bronze", "bronze", "silver"]
+
+
+def layers(spark: SparkSession, target: Target) -> list[str]:
+    return sorted(row["layer"] for row in ledger.read(spark, target).collect())
