@@ -32,11 +32,15 @@ from silver.batch import Batch, source_of
 from silver.compact import compact
 from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
+from silver.joining import joined, met, whole
 from silver.lives import last_lives, without_repeats
-from silver.merge import first_class, joined, merge_sql, met, of_whole_keys, rules
+from silver.merge import Rule, first_class, merge_sql, of_whole_keys, rules
 from silver.stages import apart
 from silver.statements import execute
 from silver.written import observed
+
+MUCH = 0.3
+"""Changes per row of the table from which on writing all rows takes less than a MERGE."""
 
 
 def apply_current(
@@ -51,16 +55,40 @@ def apply_current(
     columns = [f.name for f in values if f.name not in table.keys]
     rows = compacted(table, batch, columns)
     if refold or empty:
-        classed = rows.withColumn("_class", F.expr(first_class()))
-        layout.load(spark, target, table.table, numbered(classed, batch), refold)
+        first = numbered(rows.withColumn("_class", F.expr(first_class())), batch)
+        _load(spark, target, table, first, batch._replace(told=None) if refold else batch, refold)
         return
-    new = batch.floor if batch.floor_is_new else None
-    held = met(spark.table(name), _folded(batch), table.keys)
-    written = woven(_floored(rows, new), held, table, batch, columns)
-    text = merge_sql(name, table.keys, columns, new)
-    _merge(spark, target, text, numbered(written, batch), batch)
+    new, held = batch.floor if batch.floor_is_new else None, spark.table(name)
+    rows = _floored(rows, new)
+    if _replaces_much(held, batch):
+        everything = numbered(whole(rows, held, table.keys, _rules(batch, columns), new), batch)
+        _load(spark, target, table, everything, batch, True)
+    else:
+        written = woven(rows, met(held, _folded(batch), table.keys), table, batch, columns)
+        text = merge_sql(name, table.keys, columns, new)
+        _merge(spark, target, text, numbered(written, batch), batch)
     if new is not None and _is_split(batch):
         spark.sql(forget_sql(name, columns, new, batch.number))
+
+
+def _replaces_much(held: DataFrame, batch: Batch) -> bool:
+    """Whether the batch may change so much of the table that it is written anew in less time.
+
+    How many rows a table has stands in Delta's log.
+    """
+    return batch.size is not None and batch.size >= MUCH * held.count()
+
+
+def _load(
+    spark: SparkSession, target: Target, table: Table, rows: DataFrame, batch: Batch, anew: bool
+) -> None:
+    """Writes all rows of the table, and keeps what the write told of those the batch changed."""
+    if batch.told is None or target.kind != "local":
+        layout.load(spark, target, table.table, rows, anew)
+        return
+    source = observed(rows, batch.number)
+    layout.load(spark, target, table.table, source.rows, anew)
+    _keep(batch, source.told())
 
 
 def _merge(spark: SparkSession, target: Target, text: str, rows: DataFrame, batch: Batch) -> None:
@@ -68,9 +96,12 @@ def _merge(spark: SparkSession, target: Target, text: str, rows: DataFrame, batc
     if batch.told is None or batch.floor_is_new or target.kind != "local":
         execute(spark, text, source_of(rows, batch))
         return
-    source = observed(rows)
-    told = source.by_class(execute(spark, text, source_of(source.rows, batch)))
-    if told is not None:
+    source = observed(rows, batch.number)
+    _keep(batch, source.by_class(execute(spark, text, source_of(source.rows, batch))))
+
+
+def _keep(batch: Batch, told: dict[str, int] | None) -> None:
+    if told is not None and batch.told is not None:
         batch.told.append(told)
 
 
@@ -78,14 +109,20 @@ def woven(
     rows: DataFrame, held: DataFrame, table: Table, batch: Batch, columns: list[str]
 ) -> DataFrame:
     """The rows that a MERGE writes: a batch's, joined with what the table holds of their keys."""
-    whole = batch.of_keys is not None
-    own = of_whole_keys(columns) if whole else rules(columns, _is_split(batch), batch.late)
-    return joined(rows, held, table.keys, own)
+    return joined(rows, held, table.keys, _rules(batch, columns))
+
+
+def _rules(batch: Batch, columns: list[str]) -> list[Rule]:
+    if batch.of_keys is not None:
+        return of_whole_keys(columns)
+    return rules(columns, _is_split(batch), batch.late)
 
 
 def numbered(rows: DataFrame, batch: Batch) -> DataFrame:
-    """The rows with the number of the batch that writes them."""
-    return apart(rows).withColumn("_batch", F.lit(batch.number).cast("bigint"))
+    """The rows with the number of the batch that writes them, where they have none."""
+    number = F.lit(batch.number).cast("bigint")
+    kept = F.coalesce("_batch", number) if "_batch" in rows.columns else number
+    return apart(rows).withColumn("_batch", kept)
 
 
 def compacted(table: Table, batch: Batch, columns: list[str]) -> DataFrame:

@@ -54,8 +54,8 @@ class Batch(NamedTuple):
     not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
     truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
     too, where those must be folded together (see `silver.lives`). `late` are columns that rows of
-    earlier batches did not carry, with the batch that brought them. `few` says that there are no
-    more than `FEW` changes. `told` takes the rows that a write of it was seen to write, by class.
+    earlier batches did not carry, with the batch that brought them. `size` is how many changes it
+    has, where that is known. `told` takes the rows that a write of it was seen to write, by class.
     """
 
     number: int
@@ -67,8 +67,13 @@ class Batch(NamedTuple):
     seen_partial: bool
     of_keys: DataFrame | None = None
     late: Mapping[str, int] = MappingProxyType({})
-    few: bool = False
+    size: int | None = None
     told: list[Mapping[str, int]] | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether its keys can be held by every task."""
+        return self.size is not None and self.size <= FEW
 
     @property
     def floor(self) -> str | None:

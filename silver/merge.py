@@ -12,11 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from lakehouse import names
-from silver.compact import all_of, column, own_stamp
+from silver.compact import own_stamp
 from silver.statements import inserting, updating
 
 _META = (
@@ -40,44 +37,6 @@ class Rule(NamedTuple):
 
     when: str
     values: Mapping[str, str]
-
-
-def met(rows: DataFrame, changes: DataFrame, keys: list[str]) -> DataFrame:
-    """The table's rows whose keys some of the changes have."""
-    return rows.join(changes.select(*[column(k) for k in keys]), keys, "left_semi")
-
-
-def joined(rows: DataFrame, held: DataFrame, keys: list[str], rules: list[Rule]) -> DataFrame:
-    """What becomes of the batch's rows, each joined with the held row of its key by the first rule.
-
-    Args:
-        rows: the batch, one row per key, in the shape of the table but for `_batch`, `_class`.
-        held: rows of the table; a key without one is new.
-        keys: key columns.
-        rules: one of `rules` or `of_whole_keys`.
-
-    Returns:
-        Rows to write, in the shape of the table but for `_batch`; those that no rule takes are
-        not among them.
-    """
-    same = [F.col(f"s.{names.quote(k)}") == F.col(f"t.{names.quote(k)}") for k in keys]
-    both = rows.alias("s").join(held.alias("t"), all_of(same), "left")
-    tried = " ".join(f"WHEN {rule.when} THEN {at}" for at, rule in enumerate(rules, 1))
-    chosen = both.withColumn("_rule", F.expr(f"CASE WHEN t._stamp IS NULL THEN 0 {tried} END"))
-    new = {c: f"s.{names.quote(c)}" for c in rules[0].values} | {"_class": first_class("s.")}
-    values = {c: _by_rule([new[c], *[rule.values[c] for rule in rules]]) for c in new}
-    return chosen.where("_rule IS NOT NULL").select(
-        *[F.col(f"s.{names.quote(k)}").alias(k) for k in keys],
-        *[F.expr(value).alias(c) for c, value in values.items()],
-    )
-
-
-def _by_rule(values: list[str]) -> str:
-    """SQL for a column's value: that of the row's rule."""
-    usual = values[0]
-    other = {at: value for at, value in enumerate(values) if value != usual}
-    cases = " ".join(f"WHEN {at} THEN {value}" for at, value in other.items())
-    return f"CASE _rule {cases} ELSE {usual} END" if cases else usual
 
 
 def rules(

@@ -16,7 +16,7 @@ from lakehouse.errors import TruncateRefused
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log, snapshots
-from silver.batch import FEW, Batch, Seen, keyed, stamped
+from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, epoch
@@ -136,8 +136,8 @@ def _placed(
     fields = layout.business(rows.schema)
     partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
     split = seen.partial or bool(late)
-    few, new = summary.changes <= FEW, floors != before
-    batch = Batch(newest, changes, fields, partial, floors, new, split, None, late, few, told=[])
+    new, size = floors != before, summary.changes
+    batch = Batch(newest, changes, fields, partial, floors, new, split, None, late, size, told=[])
     if refold and folds_keys_anew(table, bool(partial)):
         batch = batch._replace(of_keys=changes)
     return Placed(batch, refold, changed)

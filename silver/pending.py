@@ -42,8 +42,9 @@ from silver.contract import (
     waits_in_log,
 )
 from silver.history import history_merge_sql, joined
+from silver.joining import met
 from silver.keyless import gained, insert_sql
-from silver.merge import first_class, merge_sql, met
+from silver.merge import first_class, merge_sql
 from silver.order import Placed
 from silver.presence import absent_before
 from silver.statements import execute

@@ -20,16 +20,21 @@ class Source(NamedTuple):
     rows: DataFrame
     seen: Observation
 
+    def told(self) -> dict[str, int] | None:
+        """The same after a write of these rows, which computes them once."""
+        seen = self.seen.get
+        return confirmed(seen, {"num_updated_rows": seen["rows"], "num_inserted_rows": 0})
+
     def by_class(self, result: DataFrame) -> dict[str, int] | None:
         """The rows written by class, after the MERGE with this result; None where they differ."""
         return confirmed(self.seen.get, next(row.asDict() for row in result.collect()))
 
 
-def observed(rows: DataFrame) -> Source:
-    """The source of a MERGE that writes each of its rows, counted on the way."""
-    seen = Observation()
-    sums = [F.count_if(F.col("_class") == name).alias(name) for name in CLASSES]
-    return Source(rows.observe(seen, F.count(F.lit(1)).alias("rows"), *sums), seen)
+def observed(rows: DataFrame, number: int) -> Source:
+    """Rows on their way into the table; those that the batch of this number changes are counted."""
+    seen, own = Observation(), F.col("_batch") == number
+    sums = [F.count_if(own & (F.col("_class") == name)).alias(name) for name in CLASSES]
+    return Source(rows.observe(seen, F.count_if(own).alias("rows"), *sums), seen)
 
 
 def confirmed(seen: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, int] | None:

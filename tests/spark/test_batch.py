@@ -15,7 +15,7 @@ def test_a_batch_of_few_changes_is_broadcast(
     spark.conf.set(threshold, "-1")
     try:
         rows, table = spark.range(3), spark.range(10)
-        batch = Batch(2, rows, [], [], [], False, False, few=few)
+        batch = Batch(2, rows, [], [], [], False, False, size=1 if few else None)
         both = source_of(rows, batch).join(table, "id")
         both.explain()
         assert ("BroadcastHashJoin" in capsys.readouterr().out) == few
