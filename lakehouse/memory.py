@@ -26,9 +26,11 @@ class Arrived(NamedTuple):
 class Memory:
     """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
 
-    That class is silver's, which nothing here may import.
+    And of some tables what their last batch showed, a `silver.debezium_recall.Recalled`. Those
+    classes are silver's, which nothing here may import.
     """
 
     def __init__(self) -> None:
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}

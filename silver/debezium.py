@@ -27,10 +27,12 @@ from silver.debezium_reading import (
     values_of,
 )
 from silver.debezium_reason import message, reason, unfit
+from silver.debezium_recall import Recall, compared, keep, recalled, refused
 from silver.debezium_schema import Survey, inferred, key_fields, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 from silver.shapes import noted
 
+_MAP = "MAP<STRING,STRING>"
 _OLD_KEY = "`__debezium.oldkey`"
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 
@@ -50,19 +52,52 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         Keys, the table's columns, new columns by name, then the contract's change columns. Names
         that begin with `_` are left out.
     """
+    return _surveyed(raw, table, survey(raw, keyed=bool(table.keys)))
+
+
+def to_changes_again(raw: DataFrame, table: Table, recall: Recall) -> DataFrame:
+    """The same by what `recall` holds of the table's last batch, where that is enough.
+
+    Then the job that reads the changes fails where a record shows that it is not (see
+    `debezium_recall.is_unlike`). Else `recall` gets what this batch shows.
+    """
+    known = recalled(table, recall)
+    if known is not None:
+        found = columns_of(table, known)
+        return _decoded(raw, table, known, found, planned(table, known, found, {}), checked=True)
     seen = survey(raw, keyed=bool(table.keys))
+    keep(table, recall, seen)
+    return _surveyed(raw, table, seen)
+
+
+def _surveyed(raw: DataFrame, table: Table, seen: Survey) -> DataFrame:
     found = columns_of(table, seen, _hidden_keys(raw, table, seen))
     asked = unknown(table, seen, found)
     of_keys = {field for key in table.keys for field in found.fields[key]}
     types = inferred(raw, asked, of_keys) if asked else {}
-    plans = planned(table, seen, found, types)
+    return _decoded(raw, table, seen, found, planned(table, seen, found, types))
+
+
+def _decoded(
+    raw: DataFrame,
+    table: Table,
+    seen: Survey,
+    found: Columns,
+    plans: list[ColumnPlan],
+    checked: bool = False,
+) -> DataFrame:
+    """The changes of a batch; `checked` compares each record with what was seen."""
     columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
     odd = unfit(found, table)
+    row = _MAP if checked and not seen.versions else _row(plans, found)
+    rows = opened(raw, whole_envelope(_before(table, plans, found) if table.keys else row, row))
+    if checked:
+        read = [field for plan in plans for field in plan.fields]
+        rows = compared(rows, seen, read, bool(table.keys))
     changes = (
-        opened(raw, whole_envelope(_before(table, plans, found), _row(plans, found)))
-        .transform(_placed)
+        rows.transform(_placed)
         .transform(lambda rows: _with_tokens(rows, columns, table))
-        .transform(lambda rows: _with_values(rows, columns, table, odd))
+        .transform(lambda rows: _with_values(rows, columns, table, odd, seen if checked else None))
         .select(
             *[F.col(c.value).alias(c.name) for c in columns],
             *_change_columns(message(columns, table, odd)),
@@ -86,7 +121,7 @@ def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
 def _row(plans: list[ColumnPlan], found: Columns) -> str:
     """The type to read a row as: a map, where names are looked at or tell a case apart."""
     if found.unfit or any(len(plan.fields) > 1 for plan in plans):
-        return "MAP<STRING,STRING>"
+        return _MAP
     fields = (field for plan in plans for field in plan.fields)
     return f"STRUCT<{', '.join(f'{quote(field)} STRING' for field in fields)}>"
 
@@ -152,9 +187,15 @@ def _token(column: Reading, table: Table) -> str:
     return f"CASE WHEN _op = 'd' THEN {gone} WHEN {upserts} THEN {now} END"
 
 
-def _with_values(rows: DataFrame, columns: list[Reading], table: Table, odd: Column) -> DataFrame:
+def _with_values(
+    rows: DataFrame, columns: list[Reading], table: Table, odd: Column, compared: Survey | None
+) -> DataFrame:
     values = [F.expr(value_of(c, c.token)).alias(c.value) for c in columns]
-    judged = rows.select("*", *values).withColumn("_why", reason(columns, table, odd))
+    why = reason(columns, table, odd)
+    if compared is not None:
+        keys = [c.token for c in columns if c.name in table.keys]
+        why = refused(why, keys, compared)
+    judged = rows.select("*", *values).withColumn("_why", why)
     return judged.withColumn("_old_key", _old_key(columns, table))
 
 

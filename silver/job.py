@@ -16,6 +16,7 @@ from lakehouse.target import Target
 from silver import built, group_passes, log, reading, snapshots, swap
 from silver.batch import Seen
 from silver.built import Built
+from silver.decode import Recall
 from silver.group_repairs import Reach
 from silver.known import keep, known_of
 from silver.passes import Outcome, Pass, told
@@ -64,12 +65,13 @@ def apply(
     def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
         own = logged[table.table]
-        return _outcome(spark, target, table, run_id, known[table.table], own, found)
+        return _outcome(spark, target, table, run_id, known[table.table], own, found, memory.shown)
 
     def extend(table: Table) -> Seen:
         built.check(table, known[table.table].built.known)
         ahead = _ahead(spark, target, table, logged[table.table])
-        return extended(spark, target, table, run_id, known[table.table], ahead, found)[0]
+        own = known[table.table]
+        return extended(spark, target, table, run_id, own, ahead, found, memory.shown)[0]
 
     alone = [table for table in tables if table.consistency_group is None]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -163,13 +165,14 @@ def _outcome(
     seen: Seen,
     logged: int | None,
     found: Mapping[str, Arrived],
+    recall: Recall,
 ) -> Outcome:
     began = datetime.now(timezone.utc)
     passes, message, ahead = list[Pass](), None, logged or 0
     try:
         built.check(table, seen.built.known)
         ahead = _ahead(spark, target, table, logged)
-        for one in _passes(spark, target, table, run_id, seen, ahead, found):
+        for one in _passes(spark, target, table, run_id, seen, ahead, found, recall):
             passes.append(one)
     except TABLE_FAILURES as failure:
         message = in_short(failure)
@@ -192,6 +195,7 @@ def _passes(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
+    recall: Recall,
 ) -> Iterator[Pass]:
     """What a killed run left in the log, then what is new in bronze; extracts go day by day.
 
@@ -203,7 +207,7 @@ def _passes(
             yield apply_days(spark, target, table, run_id, seen, newest)
         return
     if table.max_staleness is not None:
-        after, summary = extended(spark, target, table, run_id, seen, logged, found)
+        after, summary = extended(spark, target, table, run_id, seen, logged, found, recall)
         done = apply_or_wait(spark, target, table, run_id, seen, after, summary)
         if done is not None:
             yield done
@@ -213,4 +217,4 @@ def _passes(
         seen = left.seen
         yield left
     if reading.has_new(table, seen.positions, found):
-        yield apply_new(spark, target, table, run_id, seen, newest)
+        yield apply_new(spark, target, table, run_id, seen, newest, recall)

@@ -25,8 +25,8 @@ from silver import (
 )
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
-from silver.decode import decode
-from silver.expectations import gate
+from silver.decode import Recall
+from silver.extension import extend
 from silver.extract_job import apply_extracts
 from silver.history import apply_history
 from silver.keyless import apply_keyless
@@ -44,9 +44,13 @@ def apply_new(
     run_id: str,
     seen: Seen,
     newest: Mapping[str, int],
+    recall: Recall | None = None,
 ) -> Pass:
-    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
-    after, summary = _extend(spark, target, table, run_id, seen, newest)
+    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it.
+
+    `recall` is what the run keeps of the tables' last batches.
+    """
+    after, summary = extend(spark, target, table, run_id, seen, newest, recall)
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
     return apply_part(spark, target, table, run_id, rows, seen, after, summary)
 
@@ -86,6 +90,7 @@ def extended(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
+    recall: Recall | None = None,
 ) -> tuple[Seen, Summary | None]:
     """Brings a table's log up to bronze without applying it.
 
@@ -97,7 +102,7 @@ def extended(
         lateness.reject(spark, target, table, seen.batch, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
     if reading.has_new(table, seen.positions, found):
-        after, summary = _extend(spark, target, table, run_id, seen, newest)
+        after, summary = extend(spark, target, table, run_id, seen, newest, recall)
         return after, summary if alone else None
     return seen._replace(positions=dict(seen.positions) | newest), None
 
@@ -198,30 +203,6 @@ def _apply(
         return
     pending.clear(spark, target, table, placed.batch)
     _write(spark, target, table, placed.batch, placed.refold)
-
-
-def _extend(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    run_id: str,
-    seen: Seen,
-    newest: Mapping[str, int],
-) -> tuple[Seen, Summary | None]:
-    """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
-
-    Returns what the log holds then, and the summary of the batch where its write told it.
-    """
-    raw = reading.unread(spark, target, table, seen.positions, newest)
-    learned = layout.learned(spark, target, table)
-    built.check_types(spark, table, learned)
-    changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
-    summary = log.append(spark, target, table, gate(changes, table), seen.batch + 1)
-    if lateness.reject(spark, target, table, seen.batch, seen.horizon):
-        summary = None
-    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
-    return after, summary
 
 
 def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:
