@@ -33,6 +33,7 @@ from silver.debezium_recall import Recall, compared, keep, recalled, refused
 from silver.debezium_schema import Survey, inferred, key_fields, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 from silver.shapes import noted
+from silver.stages import apart_if_wide
 
 _SESSIONS, _TYPES = 4, 256
 _MAP = "MAP<STRING,STRING>"
@@ -100,8 +101,9 @@ def _decoded(
         rows = compared(rows, seen, read, bool(table.keys))
     changes = (
         rows.withColumns(_places(raw.sparkSession, bool(table.keys)))
-        .transform(lambda rows: _with_tokens(rows, columns, table))
+        .transform(lambda rows: apart_if_wide(_with_tokens(rows, columns, table), len(columns)))
         .transform(lambda rows: _with_values(rows, columns, table, odd, seen if checked else None))
+        .transform(lambda rows: apart_if_wide(rows, len(columns)))
         .select(
             *[F.col(c.value).alias(c.name) for c in columns],
             *_change_columns(raw.sparkSession, message(columns, table, odd)),
