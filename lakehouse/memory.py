@@ -33,7 +33,8 @@ class Arrived(NamedTuple):
 class Memory:
     """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
 
-    That class is silver's, which nothing here may import. `among` is the number of tables of a run
+    And of some tables what their last batch showed, a `silver.debezium_recall.Recalled`. Those
+    classes are silver's, which nothing here may import. `among` is the number of tables of a run
     that goes on: it need not apply at once what it shows. None for a run that ends.
 
     Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
@@ -44,6 +45,7 @@ class Memory:
         self.among = among
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
         self.defers = False
         self.waiting: deque[Any] = deque()
 

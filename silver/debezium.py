@@ -7,7 +7,9 @@ schema block, else by the column's type. A new version of a row comes from `afte
 row.
 """
 
-from pyspark.sql import Column, DataFrame
+from functools import lru_cache
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -27,10 +29,14 @@ from silver.debezium_reading import (
     values_of,
 )
 from silver.debezium_reason import message, reason, unfit
+from silver.debezium_recall import Recall, compared, keep, recalled, refused
 from silver.debezium_schema import Survey, inferred, key_fields, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 from silver.shapes import noted
+from silver.stages import apart_if_wide
 
+_SESSIONS, _TYPES = 4, 256
+_MAP = "MAP<STRING,STRING>"
 _OLD_KEY = "`__debezium.oldkey`"
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 
@@ -50,22 +56,57 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
         Keys, the table's columns, new columns by name, then the contract's change columns. Names
         that begin with `_` are left out.
     """
+    return _surveyed(raw, table, survey(raw, keyed=bool(table.keys)))
+
+
+def to_changes_again(raw: DataFrame, table: Table, recall: Recall) -> DataFrame:
+    """The same by what `recall` holds of the table's last batch, where that is enough.
+
+    Then the job that reads the changes fails where a record shows that it is not (see
+    `debezium_recall.is_unlike`). Else `recall` gets what this batch shows.
+    """
+    known = recalled(table, recall)
+    if known is not None:
+        found = columns_of(table, known)
+        return _decoded(raw, table, known, found, planned(table, known, found, {}), checked=True)
     seen = survey(raw, keyed=bool(table.keys))
+    keep(table, recall, seen)
+    return _surveyed(raw, table, seen)
+
+
+def _surveyed(raw: DataFrame, table: Table, seen: Survey) -> DataFrame:
     found = columns_of(table, seen, _hidden_keys(raw, table, seen))
     asked = unknown(table, seen, found)
     of_keys = {field for key in table.keys for field in found.fields[key]}
     types = inferred(raw, asked, of_keys) if asked else {}
-    plans = planned(table, seen, found, types)
-    columns = readings(plans, _parsed(raw, plans), table, seen.plain or not seen.versions)
+    return _decoded(raw, table, seen, found, planned(table, seen, found, types))
+
+
+def _decoded(
+    raw: DataFrame,
+    table: Table,
+    seen: Survey,
+    found: Columns,
+    plans: list[ColumnPlan],
+    checked: bool = False,
+) -> DataFrame:
+    """The changes of a batch; `checked` compares each record with what was seen."""
+    types = _parsed(raw.sparkSession, tuple(plan.type for plan in plans))
+    columns = readings(plans, types, table, seen.plain or not seen.versions)
     odd = unfit(found, table)
+    row = _MAP if checked and not seen.versions else _row(plans, found)
+    rows = opened(raw, whole_envelope(_before(table, plans, found) if table.keys else row, row))
+    if checked:
+        read = [field for plan in plans for field in plan.fields]
+        rows = compared(rows, seen, read, bool(table.keys))
     changes = (
-        opened(raw, whole_envelope(_before(table, plans, found), _row(plans, found)))
-        .transform(_placed)
-        .transform(lambda rows: _with_tokens(rows, columns, table))
-        .transform(lambda rows: _with_values(rows, columns, table, odd))
+        rows.withColumns(_places(raw.sparkSession, bool(table.keys)))
+        .transform(lambda rows: apart_if_wide(_with_tokens(rows, columns, table), len(columns)))
+        .transform(lambda rows: _with_values(rows, columns, table, odd, seen if checked else None))
+        .transform(lambda rows: apart_if_wide(rows, len(columns)))
         .select(
             *[F.col(c.value).alias(c.name) for c in columns],
-            *_change_columns(message(columns, table, odd)),
+            *_change_columns(raw.sparkSession, message(columns, table, odd)),
         )
     )
     return noted(changes, renamed(seen.shapes, found, table))
@@ -78,15 +119,16 @@ def _hidden_keys(raw: DataFrame, table: Table, seen: Survey) -> list[str]:
     return key_fields(raw, hidden) if hidden else []
 
 
-def _parsed(raw: DataFrame, plans: list[ColumnPlan]) -> list[T.DataType]:
-    empty = raw.selectExpr(*[f"cast(NULL AS {p.type}) AS _{at}" for at, p in enumerate(plans)])
-    return [field.dataType for field in empty.schema.fields]
+@lru_cache(_TYPES)
+def _parsed(spark: SparkSession, types: tuple[str, ...]) -> list[T.DataType]:
+    nulls = [f"cast(NULL AS {type}) AS _{at}" for at, type in enumerate(types)]
+    return [field.dataType for field in spark.range(0).selectExpr(*nulls).schema.fields]
 
 
 def _row(plans: list[ColumnPlan], found: Columns) -> str:
     """The type to read a row as: a map, where names are looked at or tell a case apart."""
     if found.unfit or any(len(plan.fields) > 1 for plan in plans):
-        return "MAP<STRING,STRING>"
+        return _MAP
     fields = (field for plan in plans for field in plan.fields)
     return f"STRUCT<{', '.join(f'{quote(field)} STRING' for field in fields)}>"
 
@@ -96,7 +138,9 @@ def _before(table: Table, plans: list[ColumnPlan], found: Columns) -> str:
     return _row(keys or plans, found)
 
 
-def _placed(rows: DataFrame) -> DataFrame:
+@lru_cache(_SESSIONS)
+def _places(_: SparkSession, keyed: bool) -> dict[str, Column]:
+    """What is told of every record, whatever its columns; written once for a session."""
     operation = F.lit(None).cast("string")
     for op, name in _OPERATIONS.items():
         operation = F.when(F.col("_op") == op, F.lit(name)).otherwise(operation)
@@ -107,15 +151,19 @@ def _placed(rows: DataFrame) -> DataFrame:
     )
     rowless = F.col("_after").isNull() & F.col("_before").isNull() & F.col("_op").isNull()
     nothing = F.col("_empty") | (rowless & ~F.col("_malformed") & markers)
-    columns = {
+    no_key = F.lit(None).cast("map<string,string>")
+    source, lsn = F.col("_source"), order.position_of(F.col("_source"))
+    return {
         "_found": F.when(nothing, F.lit(NONE)).otherwise(operation),
-        "_place": order.sequence_of(F.col("_source"), F.col("_transaction.total_order")),
+        "_place": order.sequence_of(source, lsn, F.col("_transaction.total_order")),
+        "_lsn": lsn,
+        "_micros": order.micros_of(source, F.col("_ts_us"), F.col("_ts_ms")),
         "_order": F.col("_transaction.total_order").try_cast("bigint"),
         "_version": version_of(F.col("_schema")),
         "_sourced": F.col("_source").isNotNull(),
+        "_record_key": plain_object(F.col("_key")) if keyed else no_key,
         "_moved": plain_object(F.from_json("_headers", f"{_OLD_KEY} STRING")["__debezium.oldkey"]),
     }
-    return rows.withColumns(columns)
 
 
 def _with_tokens(rows: DataFrame, columns: list[Reading], table: Table) -> DataFrame:
@@ -124,16 +172,9 @@ def _with_tokens(rows: DataFrame, columns: list[Reading], table: Table) -> DataF
     plain = F.col("_topic").isNull() & F.col("_headers").isNull()
     moved = F.col("_moved").isNotNull()
     holds = may_hold_placeholders(F.col("_op"), moved, plain, F.col("_order"), full)
-    keyed = rows.withColumns(
-        {
-            "_holds": F.coalesce(holds, F.lit(False)),
-            "_record_key": plain_object(F.col("_key"))
-            if table.keys
-            else F.lit(None).cast("map<string,string>"),
-        }
-    )
+    held = rows.withColumn("_holds", F.coalesce(holds, F.lit(False)))
     tokens = {c.token: F.expr(_token(c, table)) for c in columns}
-    return keyed.withColumns({**tokens, "_absent": absent_columns(columns, table)})
+    return held.withColumns({**tokens, "_absent": absent_columns(columns, table)})
 
 
 def _token(column: Reading, table: Table) -> str:
@@ -152,10 +193,16 @@ def _token(column: Reading, table: Table) -> str:
     return f"CASE WHEN _op = 'd' THEN {gone} WHEN {upserts} THEN {now} END"
 
 
-def _with_values(rows: DataFrame, columns: list[Reading], table: Table, odd: Column) -> DataFrame:
+def _with_values(
+    rows: DataFrame, columns: list[Reading], table: Table, odd: Column, compared: Survey | None
+) -> DataFrame:
     values = [F.expr(value_of(c, c.token)).alias(c.value) for c in columns]
-    judged = rows.select("*", *values).withColumn("_why", reason(columns, table, odd))
-    return judged.withColumn("_old_key", _old_key(columns, table))
+    why = reason(columns, table, odd)
+    if compared is not None:
+        keys = [c.token for c in columns if c.name in table.keys]
+        why = refused(why, keys, compared)
+    told = {"_why": why, "_old_key": _old_key(columns, table)}
+    return rows.select("*", *values).withColumns(told)
 
 
 def _old_key(columns: list[Reading], table: Table) -> Column:
@@ -166,24 +213,34 @@ def _old_key(columns: list[Reading], table: Table) -> Column:
     return F.when((F.col("_found") == UPSERT) & F.col("_moved").isNotNull(), old)
 
 
-def _change_columns(words: Column) -> list[Column]:
+def _change_columns(spark: SparkSession, words: Column) -> list[Column]:
+    own = _contract(spark) | {"_message": words.cast("string").alias("_message")}
+    return [own[c.name] for c in CHANGE_COLUMNS]
+
+
+@lru_cache(_SESSIONS)
+def _contract(_: SparkSession) -> dict[str, Column]:
+    """The contract's columns but for the message, written once for a session."""
     dead = F.col("_why").isNotNull()
     source, op = F.col("_source"), F.col("_op")
     found = {
         "_operation": F.when(~dead, F.col("_found")),
         "_sequence": F.when(F.coalesce(F.col("_found"), F.lit("")) != NONE, F.col("_place")),
-        "_snapshot": order.snapshot_of(op, source, F.col("_place")),
+        "_snapshot": order.snapshot_of(op, source, F.col("_lsn"), F.col("_place")),
         "_snapshot_last": order.snapshot_last_of(op, source),
-        "_source_time": order.source_time_of(source, F.col("_ts_us"), F.col("_ts_ms")),
+        "_source_time": order.time_of(F.col("_micros")),
         "_transaction": order.transaction_of(F.col("_transaction.id"), source),
         "_transaction_order": F.col("_order"),
         "_group_sequences": F.lit(None),
         "_reason": F.col("_why"),
-        "_message": words,
         "_rule": F.lit(None),
         "_warnings": F.lit(None),
         "_position": position(),
         "_feed_batch": F.col("_batch"),
         "_raw": F.col("_raw"),
     }
-    return [found.get(c.name, F.col(c.name)).cast(c.type).alias(c.name) for c in CHANGE_COLUMNS]
+    return {
+        c.name: found.get(c.name, F.col(c.name)).cast(c.type).alias(c.name)
+        for c in CHANGE_COLUMNS
+        if c.name != "_message"
+    }

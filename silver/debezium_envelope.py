@@ -16,7 +16,7 @@ _SOURCE = (
     "connector", "name", "snapshot", "ts_us", "ts_ns", "ts_ms", "txId", "lsn", "sequence", "file",
     "pos", "row", "commit_lsn", "change_lsn", "event_serial_no", "commit_scn", "scn",
 )  # fmt: skip
-_TEXTS = ("op", "pk", "status", "id", "ddl", "ts_us", "ts_ms")
+_TEXTS = ("op", "pk", "status", "ddl", "ts_us", "ts_ms")
 _BAD = {"columnNameOfCorruptRecord": "_bad"}
 _SPACE = " \t\r\n\ufeff"
 _BEFORE_PAYLOAD, _BEFORE_SCHEMA = ',"payload":{"before"', '"value":{"schema":'

@@ -38,7 +38,8 @@ def date(token: str) -> str:
     by_days = f"date_from_unix_date(cast({known} AS int))"
     parsed = f"try_cast(rtrim('Z', {token}) AS date)"
     first, last = f"date_from_unix_date({_FIRST_DAY})", f"date_from_unix_date({_LAST_DAY})"
-    return f"CASE WHEN {token} RLIKE {_WHOLE} THEN {by_days} {_by_text(token, first, last, parsed)}"
+    by_text = _by_text(token, first, last, parsed)
+    return f"CASE {_by_form(token, parsed)} WHEN {token} RLIKE {_WHOLE} THEN {by_days} {by_text}"
 
 
 def timestamp(token: str, unit: Unit, zoned: bool) -> str:
@@ -56,8 +57,9 @@ def timestamp(token: str, unit: Unit, zoned: bool) -> str:
     )
     type = "timestamp" if zoned else "timestamp_ntz"
     first, last = _moment(str(_FIRST), zoned), _moment(str(_LAST), zoned)
-    by_text = _by_text(token, first, last, f"try_cast({token} AS {type})")
-    return f"CASE WHEN {token} RLIKE {_WHOLE} THEN {_moment(within, zoned)} {by_text}"
+    parsed = f"try_cast({token} AS {type})"
+    by_ticks, by_text = _moment(within, zoned), _by_text(token, first, last, parsed)
+    return f"CASE {_by_form(token, parsed)} WHEN {token} RLIKE {_WHOLE} THEN {by_ticks} {by_text}"
 
 
 def time_text(token: str, unit: Unit) -> str:
@@ -93,6 +95,11 @@ def _moment(micros: str, zoned: bool) -> str:
     if zoned:
         return f"timestamp_micros({micros})"
     return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+
+
+def _by_form(token: str, parsed: str) -> str:
+    """A text of four digits and a dash is none of the other forms; most texts are told by that."""
+    return f"WHEN substring({token}, 5, 1) = '-' AND {token} RLIKE {_DATE} THEN {parsed}"
 
 
 def _by_text(token: str, first: str, last: str, parsed: str) -> str:

@@ -40,7 +40,7 @@ def variable_text(json: str) -> str:
 
 def is_base64(text: str) -> str:
     """Whether text can be base64 of a number; `1.5`, `-5` and `NaN` cannot."""
-    return f"({text} RLIKE {_BASE64} AND length({text}) % 4 = 0)"
+    return f"(length({text}) % 4 = 0 AND {text} RLIKE {_BASE64})"
 
 
 def is_variable(text: str) -> str:

@@ -11,16 +11,15 @@ _SQL_SERVER_WIDTH, _SERIAL_WIDTH = 20, 8
 _TX_ID_AND_LSN = r"\A([0-9]+):[0-9]+\z"
 
 
-def sequence_of(source: Column, total_order: Column) -> Column:
+def sequence_of(source: Column, lsn: Column, total_order: Column) -> Column:
     """The sequence by the connector's own positions; null when they are missing or malformed.
 
     PostgreSQL: LSN, order in the transaction. MySQL: binlog file number, position, row. SQL Server:
     commit LSN, change LSN and event serial number packed into three sections. Oracle: commit SCN,
     SCN, order in the transaction. A record without a source block has no position: all are equal,
-    arrival decides.
+    arrival decides. `lsn` is what `position_of` gives.
     """
     order = F.when(total_order.isNull(), F.lit("0")).otherwise(total_order)
-    lsn = position_of(source)
     scn = F.coalesce(source["commit_scn"], source["scn"])
     return (
         F.when(source.isNull(), _numbers(F.lit("0")))
@@ -37,13 +36,13 @@ def position_of(source: Column) -> Column:
     return F.coalesce(source["lsn"], F.get(pair, F.lit(1)), F.get(pair, F.lit(0)))
 
 
-def snapshot_of(op: Column, source: Column, sequence: Column) -> Column:
+def snapshot_of(op: Column, source: Column, lsn: Column, sequence: Column) -> Column:
     """The id of the full snapshot a row was read by; only `op` r tells, `source.snapshot` does not.
 
     Rows of an incremental snapshot belong to none: they are upserts at their LSN.
     """
     full = (op == "r") & (F.coalesce(source["snapshot"], F.lit("")) != "incremental")
-    place = F.coalesce(position_of(source), sequence)
+    place = F.coalesce(lsn, sequence)
     id = F.concat(F.coalesce(source["name"], F.lit("")), F.lit(":"), place)
     return F.when(full & source.isNotNull(), id)
 
@@ -54,16 +53,20 @@ def snapshot_last_of(op: Column, source: Column) -> Column:
     return F.coalesce(ends, F.lit(False))
 
 
-def source_time_of(source: Column, envelope_us: Column, envelope_ms: Column) -> Column:
-    """Commit time at the source; without a source block, when the event was made."""
+def micros_of(source: Column, envelope_us: Column, envelope_ms: Column) -> Column:
+    """Commit time at the source in µs since 1970; without a source block, that of the event."""
     micros = F.coalesce(
         _ticks(source["ts_us"]),
         F.call_function("div", _ticks(source["ts_ns"]), F.lit(1000)),
         F.try_multiply(_ticks(source["ts_ms"]), F.lit(1000)),
     )
     own = F.coalesce(_ticks(envelope_us), F.try_multiply(_ticks(envelope_ms), F.lit(1000)))
-    moment = F.when(source.isNull(), own).otherwise(micros)
-    return F.timestamp_micros(F.when(moment.between(0, 253_402_300_799_999_999), moment))
+    return F.when(source.isNull(), own).otherwise(micros)
+
+
+def time_of(micros: Column) -> Column:
+    """The moment of a number of µs since 1970; null after the year 9999."""
+    return F.timestamp_micros(F.when(micros.between(0, 253_402_300_799_999_999), micros))
 
 
 def transaction_of(id: Column, source: Column) -> Column:
@@ -73,11 +76,20 @@ def transaction_of(id: Column, source: Column) -> Column:
 
 
 def _numbers(*texts: Column) -> Column:
-    return sequence.join(*[sequence.section(_whole(text)) for text in texts])
+    return sequence.join(*[_section(text) for text in texts])
 
 
-def _whole(text: Column) -> Column:
-    return F.when(text.rlike(_DIGITS), text.try_cast("decimal(20,0)"))
+def _section(text: Column) -> Column:
+    """The section of a number of up to 20 digits; of all but long ones without a pattern."""
+    long = F.when(text.rlike(_DIGITS), text.try_cast("decimal(20,0)"))
+    small = text.try_cast("bigint")
+    return F.when(_is_plain(text), sequence.of_bigint(small)).otherwise(sequence.section(long))
+
+
+def _is_plain(text: Column) -> Column:
+    """Whether a text is a number from 0 to 2^63 - 1, written as Spark writes it."""
+    number = text.try_cast("bigint")
+    return (number.cast("string") == text) & (number >= 0)
 
 
 def _mysql(source: Column) -> Column:
@@ -103,4 +115,5 @@ def _packed(lsn: Column) -> Column:
 
 
 def _ticks(text: Column) -> Column:
-    return F.when(text.rlike(r"\A[0-9]{1,19}\z"), text.try_cast("bigint"))
+    digits = _is_plain(text) | text.rlike(r"\A[0-9]{1,19}\z")
+    return F.when(digits, text.try_cast("bigint"))

@@ -106,7 +106,7 @@ def absent_columns(columns: list[Reading], table: Table) -> Column:
     ]
     if not left_out or not table.keys:
         return F.lit(None).cast("array<string>")
-    names = F.expr(f"array_compact(array({', '.join(left_out)}))")
+    names = F.expr(f"array_except(array({', '.join(left_out)}), array(cast(NULL AS string)))")
     return F.when(F.col("_holds") & (F.size(names) > 0), names)
 
 

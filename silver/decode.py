@@ -1,7 +1,8 @@
 """Raw bronze rows as changes: one module per source format, chosen from one dictionary."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql.types import StructField
 from lakehouse.formats import FORMATS
 from lakehouse.names import quote
 from lakehouse.table import LearnedColumn, Table
-from silver import layout
+from silver import debezium, layout
 from silver.column_lists import published
 from silver.contract import CHANGE_COLUMNS
 from silver.flat import names_array
@@ -18,6 +19,11 @@ from silver.group_order import with_group_sequences
 from silver.null_rules import without_nulls
 
 Decoder = Callable[[DataFrame, Table], DataFrame]
+Recall = MutableMapping[str, Any]
+RECALLING: dict[str, Callable[[DataFrame, Table, Recall], DataFrame]] = {
+    "debezium": debezium.to_changes_again
+}
+"""The decoders that can go by what a table's last batch showed."""
 
 
 def decoder(format: str) -> Decoder:
@@ -26,18 +32,25 @@ def decoder(format: str) -> Decoder:
     return to_changes
 
 
-def decode(raw: DataFrame, table: Table, learned: list[StructField]) -> DataFrame:
+def decode(
+    raw: DataFrame, table: Table, learned: list[StructField], recall: Recall | None = None
+) -> DataFrame:
     """Decodes bronze rows of one table, one row out per row in.
 
     Args:
         raw: bronze rows.
         table: the table's configuration.
         learned: business columns that earlier batches brought, with their types.
+        recall: what the run keeps of the last batches, by table, where it keeps anything.
 
     Returns:
         Key and business columns that the table publishes, then the contract's change columns.
     """
-    decoded = decoder(table.format)(raw, with_learned(table, learned))
+    known = with_learned(table, learned)
+    if recall is not None and table.format in RECALLING:
+        decoded = RECALLING[table.format](raw, known, recall)
+    else:
+        decoded = decoder(table.format)(raw, known)
     changes = with_group_sequences(decoded, table)
     given = [f.name for f in layout.business(changes.schema)]
     kept = [name for name in given if name in table.keys or published(table, name)]

@@ -65,12 +65,13 @@ def apply(
     def work(table: Table) -> Outcome:
         progress(f"silver {table.table}")
         own = logged[table.table]
-        return _outcome(spark, target, table, run_id, known[table.table], own, found, memory.among)
+        return _outcome(spark, target, table, run_id, known[table.table], own, found, memory)
 
     def extend(table: Table) -> Seen:
         built.check(table, known[table.table].built.known)
         ahead = _ahead(spark, target, table, logged[table.table])
-        return extended(spark, target, table, run_id, known[table.table], ahead, found)[0]
+        own = known[table.table]
+        return extended(spark, target, table, run_id, own, ahead, found, memory.shown)[0]
 
     alone = [table for table in tables if table.consistency_group is None]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -168,14 +169,14 @@ def _outcome(
     seen: Seen,
     logged: int | None,
     found: Mapping[str, Arrived],
-    among: int | None,
+    memory: Memory,
 ) -> Outcome:
     began = datetime.now(timezone.utc)
     passes, message, ahead = list[Pass](), None, logged or 0
     try:
         built.check(table, seen.built.known)
         ahead = _ahead(spark, target, table, logged)
-        for one in _passes(spark, target, table, run_id, seen, ahead, found, among):
+        for one in _passes(spark, target, table, run_id, seen, ahead, found, memory):
             passes.append(one)
     except TABLE_FAILURES as failure:
         message = in_short(failure)
@@ -198,23 +199,23 @@ def _passes(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
-    among: int | None,
+    memory: Memory,
 ) -> Iterator[Pass]:
     """What a killed run left in the log, then what is new in bronze; extracts go day by day.
 
     Of a table that may lag, or whose log readers see, both together, and only when it is due.
     """
     newest = reading.reaches(table, found)
-    may_wait = table.max_staleness is not None or among is not None
+    may_wait = table.max_staleness is not None or memory.among is not None
     if may_wait and waits_in_log(target, table):
-        yield from log_pass.passes(spark, target, table, run_id, seen, logged, found, among)
+        yield from log_pass.passes(spark, target, table, run_id, seen, logged, found, memory)
         return
     if table.format == "snapshot":
         if logged > seen.batch or reading.has_new(table, seen.positions, found):
             yield apply_days(spark, target, table, run_id, seen, newest)
         return
     if table.max_staleness is not None:
-        after, summary = extended(spark, target, table, run_id, seen, logged, found)
+        after, summary = extended(spark, target, table, run_id, seen, logged, found, memory.shown)
         done = apply_or_wait(spark, target, table, run_id, seen, after, summary)
         if done is not None:
             yield done
@@ -224,4 +225,4 @@ def _passes(
         seen = left.seen
         yield left
     if reading.has_new(table, seen.positions, found):
-        yield apply_new(spark, target, table, run_id, seen, newest)
+        yield apply_new(spark, target, table, run_id, seen, newest, memory.shown)

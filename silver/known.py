@@ -30,12 +30,15 @@ def known_of(
 ) -> dict[str, Known]:
     """What is known of each table, which the memory forgets until it is kept again.
 
-    Of those that it does not hold the lake is asked, one question for all.
+    Of those that it does not hold the lake is asked, one question for all; what their last batches
+    showed is forgotten.
     """
     found: dict[str, Known] = {
         t.table: memory.tables.pop(t.table) for t in tables if t.table in memory.tables
     }
     asked = [table for table in tables if table.table not in found]
+    for table in asked:
+        memory.shown.pop(table.table, None)
     if not asked:
         return found
     seen, remembered = applied(spark, target), built.read(spark, target)

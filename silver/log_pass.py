@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.memory import Arrived
+from lakehouse.memory import Arrived, Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import dead_letters, deferral, log, order, unapplied
@@ -26,15 +26,15 @@ def passes(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
-    among: int | None,
+    memory: Memory,
 ) -> Iterator[Pass]:
     """Brings the log up to bronze and shows what it gained; applies all of it when that is due.
 
     What cannot be shown is applied at once, after what was shown before it: a reader sees one state
-    after the other. `among` is how many tables the run works on, of one that goes on.
+    after the other. `memory` is the run's.
     """
-    due = deferral.is_due(table, seen, datetime.now(timezone.utc), among)
-    after, summary = extended(spark, target, table, run_id, seen, logged, found)
+    due = deferral.is_due(table, seen, datetime.now(timezone.utc), memory.among)
+    after, summary = extended(spark, target, table, run_id, seen, logged, found, memory.shown)
     shown = max(unapplied.until(target, table), seen.batch)
     if after.batch == seen.batch or (shown >= after.batch and not due):
         return

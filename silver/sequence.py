@@ -25,7 +25,12 @@ def section(value: Column) -> Column:
     Only whole-number types are meant: bigint and narrower, or a decimal of scale 0.
     """
     small = value.try_cast("bigint")
-    return F.when(small >= 0, _hex(small)).when(small.isNull(), _beyond_bigint(value))
+    return F.when(small >= 0, of_bigint(small)).when(small.isNull(), _beyond_bigint(value))
+
+
+def of_bigint(value: Column) -> Column:
+    """One section from a bigint that is not negative."""
+    return F.lpad(F.hex(value), WIDTH, "0")
 
 
 def canonical(text: Column) -> Column:
@@ -60,10 +65,6 @@ def literal(start: str | list[int]) -> str:
     return "/".join(f"{number:0{WIDTH}X}" for number in numbers)
 
 
-def _hex(value: Column) -> Column:
-    return F.lpad(F.hex(value), WIDTH, "0")
-
-
 def _beyond_bigint(value: Column) -> Column:
     number, limit = value.try_cast(_UNSIGNED), F.lit(_TWO_TO_64).cast(_UNSIGNED)
-    return F.when((number > 0) & (number < limit), _hex((number - limit).cast("bigint")))
+    return F.when((number > 0) & (number < limit), of_bigint((number - limit).cast("bigint")))

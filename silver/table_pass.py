@@ -21,14 +21,13 @@ from silver import (
     order,
     pending,
     reading,
-    schema_drift,
     unapplied,
 )
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.contract import waits_in_log
-from silver.decode import decode
-from silver.expectations import gate
+from silver.decode import Recall
+from silver.extension import extend
 from silver.extract_job import apply_extracts
 from silver.history import apply_history
 from silver.keyless import apply_keyless
@@ -46,9 +45,13 @@ def apply_new(
     run_id: str,
     seen: Seen,
     newest: Mapping[str, int],
+    recall: Recall | None = None,
 ) -> Pass:
-    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
-    after, summary = _extend(spark, target, table, run_id, seen, newest, seen.batch)
+    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it.
+
+    `recall` is what the run keeps of the tables' last batches.
+    """
+    after, summary = extend(spark, target, table, run_id, seen, newest, seen.batch, recall)
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
     return apply_part(spark, target, table, run_id, rows, seen, after, summary)
 
@@ -88,6 +91,7 @@ def extended(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
+    recall: Recall | None = None,
 ) -> tuple[Seen, Summary | None]:
     """Brings a table's log up to bronze without applying it.
 
@@ -101,7 +105,7 @@ def extended(
         seen = _logged(log.read(spark, target, table), seen, logged)
     seen = seen._replace(batch=max(logged, applied))
     if reading.has_new(table, seen.positions, found):
-        after, summary = _extend(spark, target, table, run_id, seen, newest, applied)
+        after, summary = extend(spark, target, table, run_id, seen, newest, applied, recall)
         if summary is not None and waits is not None:
             return after, waits.joined(summary)
         return after, summary if alone else None
@@ -203,33 +207,6 @@ def _apply(
     pending.clear(spark, target, table, placed.batch)
     _write(spark, target, table, placed.batch, placed.refold)
     unapplied.hide(target, table)
-
-
-def _extend(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    run_id: str,
-    seen: Seen,
-    newest: Mapping[str, int],
-    applied: int,
-) -> tuple[Seen, Summary | None]:
-    """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
-
-    `applied` is the newest batch of the log that is applied. Returns what the log holds then, and
-    the summary of the batch where its write told it.
-    """
-    raw = reading.unread(spark, target, table, seen.positions, newest)
-    learned = layout.learned(spark, target, table)
-    built.check_types(spark, table, learned)
-    changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
-    gated, number = gate(changes, table), seen.batch + 1
-    summary = log.append(spark, target, table, gated, number, seen.whole.epochs)
-    if lateness.reject(spark, target, table, seen.batch, seen.horizon, applied):
-        summary = None
-    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
-    return after, summary
 
 
 def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:

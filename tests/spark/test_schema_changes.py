@@ -7,9 +7,12 @@ from pyspark.sql import SparkSession
 
 from gold import job as gold
 from lakehouse import names
+from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver import job as silver
 from tests import lake
+from tests.lake import quiet
 from tests.landed import apply, failures, land
 from tests.records import captured
 
@@ -59,14 +62,17 @@ FIRST_SHOWN = [188, 194, 200, 203, 203, 206]
 
 
 @pytest.mark.parametrize("size", [20, 6])
+@pytest.mark.parametrize("remembers", [False, True])
 def test_captured_accounts_flow_through_added_wider_renamed_and_retyped_columns(
-    spark: SparkSession, target: Target, size: int
+    spark: SparkSession, target: Target, size: int, remembers: bool
 ) -> None:
     """The column that came back as a number, where text was, is the one dead letter."""
     events = captured("small_with_schemas", "accounts")
+    memory = Memory() if remembers else None
     for at in range(0, len(events), size):
         land(spark, target, accounts(), at + 1, events[at : at + size])
-        assert failures(apply(spark, target, accounts())) == []
+        done = silver.apply(spark, target, [accounts()], "run", quiet, memory)
+        assert failures(done) == []
     columns = ("id", "balance", "currency", "holder", "legacy", "owner")
     assert shown(spark, target, *columns) == ACCOUNTS
     topic = "shop.shop.accounts"
