@@ -6,11 +6,12 @@ is decoded; the first one that differs fails the job, and the batch is decoded a
 nothing is known. What comes out is the same either way, also for a batch without any row.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
 from lakehouse.names import literal, quote
 from lakehouse.table import LearnedColumn, Table
@@ -22,10 +23,15 @@ _CARRIES_A_ROW = ("c", "u", "r", "d")
 
 
 class Recalled(NamedTuple):
-    """What a table's last batch showed, and how the table was configured then."""
+    """What a table's last batch showed, and how the table was configured then.
+
+    `plan` is all of bronze decoded by it, where a batch was; `learned` are the columns known then.
+    """
 
     table: Table
     seen: Survey
+    learned: tuple[StructField, ...] = ()
+    plan: DataFrame | None = None
 
 
 Recall = MutableMapping[str, Recalled]
@@ -37,6 +43,21 @@ def recalled(table: Table, recall: Recall) -> Survey | None:
     if last is None or last.table != _configured(table) or not _is_settled(table, last.seen):
         return None
     return last.seen
+
+
+def plan_of(table: Table, learned: Sequence[StructField], recall: Recall) -> DataFrame | None:
+    """The plan that decoded the last batch, where it decodes the next as well."""
+    last = recall.get(table.table)
+    if last is None or last.table != _configured(table) or last.learned != tuple(learned):
+        return None
+    return last.plan
+
+
+def keep_plan(
+    table: Table, learned: Sequence[StructField], recall: Recall, plan: DataFrame
+) -> None:
+    """Keeps the plan of a batch that was decoded by what the one before it had shown."""
+    recall[table.table] = recall[table.table]._replace(learned=tuple(learned), plan=plan)
 
 
 def keep(table: Table, recall: Recall, seen: Survey) -> None:

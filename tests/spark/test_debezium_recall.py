@@ -179,3 +179,33 @@ def test_a_run_looks_through_no_batch_of_a_known_shape(
     memory.tables.clear()
     tick(4, *GONE)
     assert not memory.shown["t"].seen.shapes
+
+
+def test_the_plan_of_a_known_shape_is_made_once_and_reads_what_is_new(
+    spark: SparkSession,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one, memory = table(), Memory()
+
+    def tick(batch: int, *records: Any) -> None:
+        land(spark, target, one, batch, records)
+        assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
+
+    def decoded(*_: object, **__: object) -> None:
+        raise AssertionError("a plan was made")
+
+    tick(1, *PLAIN)
+    tick(2, event("u", after=row(name="b")))
+    with monkeypatch.context() as patch:
+        patch.setattr("silver.extension.decode", decoded)
+        tick(3, event("u", after=row(name="c")))
+        tick(4, event("c", after=row(id=3, name="d")))
+    memory.shown["t"].plan.where("_feed_batch > 3").explain("formatted")
+    assert "GreaterThan(_batch,3)" in capsys.readouterr().out
+    tick(5, event("c", after=row(id=4, more=1)))
+    tick(6, event("c", after=row(id=5, more=2)))
+    rows = spark.read.table(layout.names.name(target, "silver", "t")).collect()
+    found = sorted((r["id"], r["name"], r["more"]) for r in rows)
+    assert found == [(1, "c", None), (2, "a", None), (3, "d", None), (4, "a", 1), (5, "a", 2)]
