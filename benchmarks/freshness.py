@@ -5,7 +5,7 @@ PostgreSQL → Debezium → Kafka → `lakehouse run --continuous`, all on this 
     tests/e2e/install.sh && python -m benchmarks.freshness [--rate 500] [--seconds 60]
 
 A change is visible in gold once gold's view reads the batch of the change log that brought it, or
-the table that it was merged into; which batches the views read is looked at 50 times a second. All
+the table that it was merged into; which batches the views read is looked at ten times a second. All
 clocks are this machine's.
 """
 
@@ -130,7 +130,7 @@ def write(server: Postgres, rate: int, stop: threading.Event) -> None:
 
 def look(target: Target, shown: Shown, stop: threading.Event) -> None:
     """Notes when the view of what waits of a table was first seen to have a batch."""
-    while not stop.wait(0.02):
+    while not stop.wait(0.1):
         now, views = time.time(), stored(target, "silver")
         for table in TABLES:
             view = views.get(f"{table}_pending")
