@@ -165,6 +165,17 @@ def arrivals(table: Table, rows: DataFrame, done: int, summary: Summary) -> Arri
     return Arrived(int(found["first"] or 0), int(found["ties"] or 0))
 
 
+def first(table: Table, rows: DataFrame, placed: Placed, summary: Summary) -> Arrived:
+    """The same of a table's first pass.
+
+    Where its write told of as many rows as there are changes, each of them has a key of its own.
+    """
+    told = placed.batch.told or []
+    if len(told) == 1 and sum(told[0].values()) == summary.changes:
+        return Arrived(summary.changes)
+    return arrivals(table, rows, 0, summary)
+
+
 def _told(placed: Placed, summary: Summary, seen: Seen) -> Mapping[str, int] | None:
     """What the one write of a pass told, where none before it left rows of later batches.
 

@@ -171,7 +171,7 @@ def apply_part(
     with ThreadPoolExecutor(1) as beside:
         counted = None
         if not waits:
-            if arrived is None:
+            if arrived is None and seen.batch:
                 counted = beside.submit(account.arrivals, table, rows, seen.batch, summary)
             _apply(spark, target, table, placed, staged)
         judged = rows if placed.refold else new
@@ -180,8 +180,10 @@ def apply_part(
         came = summary.records - seen.pending
         counts = {"records": came, "pending": came}
         return Pass(seen, counts, TableChanges([], []), False, after.batch)
-    arrived = counted.result() if counted else arrived or account.Arrived()
-    if counted and account.turns_a_tie(table, summary, arrived, seen):  # nobody expected one
+    expected = arrived is not None
+    if arrived is None:
+        arrived = counted.result() if counted else account.first(table, rows, placed, summary)
+    if not expected and account.turns_a_tie(table, summary, arrived, seen):
         placed = order.anew(table, rows, new, placed)
         _write(spark, target, table, placed.batch, placed.refold)
     counts = account.classes(spark, target, table, placed, summary, arrived, seen)
