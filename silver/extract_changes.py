@@ -117,29 +117,91 @@ def _twin_message(table: Table) -> Column:
     return F.concat(F.lit("key "), key, F.lit(said))
 
 
-def deletes(said: DataFrame, state: DataFrame, like: DataFrame, extract: Extract) -> DataFrame:
-    """The keys that a full extract lacks, as deletes with the columns of `like`, values null.
+def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Extract) -> DataFrame:
+    """What `compared` and `deletes` give of an extract that has one row per key, in one join.
 
-    They have no record of their own: `_arrival` is the extract's last with the key's digest.
+    Args:
+        staged: decoded and gated rows of the extract with digests; no two of one key.
+        state: the state before it.
+        table: the table's configuration.
+        extract: the extract.
     """
+    was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
+    how = "full_outer" if table.feeds[0].mode == "full" else "left"
+    met = staged.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
+    rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
+    as_change = F.when(F.col("__as") != "dead", F.col("__as"))
+    warnings = F.when(as_change == UPSERT, F.col("_warnings"))
+    settled = {"_operation": as_change, "_warnings": warnings}
+    gone = _of_missing(extract, column(_was(KEY_DIGEST)))
+    gone |= {key: column(_was(key)) for key in table.keys}
+    kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
+    own = {field.name: settled.get(field.name, column(field.name)) for field in kept}
+    values = [name for name in own if not name.startswith("_") and name not in table.keys]
+    own |= {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
+    shown = [
+        _one_of(own[field.name], gone[field.name].cast(field.dataType))
+        if field.name in gone
+        else own[field.name]
+        for field in kept
+    ]
+    named = [one.alias(field.name) for one, field in zip(shown, kept, strict=True)]
+    return rows.select(*named, F.col("__letter").alias(_OWN))
+
+
+def _one_of(own: Column, gone: Column) -> Column:
+    """A column of a row that came, or else of a key that did not."""
+    return F.when(F.col("_arrival").isNotNull(), own).otherwise(gone)
+
+
+def _letter() -> Column:
+    """The letter of a row that came, null where it cannot be believed, or of a key that did not."""
+    sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
+    same = F.col(VALUE_DIGEST) == column(_was(VALUE_DIGEST))
+    said = F.when(column(_was(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
+    return F.when(F.col("_arrival").isNull(), "D").when(sound, said)
+
+
+def _became() -> Column:
+    letter = F.col("__letter")
+    refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_was(REST_DIGEST)))
+    became = F.when(letter == "D", DELETE).when(F.col("_reason").isNotNull(), "dead")
+    return became.when((letter != "N") | (letter.isNotNull() & refreshed), UPSERT).otherwise(NONE)
+
+
+def _was(name: str) -> str:
+    return f"__was {name}"
+
+
+def deletes(said: DataFrame, state: DataFrame, like: DataFrame, extract: Extract) -> DataFrame:
+    """The keys that a full extract lacks, as deletes with the columns of `like`, values null."""
     gone = state.join(said.where(F.col(LETTER) == "D").select(KEY_DIGEST), KEY_DIGEST)
-    days = F.lit((extract.day - date(1970, 1, 1)).days)
-    known = {
-        "_operation": F.lit(DELETE),
-        "_sequence": F.lit(extract.sequence),
-        "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
-        "_arrival": F.concat(F.lit(f"{extract.arrival}/"), F.hex(KEY_DIGEST)),
-        "_position": F.lit(f"extract of {extract.day.isoformat()}"),
-        "_feed": F.lit(extract.feed),
-        "_feed_batch": F.lit(extract.feed_batch),
-        _OWN: F.lit("D"),
-    } | {c: column(c) for c in state.columns if not c.startswith("_")}
+    known = _of_missing(extract, F.col(KEY_DIGEST)) | {_OWN: F.lit("D")}
+    known |= {"_operation": F.lit(DELETE)} | {
+        c: column(c) for c in state.columns if not c.startswith("_")
+    }
     return gone.select(
         *[
             known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
             for field in like.schema.fields
         ]
     )
+
+
+def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:
+    """What a delete has of the extract: no record of its own.
+
+    `_arrival` is the extract's last with the key's digest.
+    """
+    days = F.lit((extract.day - date(1970, 1, 1)).days)
+    return {
+        "_sequence": F.lit(extract.sequence),
+        "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
+        "_arrival": F.concat(F.lit(f"{extract.arrival}/"), F.hex(digest)),
+        "_position": F.lit(f"extract of {extract.day.isoformat()}"),
+        "_feed": F.lit(extract.feed),
+        "_feed_batch": F.lit(extract.feed_batch),
+    }
 
 
 def last_state(changes: DataFrame, table: Table) -> DataFrame:

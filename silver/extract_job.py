@@ -4,7 +4,7 @@ Each extract is one batch of the change log (see `silver.extract_log`), and its 
 way of all changes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from silver import dead_letters, extract_days, extract_log, extract_state, layou
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.contract import DELETE, UPSERT
 from silver.extract_days import Days
+from silver.extract_kinds import Kind, counts, kinds
 
 Write = Callable[[SparkSession, Target, Table, Batch, bool], None]
 
@@ -40,15 +41,19 @@ def apply_extracts(
     """
     feed = extract_days.feed_of(table)
     done, reach = seen.positions.get(feed, 0), newest.get(feed, 0)
-    days = extract_state.settle(spark, target, table, extract_days.read(spark, target, table))
-    seen, counts = _apply(spark, target, table, run_id, seen, days, write)
+    days = extract_days.read(spark, target, table)
+    settled = min(seen.batch, max((day.batch or 0 for day in days.values()), default=0))
+    found = kinds(spark, target, table, settled)
+    days = extract_state.settle(spark, target, table, days, found)
+    seen, counted = _apply(spark, target, table, run_id, seen, days, found, write)
     while left := extract_days.pending(spark, target, table, days, done, reach):
         extract_days.refuse_unreadable(spark, target, table, left[0].day)
-        extract_log.extend(spark, target, table, days, left[0], seen, run_id)
-        days = extract_state.settle(spark, target, table, days)
-        seen, found = _apply(spark, target, table, run_id, seen, days, write)
-        counts = {name: counts.get(name, 0) + found.get(name, 0) for name in {**counts, **found}}
-    return seen._replace(positions={**seen.positions, feed: reach}), counts
+        came = extract_log.extend(spark, target, table, days, left[0], seen, run_id)
+        found = kinds(spark, target, table, seen.batch)
+        days = extract_state.settle(spark, target, table, days, found, came)
+        seen, new = _apply(spark, target, table, run_id, seen, days, found, write)
+        counted = {name: counted.get(name, 0) + new.get(name, 0) for name in {**counted, **new}}
+    return seen._replace(positions={**seen.positions, feed: reach}), counted
 
 
 def _apply(
@@ -58,6 +63,7 @@ def _apply(
     run_id: str,
     seen: Seen,
     days: Days,
+    found: Sequence[Kind],
     write: Write,
 ) -> tuple[Seen, dict[str, int]]:
     """Applies what the log holds beyond the batch of `seen`; all of it anew where the past changed.
@@ -69,19 +75,17 @@ def _apply(
         return seen, {}
     rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
     pending = rows.where(F.col("_batch") > seen.batch)
-    kinds = pending.groupBy("_letter", "_operation", "_reason").agg(
-        F.count(F.lit(1)).alias("records"), F.min("_sequence").alias("oldest")
-    )
-    found = [row.asDict() for row in kinds.collect()]
-    oldest = min((row["oldest"] for row in found if row["_letter"]), default=None)
+    new = [kind for kind in found if seen.batch < kind.batch <= newest]
+    oldest = min((kind.sequence for kind in new if kind.letter and kind.sequence), default=None)
     refold = oldest is not None and _reaches_back(spark, target, table, oldest)
-    if refold or any(row["_operation"] in (UPSERT, DELETE) for row in found):
+    size = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
+    if refold or size:
         changes = keyed(stamped(rows if refold else pending, table, []))
-        fields = layout.business(rows.schema)
-        write(spark, target, table, Batch(newest, changes, fields, [], [], False, False), refold)
-    if any(row["_reason"] for row in found):
+        batch = Batch(newest, changes, layout.business(rows.schema), [], [], False, False)
+        write(spark, target, table, batch._replace(size=None if refold else size), refold)
+    if any(kind.reason for kind in new):
         dead_letters.record(spark, target, table, pending, run_id)
-    return seen._replace(batch=newest), _counts(found, days, seen.batch)
+    return seen._replace(batch=newest), counts(new, days, seen.batch)
 
 
 def _reaches_back(spark: SparkSession, target: Target, table: Table, oldest: str) -> bool:
@@ -91,14 +95,3 @@ def _reaches_back(spark: SparkSession, target: Target, table: Table, oldest: str
         return False
     rows = spark.table(names.name(target, "silver", kept))
     return not rows.where(F.col("_stamp") >= F.lit(oldest)).isEmpty()
-
-
-def _counts(found: list[dict[str, object]], days: Days, applied: int) -> dict[str, int]:
-    counts: dict[str, int] = {"records": 0}
-    for row in found:
-        reason, letter, records = row["_reason"], row["_letter"], int(str(row["records"]))
-        kind = f"dead_letter:{reason}" if reason else str(letter or "duplicate")
-        counts[kind] = counts.get(kind, 0) + records
-        counts["records"] += 0 if letter == "D" else records
-    new = [day.not_supplied or 0 for day in days.values() if (day.batch or 0) > applied]
-    return counts | ({"X": sum(new)} if sum(new) else {})

@@ -5,6 +5,8 @@ change log and takes the place of everything there from its date on: nothing as 
 day that arrives late or gets more files it is the days after it, which are then compared anew.
 """
 
+from typing import NamedTuple
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,14 +19,41 @@ from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
 from silver.expectations import gate
-from silver.extract_changes import DUPLICATE, Extract, compared, deletes, digested, supplied
+from silver.extract_changes import (
+    DUPLICATE,
+    Extract,
+    compared,
+    compared_once,
+    deletes,
+    digested,
+    supplied,
+)
 from silver.extract_days import Days, Pending
 from silver.extract_rows import effective_date, sequence_of
+from silver.extract_state import Came
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
 from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
 
 # What every task may hold: keys, and whole records.
 FEW, FEW_RECORDS = 100_000, 1_000
+
+
+class Counted(NamedTuple):
+    """Keys that came, those of which some row can be believed, rows of a key, and sound ones.
+
+    `arrival` is the last one of these; None without any.
+    """
+
+    keys: int
+    believed: int
+    rows: int
+    sound: int
+    arrival: str | None
+
+    @property
+    def once(self) -> bool:
+        """Whether every key came with one row."""
+        return self.rows == self.keys
 
 
 def extend(
@@ -35,8 +64,11 @@ def extend(
     pending: Pending,
     seen: Seen,
     run_id: str,
-) -> None:
+) -> Came | None:
     """Adds one extract to the log as its next batch, in place of what is there from its date on.
+
+    Returns:
+        What came, where it was compared.
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
@@ -47,26 +79,21 @@ def extend(
     staged = _staged(spark, target, table, raw, seen, run_id)
     known = days.get(pending.day)
     read = known.feed_batch if known is not None and known.batch is not None else 0
-    came = supplied(staged)
-    found = came.agg(
-        F.count(F.lit(1)).alias("keys"),
-        F.count("_winner").alias("believed"),
-        F.sum("_sound").alias("sound"),
-        F.max("_winner").alias("arrival"),
-    ).collect()[0]
-    if pending.day is None or not found["believed"] or _repeats_only(staged, read):
+    found = _counted(staged)
+    if pending.day is None or not found.believed or _repeats_only(staged, read):
         new = staged.where(F.col("_feed_batch") > read)
         _write_log(spark, target, table, _noted(new, table), number, None)
-        return
+        return None
     sequence = sequence_of(pending.day)
     feed = extract_days.feed_of(table)
-    extract = Extract(pending.day, sequence, found["arrival"], feed, pending.newest)
+    extract = Extract(pending.day, sequence, str(found.arrival), feed, pending.newest)
     state = extract_state.before(spark, target, table, days, pending.day)
-    rows = _compared(staged, came, state, table, extract, found["keys"])
-    repeated = found["sound"] - found["believed"]
+    rows = _compared(staged, state, table, extract, found)
+    repeated = found.sound - found.believed
     if repeated > 0:
         rows = _with_raw(rows, raw, repeated <= FEW_RECORDS)
     _write_log(spark, target, table, rows, number, sequence)
+    return Came(number, staged, found.once, found.believed == found.keys)
 
 
 def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -> DataFrame:
@@ -110,22 +137,36 @@ def _repeats_only(staged: DataFrame, read: int) -> bool:
     return new.where(~F.coalesce(sound & equal, F.lit(False))).isEmpty()
 
 
+def _counted(staged: DataFrame) -> Counted:
+    """Looks at digests and at little else."""
+    sound, keyed = F.col("_reason").isNull(), staged.where(F.col(KEY_DIGEST).isNotNull())
+    by_key = keyed.groupBy(KEY_DIGEST).agg(
+        F.count(F.lit(1)).alias("rows"), F.count_if(sound).alias("sound")
+    )
+    counts = by_key.agg(
+        F.count(F.lit(1)).alias("keys"),
+        F.count_if(F.col("sound") > 0).alias("believed"),
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum("sound"), F.lit(0)).alias("sound"),
+    )
+    last = keyed.agg(F.max(F.when(sound, F.col("_arrival"))).alias("arrival"))
+    return Counted(*counts.crossJoin(last).collect()[0])
+
+
 def _compared(
-    staged: DataFrame,
-    came: DataFrame,
-    state: DataFrame | None,
-    table: Table,
-    extract: Extract,
-    keys: int,
+    staged: DataFrame, state: DataFrame | None, table: Table, extract: Extract, found: Counted
 ) -> DataFrame:
     """The extract's rows with their letters, and the deletes that follow from it."""
     full = table.feeds[0].mode == "full"
     if state is None:
         state = staged.limit(0).select(*[column(c) for c in _state_columns(table)])
-    if full or keys > FEW:
-        said = letters(came, state, "full" if full else "delta")
-    else:
-        said = letters_of_few(came, state)
+    many = full or found.keys > FEW
+    if many and found.once:
+        return compared_once(staged, state, table, extract)
+    came = supplied(staged)
+    said = (
+        letters(came, state, "full" if full else "delta") if many else letters_of_few(came, state)
+    )
     rows = compared(staged, came, said, table)
     return rows.unionByName(deletes(said, state, rows, extract)) if full else rows
 

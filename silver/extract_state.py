@@ -1,10 +1,13 @@
 """`silver.T_digests`, the last state of a snapshot table: a digest of each live key and its values.
 
 It follows from the change log alone, so a run that was killed between the two is brought to its end
-by the next one.
+by the next one. A run that goes on takes the digests of the rows that it has just compared, and
+where much has changed writes the state anew: a MERGE would look for every key before it did.
 """
 
+from collections.abc import Sequence
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,12 +17,30 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import extract_days, layout, log
+from silver.batch import FEW, to_all
 from silver.compact import column
+from silver.contract import DELETE, UPSERT
 from silver.extract_changes import digested, last_state, newest
 from silver.extract_days import Day, Days
+from silver.extract_kinds import Kind
 from silver.extract_rows import sequence_of
-from silver.extracts import DIGESTS, KEY_DIGEST
+from silver.extracts import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.side_columns import DIGEST_COLUMNS
+
+# Share of the live keys from which on the state is written anew, and not merged into.
+MUCH = 0.2
+
+
+class Came(NamedTuple):
+    """The rows of the extract that a batch of the log was made of, with their digests.
+
+    `once` says that no two have one key, `whole` that of every key some row can be believed.
+    """
+
+    batch: int
+    rows: DataFrame
+    once: bool
+    whole: bool
 
 
 def before(
@@ -38,51 +59,93 @@ def before(
 
 
 def settle(
-    spark: SparkSession, target: Target, table: Table, days: dict[date | None, Day]
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    days: dict[date | None, Day],
+    kinds: Sequence[Kind],
+    came: Came | None = None,
 ) -> dict[date | None, Day]:
     """Brings the digests and the list of extracts up to the log; returns that list.
 
     The newest batch of the log may be ahead of them, and no other.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration.
+        days: the extracts known so far.
+        kinds: what the log holds, at least beyond those.
+        came: the extract that its newest batch was made of, where the run knows.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
-        return days
-    rows = log.read(spark, target, table)
     settled = max((day.batch or 0 for day in days.values()), default=0)
-    rows = rows.where(F.col("_batch") > settled)
-    found = rows.agg(
-        F.max("_batch").alias("batch"),
-        F.max("_sequence").alias("sequence"),
-        F.max("_feed_batch").alias("feed_batch"),
-        F.count_if(F.col("_letter").isNotNull()).alias("letters"),
-    ).collect()[0]
-    if found["batch"] is None:
+    new = [kind for kind in kinds if kind.batch > settled]
+    if not new:
         return days
-    day = _day(found["sequence"])
+    day, batch = _day(max((k.sequence for k in new if k.sequence), default=None)), new[-1].batch
     mode = str(table.feeds[0].mode)
     left = None
-    if found["letters"] and day is not None:
-        _refresh(spark, target, table, rows, bool(extract_days.compared_since(days, day)))
+    if any(kind.letter for kind in new) and day is not None:
+        anew = bool(extract_days.compared_since(days, day))
+        changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
+        rows = log.read(spark, target, table).where(F.col("_batch") > settled)
+        _refresh(spark, target, table, rows, None if anew else came, changes, anew)
         left = _not_supplied(spark, target, table, rows) if mode == "delta" else None
         later = [at for at in extract_days.compared_since(days, day) if at > day]
         days = {**days, **{at: days[at]._replace(batch=None, feed_batch=0) for at in later}}
     elif day in days:
         left = days[day].not_supplied
-    days = {**days, day: Day(day, mode, found["batch"], found["feed_batch"], left)}
+    read = max(kind.feed_batch for kind in new)
+    days = {**days, day: Day(day, mode, batch, read, left)}
     extract_days.write(spark, target, table, days)
     return days
 
 
 def _refresh(
-    spark: SparkSession, target: Target, table: Table, rows: DataFrame, anew: bool
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    came: Came | None,
+    changes: int,
+    anew: bool,
 ) -> None:
-    """Digests after the changes `rows`, or anew from the whole log."""
+    """Digests after the rows of the log that `came` was made to, or anew from the whole log."""
     keys = [field for field in layout.business(rows.schema) if field.name in table.keys]
     name, created = layout.ensure(spark, target, _table(table), keys, DIGEST_COLUMNS)
-    if anew or created:
+    held = spark.table(name)
+    if anew or (created and (came is None or came.batch > 1)):
         everything = log.read(spark, target, table)
         replace(spark, target, "silver", _table(table), last_state(everything, table))
-        return
-    spark.sql(merge_sql(name, table.keys), changes=newest(rows, table))
+    elif came is not None and (created or changes >= MUCH * held.count()):
+        replace(spark, target, "silver", _table(table), after(held, came, table))
+    else:
+        source = to_all(newest(rows, table), changes <= FEW)
+        spark.sql(merge_sql(name, table.keys), changes=source)
+
+
+def after(held: DataFrame, came: Came, table: Table) -> DataFrame:
+    """The state `held` with what came: a full extract leaves no more than a delta adds.
+
+    A key that came, but with no row that can be believed, keeps what it had.
+    """
+    found = _believed(came, table).select(*held.columns)
+    if table.feeds[0].mode == "delta":
+        return found.unionByName(held.join(found, KEY_DIGEST, "left_anti"))
+    if came.whole:
+        return found
+    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(found, KEY_DIGEST, "left_anti")
+    return found.unionByName(kept)
+
+
+def _believed(came: Came, table: Table) -> DataFrame:
+    """Digests and key columns of the row that counts, of each key that has one."""
+    sound = came.rows.where(F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull())
+    if came.once:
+        return sound
+    said = F.struct(VALUE_DIGEST, REST_DIGEST, *[column(key) for key in table.keys])
+    last = sound.groupBy(KEY_DIGEST).agg(F.max_by(said, "_arrival").alias("_said"))
+    return last.select(KEY_DIGEST, "_said.*")
 
 
 def merge_sql(name: str, keys: list[str]) -> str:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse import names
 from lakehouse.target import Target
-from silver import job
+from silver import job, log
+from silver.extract_changes import last_state
 from tests import extract_lake, lake
 
 pytestmark = pytest.mark.slow
@@ -144,6 +145,47 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
     assert operations(spark, target, config) == {
         (1, "I", 1, "x"), (1, "I", 2, "x"), (2, "U", 1, "y"), (2, "X", 2, "x")
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["full", "delta"])
+@pytest.mark.parametrize("much", [0, 1_000_000])
+def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, mode: str, much: int
+) -> None:
+    """Written anew or merged into, from one row per key or several, some not to be believed."""
+    monkeypatch.setattr("silver.extract_state.MUCH", much)
+    monkeypatch.setattr("silver.extract_log.FEW", 0)
+    config, bad = table(mode), '{"id": %d, "a": "x", "n": "1.005"}'
+    days = [
+        [line(1, "x"), line(2, "x"), line(3, "x")],
+        [line(1, "y"), bad % 2, line(4, "w"), line(4, "x"), line(None, "x")],
+        [line(2, "x", seen=1), line(4, "z")],
+        [line(2, "x"), bad % 4, line(None, "x")],
+    ]
+    files = [
+        extract_lake.land(target, f"2024-01-0{at}", "a", rows)
+        for at, rows in enumerate(days, start=1)
+    ]
+    extract_lake.ingest(spark, target, config, 1, *files)
+    extract_lake.apply(spark, target, config)
+    held = spark.table(names.name(target, "silver", "t_digests"))
+    logged = last_state(log.read(spark, target, config), config).select(*held.columns)
+    assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))
+    missing = {
+        "full": {(2, "D", 3, "x"), (3, "D", 1, "y")},
+        "delta": {
+            (2, "X", 3, "x"),
+            (3, "X", 1, "y"),
+            (3, "X", 3, "x"),
+            (4, "X", 1, "y"),
+            (4, "X", 3, "x"),
+        },
+    }
+    assert operations(spark, target, config) - missing[mode] == {
+        (1, "I", 1, "x"), (1, "I", 2, "x"), (1, "I", 3, "x"), (2, "U", 1, "y"), (2, "I", 4, "x"),
+        (3, "N", 2, "x"), (3, "U", 4, "z"), (4, "N", 2, "x"),
+    }  # fmt: skip
+    assert operations(spark, target, config) >= missing[mode]
 
 
 def test_an_extract_with_an_unreadable_file_waits(spark: SparkSession, target: Target) -> None:
