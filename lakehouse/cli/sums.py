@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from lakehouse.cli.rounds import is_worth_telling
+from lakehouse.durations import seconds
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Layer
@@ -25,7 +26,7 @@ def settled(
 ) -> "list[Entry]":
     """At the end of a run: applies what readers see and that waited to be applied."""
     waits = {entry.table for entry in told if entry.counts.get("pending", 0) > 0}
-    left = [t for t in tables if t.table in waits and t.max_staleness is None]
+    left = [t for t in tables if t.table in waits and not seconds(t.max_staleness or 0)]
     if memory is None or not left:
         return list(told)
     memory.among = None

@@ -23,7 +23,9 @@ def entry(name: str, **counts: int) -> Entry:
 
 def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:
     tables = [table("waits"), table("done"), table("lags", max_staleness="1 day")]
+    tables.append(table("fresh", max_staleness=0))
     told = [entry("waits", pending=3), entry("done", updated=1), entry("lags", pending=2)]
+    told.append(entry("fresh", pending=1))
     memory, asked, said = Memory(among=3), list[str](), list[Entry]()
 
     def do(layer: Layer, some: Sequence[Table]) -> list[Entry]:
@@ -32,5 +34,5 @@ def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:
         return [entry("waits", updated=3, pending=-3)]
 
     ended = {e.table: e.counts for e in settled(tables, told, do, said.append, memory)}
-    assert (asked, [e.table for e in said]) == (["waits"], ["waits"])
+    assert (asked, [e.table for e in said]) == (["waits", "fresh"], ["waits"])
     assert ended["waits"] == {"pending": 0, "updated": 3}
