@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gold import job as gold
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import resolved, stored
 from silver import layout, log, order, snapshots
 from silver.apply import apply_current
 from silver.batch import Seen
@@ -70,7 +71,8 @@ def _apply(
 def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:
     """What gold's view of that name shows; the current one when no name is given."""
     views = gold.table_views(spark, target, table)
-    return spark.sql(next(v.query for v in views if v.name == (name or table.table)))
+    view = next(v for v in views if v.name == (name or table.table))
+    return spark.sql(resolved(view, stored(target, "silver")).query)
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

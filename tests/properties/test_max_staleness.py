@@ -11,6 +11,7 @@ from gold import job as gold
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.views import resolved, stored
 from silver import log, snapshots, table_pass
 from silver.batch import Seen
 from silver.snapshots import TableChanges
@@ -73,7 +74,9 @@ def advance(
 
 def shown(spark: SparkSession, target: Target, config: Table) -> Outcome:
     """What gold shows, in the oracle's terms."""
-    views = {v.name: spark.sql(v.query) for v in gold.table_views(spark, target, config)}
+    below = stored(target, "silver")
+    found = [resolved(view, below) for view in gold.table_views(spark, target, config)]
+    views = {view.name: spark.sql(view.query) for view in found}
     current = {r["id"]: {c: r[c] for c in core.COLUMNS} for r in views["t"].collect()}
     lines = [
         (
