@@ -16,6 +16,7 @@ The table has deletion vectors: small ones would be faster without, and be copie
 The batch's number is a column, so that its code is that of the batch before (`silver.stages`).
 A short batch's time is that of its queries: a run remembers what it knows (`silver.known`).
 A run that goes on applies many batches at once, and readers see them before (`silver.unapplied`).
+A batch that may change much of the table writes it anew, by one join in place of a MERGE's three.
 As long took: no adaptive execution, hash joins, a Bloom filter of the batch's keys over the table,
 and a look-up with `replaceUsing` for the MERGE.
 Nothing prunes by keys: Delta's log keeps no statistics of values, which it would keep when erased.
