@@ -43,6 +43,7 @@ def passes(
     summary = summary or summarize(new)
     placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
     if not unapplied.shows(spark, target, table, placed, summary, seen):
+        after = after._replace(highest=None)
         if shown > seen.batch:
             before = rows.where(F.col("_batch") <= shown)
             to = after._replace(batch=shown)

@@ -68,7 +68,7 @@ def show(
     spark: SparkSession, target: Target, table: Table, placed: Placed, summary: Summary, seen: Seen
 ) -> Seen:
     """Publishes the view of a batch that can be shown; what is known of the table after it."""
-    summary = _with_places(table, placed, summary, seen)
+    summary = _with_places(placed, summary)
     highest = seen.highest or _highest(spark, target, table)
     first, last = summary.first_place, summary.last_place
     overtaken = first if first is not None and first <= highest else None
@@ -132,7 +132,7 @@ def without_overtaken(waits: str, rows: str, keys: Sequence[str], oldest: str) -
     )
 
 
-def _with_places(table: Table, placed: Placed, summary: Summary, seen: Seen) -> Summary:
+def _with_places(placed: Placed, summary: Summary) -> Summary:
     """The summary with the first and last stamp of the batch, where its write did not tell them."""
     if summary.first_place is not None or not summary.changes:
         return summary

@@ -99,6 +99,9 @@ def test_a_table_that_gets_another_column_is_merged_at_once(
     lake.tick(FIRST)
     lake.tick([upsert(1, 11)])
     assert merged(lake)[1] == "a1"
-    moved = Event("upsert", 112, 2, (("a", "x"), ("b", "y"), ("c", "z")), position=12, time=12)
+    moved = Event("upsert", 130, 2, (("a", "x"), ("b", "y"), ("c", "z")), position=30, time=30)
     lake.tick([moved])
     assert (merged(lake)[1], merged(lake)[2]) == ("a11", "x")
+    late = Event("upsert", 115, 2, (("a", "old"), ("b", "y"), ("c", "z")), position=15, time=15)
+    assert lake.tick([late]).counts == {"records": 1, "pending": 1}
+    assert values(lake)[2] == "x"
