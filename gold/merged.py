@@ -17,7 +17,7 @@ from lakehouse.durations import seconds
 from lakehouse.names import quote
 from lakehouse.table import Table
 from lakehouse.target import Target
-from lakehouse.views import WAITING
+from lakehouse.views import WAITING, WAITING_KEYS
 from silver.contract import PENDING, waits_in_log
 
 
@@ -33,7 +33,7 @@ def source(
     if waits_in_log(target, table):
         shown = [c for c in columns if not c.startswith("_") or c in ("_stamp", "_deleted")]
         held = names.name(target, "silver", kept)
-        return query(held, WAITING, columns, shown, table.keys, None)
+        return query(held, WAITING, WAITING_KEYS, columns, shown, table.keys, None)
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
         return None
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
@@ -41,12 +41,13 @@ def source(
     same = ["_row"] if not table.keys else [*table.keys]
     same += ["_stamp"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))
-    return query(rows, pending, columns, known, same, due)
+    return query(rows, pending, pending, columns, known, same, due)
 
 
 def query(
     rows: str,
     pending: str,
+    of_keys: str,
     columns: Sequence[str],
     known: Sequence[str],
     same: Sequence[str],
@@ -57,6 +58,7 @@ def query(
     Args:
         rows: SQL name of silver's table.
         pending: SQL name of what waits for it.
+        of_keys: SQL name of what has its keys, where those alone are cheaper to have.
         columns: the columns of `rows`.
         known: those of `pending`, which may lack some for as long as nothing waits.
         same: the columns that tell which row replaces which.
@@ -69,7 +71,7 @@ def query(
     keys = ", ".join(quote(c) for c in same)
     return (
         f"(SELECT /*+ BROADCAST(waiting) */ {chosen} FROM {rows} AS held LEFT ANTI JOIN"
-        f" (SELECT {keys} FROM {pending}{when}) AS waiting ON {on}"
+        f" (SELECT {keys} FROM {of_keys}{when}) AS waiting ON {on}"
         f" UNION ALL SELECT {given} FROM {pending}{when})"
     )
 

@@ -42,9 +42,10 @@ class View(NamedTuple):
     promise: int = 0
     until: int = 0
     since: int | None = None
+    of_keys: str | None = None
 
 
-WAITING = "{waiting}"
+WAITING, WAITING_KEYS = "{waiting}", "{waiting_keys}"
 
 
 def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
@@ -91,11 +92,14 @@ def resolved(view: View, below: Mapping[str, View]) -> View:
     waits = below.get(view.waiting)
     if waits is None:
         return view._replace(query=str(view.applied), waiting=None)
-    rows = f"({waits.query})"
+    due = ""
     if view.promise and waits.since is not None:
-        due = waits.since + view.promise * 1_000_000
-        rows = f"(SELECT * FROM {rows} WHERE current_timestamp() >= timestamp_micros({due}))"
-    return view._replace(query=view.query.replace(WAITING, rows), waiting=None)
+        at = waits.since + view.promise * 1_000_000
+        due = f" WHERE current_timestamp() >= timestamp_micros({at})"
+    query = view.query
+    for mark, rows in ((WAITING, waits.query), (WAITING_KEYS, waits.of_keys or waits.query)):
+        query = query.replace(mark, f"(SELECT * FROM ({rows}){due})" if due else f"({rows})")
+    return view._replace(query=query, waiting=None)
 
 
 def _kept(target: Target, layer: Layer) -> dict[str, View]:

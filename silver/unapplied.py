@@ -74,13 +74,15 @@ def show(
     overtaken = first if first is not None and first <= highest else None
     columns = [field.name for field in placed.batch.fields]
     log, rows = (names.name(target, "silver", n) for n in (f"{table.table}_changes", table.table))
-    waits = waiting_sql(table, log, columns, placed, seen.batch)
+    changes = changes_sql(table, log, columns, placed, seen.batch)
+    keys = f"SELECT {_listed(table.keys)} FROM ({changes})"
     if overtaken is not None:
-        waits = without_overtaken(waits, rows, table.keys, overtaken)
+        changes += f" UNION ALL {held_sql(rows, columns, table.keys, keys, overtaken)}"
     shown = dict.fromkeys([*columns, "_stamp", "_deleted"])
     comment = COMMENT.format(table.table)
-    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), waits)
-    view = view._replace(until=placed.batch.number, since=summary.came)
+    newest = newest_sql(columns, table.keys, changes)
+    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), newest)
+    view = view._replace(of_keys=keys, until=placed.batch.number, since=summary.came)
     publish(spark, target, "silver", [view])
     return seen._replace(waits=summary, highest=max(highest, last or ""))
 
@@ -91,45 +93,50 @@ def hide(target: Target, table: Table) -> None:
         retract(target, "silver", [f"{table.table}{PENDING}"])
 
 
-def waiting_sql(
+def changes_sql(
     table: Table, log: str, columns: Sequence[str], placed: Placed, applied: int
 ) -> str:
-    """The newest change of each key in the log's batches above `applied`: columns, stamp, deleted.
-
-    The values stand in one struct by number, as a struct's fields differ by more than their case.
-    """
-    values = [c for c in columns if c not in table.keys]
+    """The changes in the log's batches above `applied`: columns, operation, stamp."""
     sequence = sequence_sql(placed.new.epochs) if table.format == "debezium" else "_sequence"
-    keys = ", ".join(quote(key) for key in table.keys)
-    given = ", ".join(f"{quote(c)} AS v{at}" for at, c in enumerate(values))
-    row = f"struct({', '.join([given] * bool(values) + ['_operation'])})"
     floor = placed.batch.floor
-    above = "" if floor is None else f" WHERE _stamp > {literal(floor)}"
-    listed = {c: f"_newest.v{values.index(c)}" if c in values else quote(c) for c in columns}
-    chosen = ", ".join(f"{sql} AS {quote(c)}" for c, sql in listed.items())
+    changes = (
+        f"SELECT {_listed(columns)}, _operation, concat({sequence}, ' ', _arrival) AS _stamp"
+        f" FROM {log} WHERE _batch > {applied} AND _batch <= {placed.batch.number}"
+        " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
+    )
     return (
-        f"SELECT {chosen}, _stamp, _newest._operation = 'delete' AS _deleted FROM ("
-        f"SELECT {keys}, max_by(_row, _stamp) AS _newest, max(_stamp) AS _stamp FROM ("
-        f"SELECT {keys}, {row} AS _row, concat({sequence}, ' ', _arrival) AS _stamp FROM {log}"
-        f" WHERE _batch > {applied} AND _batch <= {placed.batch.number} AND _reason IS NULL"
-        f" AND _operation IN ('upsert', 'delete')){above} GROUP BY {keys})"
+        changes if floor is None else f"SELECT * FROM ({changes}) WHERE _stamp > {literal(floor)}"
     )
 
 
-def without_overtaken(waits: str, rows: str, keys: Sequence[str], oldest: str) -> str:
-    """What waits but the changes that the table has newer ones of; `oldest` is the first stamp.
+def held_sql(
+    rows: str, columns: Sequence[str], keys: Sequence[str], waiting: str, oldest: str
+) -> str:
+    """The table's rows of the keys `waiting`, as the changes that made them.
 
-    No row of the table below it can be newer, so files of such rows alone are not read.
+    `oldest` is the first stamp that waits: no row below it is newer than what waits of its key, so
+    files of such rows alone are not read.
     """
     same = " AND ".join(f"held.{quote(k)} = waiting.{quote(k)}" for k in keys)
-    own = ", ".join(f"held.{quote(k)}" for k in keys)
-    passed = " AND ".join(f"newest.{quote(k)} = passed.{quote(k)}" for k in keys)
+    operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
-        f"SELECT newest.* FROM ({waits}) AS newest LEFT ANTI JOIN ("
-        f"SELECT /*+ BROADCAST(waiting) */ {own} FROM {rows} AS held JOIN ({waits}) AS waiting"
-        f" ON {same} AND held._stamp > waiting._stamp WHERE held._stamp >= {literal(oldest)}"
-        f") AS passed ON {passed}"
+        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _stamp"
+        f" FROM {rows} AS held LEFT SEMI JOIN ({waiting}) AS waiting ON {same}"
+        f" WHERE held._stamp >= {literal(oldest)}"
     )
+
+
+def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str) -> str:
+    """The newest of the changes of each key: columns, stamp, whether it is a delete."""
+    return (
+        f"SELECT {_listed(columns)}, _stamp, _operation = 'delete' AS _deleted FROM ("
+        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY _stamp DESC) AS _place"
+        f" FROM ({changes})) WHERE _place = 1"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quote, names))
 
 
 def _with_places(placed: Placed, summary: Summary) -> Summary:

@@ -2,16 +2,18 @@ from gold.merged import query
 
 
 def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:
-    text = query("t1", "t1_pending", ["id", "a b", "_deleted"], ["id", "_deleted"], ["id"], 600)
+    text = query(
+        "t1", "t1_pending", "t1_keys", ["id", "a b", "_deleted"], ["id", "_deleted"], ["id"], 600
+    )
     due = "WHERE current_timestamp() >= timestamp_micros(600)"
     assert text == (
         "(SELECT /*+ BROADCAST(waiting) */ held.`id`, held.`a b`, held.`_deleted`"
-        f" FROM t1 AS held LEFT ANTI JOIN (SELECT `id` FROM t1_pending {due}) AS waiting"
+        f" FROM t1 AS held LEFT ANTI JOIN (SELECT `id` FROM t1_keys {due}) AS waiting"
         " ON held.`id` = waiting.`id`"
         f" UNION ALL SELECT `id`, NULL AS `a b`, `_deleted` FROM t1_pending {due})"
     )
 
 
 def test_where_nothing_may_wait_everything_that_does_is_shown() -> None:
-    text = query("t1", "t1_pending", ["id"], ["id"], ["id"], None)
+    text = query("t1", "t1_pending", "t1_keys", ["id"], ["id"], ["id"], None)
     assert text.endswith("UNION ALL SELECT `id` FROM t1_pending)")

@@ -7,9 +7,9 @@ from lakehouse.target import Target
 from silver.batch import Batch
 from silver.contract import waits_in_log
 from silver.order import Placed
-from silver.snapshots import TableChanges
+from silver.snapshots import TableChanges, Truncate
 from silver.summary import Summary
-from silver.unapplied import waiting_sql, without_overtaken
+from silver.unapplied import changes_sql, held_sql, newest_sql
 
 
 def table(**options: Any) -> Table:
@@ -43,21 +43,27 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
     batch = Batch(9, cast("Any", None), [], [], [], False, False)
     placed = Placed(batch, False, TableChanges([], []))
     config = table(source={"format": "ydb"})
-    assert waiting_sql(config, "log", ["id", "a`b"], placed, 7) == (
-        "SELECT `id` AS `id`, _newest.v0 AS `a``b`, _stamp,"
-        " _newest._operation = 'delete' AS _deleted FROM ("
-        "SELECT `id`, max_by(_row, _stamp) AS _newest, max(_stamp) AS _stamp FROM ("
-        "SELECT `id`, struct(`a``b` AS v0, _operation) AS _row,"
-        " concat(_sequence, ' ', _arrival) AS _stamp FROM log"
+    changes = changes_sql(config, "log", ["id", "a`b"], placed, 7)
+    assert changes == (
+        "SELECT `id`, `a``b`, _operation, concat(_sequence, ' ', _arrival) AS _stamp FROM log"
         " WHERE _batch > 7 AND _batch <= 9 AND _reason IS NULL"
-        " AND _operation IN ('upsert', 'delete')) GROUP BY `id`)"
+        " AND _operation IN ('upsert', 'delete')"
+    )
+    assert newest_sql(["id", "a`b"], ["id"], "C") == (
+        "SELECT `id`, `a``b`, _stamp, _operation = 'delete' AS _deleted FROM ("
+        "SELECT *, row_number() OVER (PARTITION BY `id` ORDER BY _stamp DESC) AS _place"
+        " FROM (C)) WHERE _place = 1"
+    )
+    above = placed._replace(batch=batch._replace(floors=[Truncate("05", None)]))
+    assert changes_sql(config, "log", ["id", "a`b"], above, 7) == (
+        f"SELECT * FROM ({changes}) WHERE _stamp > '05'"
     )
 
 
-def test_what_the_table_has_newer_changes_of_is_left_out() -> None:
-    text = without_overtaken("W", "rows", ["id"], "0A 1")
-    assert "held._stamp > waiting._stamp WHERE held._stamp >= '0A 1'" in text
-    assert text.startswith("SELECT newest.* FROM (W) AS newest LEFT ANTI JOIN (")
+def test_rows_that_may_be_newer_stand_beside_what_waits_of_their_keys() -> None:
+    text = held_sql("rows", ["id", "a"], ["id"], "W", "0A 1")
+    assert "FROM rows AS held LEFT SEMI JOIN (W) AS waiting ON held.`id` = waiting.`id`" in text
+    assert text.endswith(" WHERE held._stamp >= '0A 1'")
 
 
 def test_summaries_of_parts_of_the_log_are_joined() -> None:

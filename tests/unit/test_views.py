@@ -59,6 +59,12 @@ def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
     due = "current_timestamp() >= timestamp_micros(2000005)"
     query = f"SELECT 1 FROM (SELECT * FROM (SELECT 3) WHERE {due})"
     assert stored(target, "gold")["t"].query == query
+    both = waiting()._replace(waiting="t_pending", query="SELECT 1 FROM {waiting}, {waiting_keys}")
+    publish(spark, target, "gold", [both])
+    publish(
+        spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", of_keys="SELECT 4")]
+    )
+    assert stored(target, "gold")["t"].query == "SELECT 1 FROM (SELECT 3), (SELECT 4)"
     retract(target, "silver", ["t_pending", "other"])
     assert stored(target, "gold")["t"].query == "SELECT 2"
 
