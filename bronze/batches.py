@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import WHOLE_RECORD_FORMATS
+from bronze.contract import WHOLE_RECORD_FORMATS, beginning
 from bronze.counted import Records
 from bronze.feeds import Feed
 from bronze.lines import DroppedFile, lines
@@ -80,7 +80,7 @@ def _listed(spark: SparkSession, files: Sequence[DroppedFile], number: int) -> D
     """
     now = datetime.now(timezone.utc)
     listed = [
-        (file.url, file.path, number, now, f"{number:08X}{rank:06X}")
+        (file.url, file.path, number, now, f"{beginning(number)}{rank:06X}")
         for rank, file in enumerate(files)
     ]
     schema = "_url string, _file string, _batch bigint, _arrived_at timestamp, _place string"

@@ -41,7 +41,11 @@ COLUMNS = (
     BronzeColumn("_whole", "boolean", "whether _raw is a whole record with the value inside"),
     BronzeColumn("_batch", "bigint", "number of the ingest batch, growing by time"),
     BronzeColumn("_arrived_at", "timestamp", "when the batch was read"),
-    BronzeColumn("_arrival", "string", "sorts in order of arrival; the same on every replay"),
+    BronzeColumn(
+        "_arrival",
+        "string",
+        "begins with the batch, sorts in order of arrival; the same on every replay",
+    ),
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
@@ -65,6 +69,11 @@ def feed_name(table: Table, source: Source) -> str:
 def unreadable_name(feed: str) -> str:
     """Name of the bronze table that lists files (`file`) of the feed that cannot be read yet."""
     return f"{feed}_unreadable"
+
+
+def beginning(batch: int) -> str:
+    """What the `_arrival` of every record of an ingest batch begins with: 8 hex digits."""
+    return f"{batch:08X}"
 
 
 def topics(source: Source) -> tuple[str, ...]:

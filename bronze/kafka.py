@@ -4,6 +4,7 @@ Offsets are Spark's own, in the feed's checkpoint. When that is lost the topics 
 earliest offset again, and what bronze has already is passed over.
 """
 
+import time
 from collections.abc import Iterable
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from bronze.batches import mark
 from bronze.checkpoint import Checkpoint, may_show_again
+from bronze.contract import beginning
 from bronze.counted import News, Records, total
 from bronze.feeds import Feed
 from bronze.holes import jumps
@@ -21,6 +23,7 @@ from lakehouse.gaps import record
 from lakehouse.jars import Jar
 from lakehouse.names import name
 from lakehouse.newest import newest_batch
+from lakehouse.numbers import as_text
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Kafka, Table
 from lakehouse.target import Target
@@ -120,6 +123,7 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
     `_arrival` is in hex: batch (8 digits), the topic's place in the list of topics (4), partition
     (8), offset (16), and the feed's mark (4), so that no two feeds share one.
     """
+    now = time.time_ns() // 1000
     return records.select(
         F.col("value").cast("string").alias("_raw"),
         F.col("topic").alias("_topic"),
@@ -131,8 +135,8 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
         F.lit(None).cast("string").alias("_file"),
         F.lit(None).cast("bigint").alias("_line"),
         F.lit(False).alias("_whole"),
-        F.lit(number).cast("bigint").alias("_batch"),
-        F.current_timestamp().alias("_arrived_at"),
+        as_text(number, F.col("topic")).alias("_batch"),
+        F.timestamp_micros(as_text(now, F.col("topic"))).alias("_arrived_at"),
         _arrival(kafka, feed, number).alias("_arrival"),
     )
 
@@ -152,7 +156,7 @@ def _comes_again(header: Column, place: Column) -> Column:
 def _arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
     topics = F.array(*[F.lit(topic.strip()) for topic in kafka.topic.split(",")])
     return F.concat(
-        F.lit(f"{number:08X}"),
+        F.lit(beginning(number)),
         hexadecimal(F.array_position(topics, F.col("topic")), 4),
         hexadecimal(F.col("partition"), 8),
         hexadecimal(F.col("offset"), 16),

@@ -30,6 +30,10 @@ LOCAL_FILES = {
         f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
+# told otherwise: of a batch's keys and places nearly each is another.
+SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
+
 # Large pages where Java asks for them, and programs started without a copy of Java's memory map.
 LINUX_JAVA = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
 
@@ -52,6 +56,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.local.dir": temporary,
         JAVA_OPTIONS: _java_options(target, temporary, small),
         **LOCAL_FILES,
+        **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

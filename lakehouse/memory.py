@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 Topics = Mapping[str | None, int]
 
 # At least so long a run that goes on lets changes wait which readers see already.
-LULL_SECONDS = 30.0
+LULL_SECONDS = 300.0
 
 
 class Arrived(NamedTuple):

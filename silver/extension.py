@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from bronze.contract import beginning
 from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -81,10 +82,14 @@ def _planned(
 
 
 def _part(plan: DataFrame, table: Table, seen: Seen, newest: Mapping[str, int]) -> DataFrame:
-    """The part of bronze's plan that is new; Spark takes the condition down to what is read."""
+    """The part of bronze's plan that is new; Spark takes the condition down to what is read.
+
+    It is one of texts, see `lakehouse.numbers`.
+    """
     (feed,) = reading.feeds_of(table)
-    batch, done = F.col("_feed_batch"), seen.positions.get(feed, 0)
-    return plan.where((batch > done) & (batch <= newest[feed]))
+    arrival, done = F.col("_arrival"), seen.positions.get(feed, 0)
+    first, end = beginning(done + 1), beginning(newest[feed] + 1)
+    return plan.where((arrival >= first) & (arrival < end))
 
 
 def _serves_again(table: Table, learned: list[StructField], recall: Recall) -> bool:

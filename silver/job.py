@@ -32,7 +32,7 @@ from silver.transactions import Waiting
 
 Progress = Callable[[str], None]
 
-AT_ONCE = 3
+AT_ONCE = 4
 
 
 def apply(

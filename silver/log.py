@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse import names, writing
 from lakehouse.newest import newest_batch, newest_batches
+from lakehouse.numbers import as_text
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
@@ -45,7 +46,8 @@ def append(
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))
     place = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
-    going = watched(logged.withColumn("_batch", F.lit(batch)), place)
+    numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
+    going = watched(numbered, place)
     writing.append(spark, target, "silver", f"{table.table}_changes", going.rows)
     return going.summary()
 

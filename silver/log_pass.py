@@ -28,7 +28,7 @@ def passes(
     found: Mapping[str, Arrived],
     memory: Memory,
 ) -> Iterator[Pass]:
-    """Brings the log up to bronze and shows what it gained; applies all of it when that is due.
+    """Brings the log up to bronze and shows what it gained; applies it all when due, or very much.
 
     What cannot be shown is applied at once, after what was shown before it: a reader sees one state
     after the other. `memory` is the run's.
@@ -53,7 +53,7 @@ def passes(
         yield apply_part(spark, target, table, run_id, rows, seen, after, summary)
         return
     known = unapplied.show(spark, target, table, placed, summary, seen)
-    if due:
+    if due or not deferral.may_wait(summary.records):
         highest = after._replace(highest=known.highest)
         yield apply_part(spark, target, table, run_id, rows, seen, highest, known.waits)
         return

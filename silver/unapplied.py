@@ -24,7 +24,7 @@ from lakehouse.names import literal, quote
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View, publish, retract, stored
-from silver import deferral, layout
+from silver import layout
 from silver.account import may_tie
 from silver.batch import Seen
 from silver.contract import PENDING, waits_in_log
@@ -47,12 +47,12 @@ def shows(
     """Whether a batch, all of the log above that of `seen`, can be shown by its newest changes.
 
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
-    full snapshot, columns or types that the table has not, ties, or very many changes.
+    full snapshot, columns or types that the table has not, or ties.
     """
     unlike = placed.refold or placed.batch.floor_is_new or placed.batch.of_keys is not None
     split = bool(summary.incomplete or placed.batch.late) or seen.partial or seen.heirs
-    large = bool(summary.truncates or summary.sightings) or not deferral.may_wait(summary.records)
-    if unlike or split or large or may_tie(table, summary, seen):
+    wide = bool(summary.truncates or summary.sightings)
+    if unlike or split or wide or may_tie(table, summary, seen):
         return False
     kept = names.exists(spark, target, "silver", table.table)
     return kept and _fits(spark, target, table, placed)

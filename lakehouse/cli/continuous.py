@@ -2,7 +2,8 @@
 
 A tick ingests a feed, applies the tables it brought something for, and publishes those. Each is
 a piece of work of its own: a slow one holds back no other, and one that fails is tried again after
-a pause that doubles, while the others go on. Nothing is written where nothing came.
+a pause that doubles, while the others go on. Nothing is written where nothing came. A feed is not
+looked at again while its tables are quickly applied: what it brings would have to wait for them.
 """
 
 import signal
@@ -46,7 +47,8 @@ class Plan(NamedTuple):
     """When each piece of work is due (or `later`, unless something comes), its failures in a row.
 
     And which are slow. `units` tells of each table which are of its consistency group; `waiting`
-    are those of which changes wait to be applied.
+    are those of which changes wait to be applied; `held` are feeds whose tables are being applied,
+    with the earliest time at which to look at them again.
     """
 
     due: State
@@ -55,6 +57,7 @@ class Plan(NamedTuple):
     slow: set[Work]
     units: dict[str, tuple[str, ...]]
     waiting: set[Work]
+    held: State
 
     def soon(self, layer: Layer, table: str) -> None:
         """What a layer does of the table is due now, unless it is already."""
@@ -84,7 +87,7 @@ def go_on(
         stop: ends it.
     """
     named = {table.table: table for table in tables}
-    plan = Plan({}, {}, {}, set(), _units(tables), set())
+    plan = Plan({}, {}, {}, set(), _units(tables), set(), {})
     _begin(plan, families, layers)
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
@@ -195,12 +198,19 @@ def _go_on_with(
     now = time.monotonic()
     failed = any(entry.status == "failed" for entry in entries)
     plan.failures[work] = plan.failures.get(work, 0) + 1 if failed else 0
+    plan.held.pop(work, None)
     if failed:
         longest = LONGEST_PAUSE[work.layer]
         plan.due[work] = now + back_off(plan.failures[work], pause, longest)
-    elif work.layer == layers[0] and work.layer != "gold":
-        plan.due[work] = now + pause
     changed = [entry for entry in entries if any(entry.counts.values())]
+    if not failed and work.layer == layers[0] and work.layer != "gold":
+        plan.due[work] = now + pause
+        if changed and work.layer == "bronze" and "silver" in layers:
+            plan.held[work] = now + pause
+            plan.due[work] = now + max(pause, SLOW_SECONDS)
+    if work.layer == "silver":
+        for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
+            plan.due[feed] = plan.held.pop(feed)
     slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
     (plan.slow.add if slow else plan.slow.discard)(work)
     after = LAYERS[LAYERS.index(work.layer) + 1 :][:1]

@@ -34,7 +34,7 @@ class Lake:
         self.done: list[tuple[str, str]] = []
         self.waiting = dict.fromkeys(names, 0)
         self.slow: dict[str, float] = {}
-        self.failing: set[str] = set()
+        self.failing, self.always = set[str](), set[str]()
         self.stop = threading.Event()
         self.told: list[Entry] = []
 
@@ -44,7 +44,7 @@ class Lake:
     def _do(self, layer: Layer, name: str) -> Entry:
         self.done.append((layer, name))
         if layer == "bronze":
-            came, self.waiting[name] = self.waiting[name], 0
+            came, self.waiting[name] = self.waiting[name], int(name in self.always)
             return entry(layer, name, {"records": came})
         if layer == "silver":
             time.sleep(self.slow.get(name, 0))
@@ -92,6 +92,26 @@ def test_a_slow_table_holds_back_no_other() -> None:
     lake.run(1.0)
     assert lake.times("silver", "quick") == 2
     assert time.monotonic() - begun >= 1.5
+
+
+def test_a_feed_is_looked_at_again_once_its_tables_are_applied() -> None:
+    lake = Lake("t1", "t2")
+    lake.always, lake.slow["t1"] = {"t1"}, 0.3
+    lake.run(1.5)
+    looks, applies = lake.done.count(("bronze", "t1")), lake.done.count(("silver", "t1"))
+    assert applies > 2
+    assert abs(looks - applies) <= 1
+    assert lake.done.count(("bronze", "t2")) > 2 * looks
+
+
+def test_a_feed_whose_tables_take_long_is_looked_at_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(continuous, "SLOW_SECONDS", 0.1)
+    lake = Lake("t1")
+    lake.always, lake.slow["t1"] = {"t1"}, 1.0
+    lake.run(0.9)
+    assert lake.done.count(("bronze", "t1")) > 3
 
 
 def test_a_table_that_fails_is_tried_again_with_back_off_while_others_go_on() -> None:

@@ -1,0 +1,43 @@
+"""Numbers of a batch that stand in no Java."""
+
+import contextlib
+import io
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.numbers import as_text
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> SparkSession:
+    """Spark that writes Java for its queries."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    yield spark
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+
+
+def numbered(spark: SparkSession, number: int) -> DataFrame:
+    rows = spark.range(2).selectExpr("string(id) AS text")
+    return rows.withColumn("_batch", as_text(number, F.col("text")))
+
+
+def test_a_number_as_text_is_that_number_in_every_row(spark: SparkSession) -> None:
+    rows = numbered(spark, 2**40).collect()
+    assert [(row["text"], row["_batch"]) for row in rows] == [("0", 2**40), ("1", 2**40)]
+
+
+def test_the_java_of_a_query_is_the_same_for_every_number(compiled: SparkSession) -> None:
+    first, second = (java(numbered(compiled, number)) for number in (7, 8))
+    assert "class" in first
+    assert first == second
+    inlined = [java(compiled.range(2).where(F.col("id") > number)) for number in (7, 8)]
+    assert inlined[0] != inlined[1]
+
+
+def java(rows: DataFrame) -> str:
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        rows.explain("codegen")
+    return told.getvalue().partition("Generated code:")[2]
