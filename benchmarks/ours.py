@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from pyspark.sql import SparkSession
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
 from gold.catalog import open_catalog
-from lakehouse.cli.rounds import JOBS
-from lakehouse.cli.run import failed, one_round, raise_all
+from lakehouse.cli.rounds import JOBS, do_layer
+from lakehouse.cli.run import WATCH_SECONDS, failed, one_round, raise_all
 from lakehouse.ledger import Entry
 from lakehouse.loading import load_tables, load_target
 from lakehouse.memory import Memory
@@ -69,15 +70,26 @@ def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine
     """The lake as an engine; its first load finds the files dropped already.
 
     `goes_on`: its rounds are those of `--continuous`, each of which may leave the MERGE to a later
-    one; what still waits is applied by a round of an engine that does not.
+    one, and the look for gaps for half a minute; what still waits is applied by a round of an
+    engine that does not.
     """
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
     memory = Memory(len(tables) if goes_on else None)
+    watched = -WATCH_SECONDS
+
+    def once() -> list[Entry]:
+        nonlocal watched
+        if not goes_on:
+            return one_round(spark, target, tables, list(JOBS), memory=memory)
+        watch = time.monotonic() - watched >= WATCH_SECONDS
+        watched = time.monotonic() if watch else watched
+        given = (None, print, watch, None, memory)
+        return [e for layer in JOBS for e in do_layer(spark, target, tables, layer, *given)]
 
     def work(_: Files) -> Mapping[str, float]:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
-            entries = one_round(spark, target, tables, list(JOBS), memory=memory)
+            entries = once()
         raise_all(failed(entries))
         return {layer: _seconds(entries, layer) for layer in JOBS}
 

@@ -6,14 +6,22 @@ with a catalog has no locks, and its runs remember nothing.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.ledger import Entry
 
 Topics = Mapping[str | None, int]
 
 # At least so long a run that goes on lets changes wait which readers see already.
 LULL_SECONDS = 300.0
+
+# Of so few records compiling a query outlasts what the compiled one saves.
+FEW = 5_000
 
 
 class Arrived(NamedTuple):
@@ -38,7 +46,8 @@ class Memory:
     that goes on: it need not apply at once what it shows. None for a run that ends.
 
     Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
-    before has not told of them.
+    before has not told of them. `came` counts by table what bronze took in since silver took it on,
+    and `brief` is a session for little of that (`lakehouse.session.interpreted`), where one is.
     """
 
     def __init__(self, among: int | None = None) -> None:
@@ -48,6 +57,22 @@ class Memory:
         self.shown: dict[str, Any] = {}
         self.defers = False
         self.waiting: deque[Any] = deque()
+        self.came: dict[str, int] = {}
+        self.brief: SparkSession | None = None
+
+    def count(self, entries: "Iterable[Entry]") -> None:
+        """Counts what bronze took in."""
+        for entry in entries:
+            self.came[entry.table] = self.came.get(entry.table, 0) + entry.counts.get("records", 0)
+
+    def session_for(self, spark: "SparkSession", table: str) -> "SparkSession":
+        """The session to work in on what is new of a table: `brief` if that is known to be little.
+
+        Of what an earlier run left nobody knows; what the table's last batch showed is of this run.
+        """
+        came = self.came.pop(table, None)
+        little = came is not None and came <= FEW and table in self.shown
+        return self.brief if little and self.brief is not None else spark
 
     def taken(self) -> list[Any]:
         """The entries that wait, which do so no longer; no two callers are given the same one."""

@@ -22,7 +22,12 @@ from lakehouse.errors import SparkUnavailable
 from lakehouse.failures import in_short
 from lakehouse.jars import Jar
 from lakehouse.java import system_java, use_java
-from lakehouse.local_settings import JAVA_OPTIONS, jar_settings, local_settings
+from lakehouse.local_settings import (
+    JAVA_OPTIONS,
+    SETTINGS_OF_SMALL_LAKES,
+    jar_settings,
+    local_settings,
+)
 from lakehouse.target import Target
 
 # Of a url that names no port, and seconds until a server must have answered.
@@ -57,6 +62,17 @@ def get_spark(
         return _in_utc(_connect(str(target.remote)))
     use_java()
     return _local(target, packages, jars, open_ended)
+
+
+def interpreted(spark: SparkSession) -> SparkSession:
+    """A session beside it in which queries are interpreted, for work that compiling would outlast.
+
+    It knows the same tables; temporary views are each session's own.
+    """
+    beside = spark.newSession()
+    for key, value in SETTINGS_OF_SMALL_LAKES.items():
+        beside.conf.set(key, value)
+    return beside
 
 
 def has_ended(spark: SparkSession) -> bool:

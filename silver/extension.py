@@ -70,7 +70,7 @@ def _planned(
     will do for the next batches too, each of which is a part of it.
     """
     kept = plan_of(table, learned, recall) if recall is not None else None
-    if kept is not None:
+    if kept is not None and kept.sparkSession is spark:
         return _part(kept, table, seen, newest)
     raw = reading.unread(spark, target, table, seen.positions, newest)
     changes = decode(raw, table, learned, recall)

@@ -34,7 +34,8 @@ def passes(
     after the other. `memory` is the run's.
     """
     due = deferral.is_due(table, seen, datetime.now(timezone.utc), memory.among)
-    after, summary = extended(spark, target, table, run_id, seen, logged, found, memory.shown)
+    session = memory.session_for(spark, table.table)
+    after, summary = extended(session, target, table, run_id, seen, logged, found, memory.shown)
     shown = max(unapplied.until(target, table), seen.batch)
     if after.batch == seen.batch or (shown >= after.batch and not due):
         return

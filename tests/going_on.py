@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from gold import job as gold
 from lakehouse.ledger import Entry
 from lakehouse.memory import Memory
+from lakehouse.session import interpreted
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
@@ -58,6 +59,9 @@ class Lake:
     def tick(self, events: list[Event]) -> Entry:
         self.batch += 1
         land(self.spark, self.target, self.config, self.batch, [record(e) for e in events])
+        if self.target.kind == "local":
+            self.memory.brief = self.memory.brief or interpreted(self.spark)
+            self.memory.came[self.config.table] = len(events)
         entry = self.apply(self.memory)
         self.waited += unapplied.until(self.target, self.config) > 0
         return entry

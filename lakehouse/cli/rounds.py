@@ -54,6 +54,8 @@ def do_layer(
             break
         done |= {entry.table: entry for entry in do(spark, target, again, run, tell)}
     entries = list(done.values())
+    if layer == "bronze":
+        memory.count(entries)
     if watched and layer == "bronze":
         look = importlib.import_module("bronze.watch").watch
         entries = look(spark, target, tables, entries, run, memory)
@@ -73,11 +75,15 @@ def telling_together(
 ) -> Iterator[None]:
     """Meanwhile bronze's entries go into the ledger with silver's, one commit for both.
 
-    What waits at the end is written then, unless the work broke off.
+    What waits at the end is written then, unless the work broke off. A run that goes on has a
+    session for little work besides.
     """
     from lakehouse import ledger
+    from lakehouse.session import interpreted
 
     memory = memory or Memory()
+    if memory.among is not None and target.kind == "local":
+        memory.brief = interpreted(spark)
     memory.defers = {"bronze", "silver"} <= set(layers)
     yield
     memory.defers = False

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -9,13 +10,18 @@ from pyspark.sql import functions as F
 
 from lakehouse.numbers import as_text
 
+COMPILING = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
 
 @pytest.fixture
-def compiled(spark: SparkSession) -> SparkSession:
+def compiled(spark: SparkSession) -> Iterator[SparkSession]:
     """Spark that writes Java for its queries."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    before = {key: str(spark.conf.get(key)) for key in COMPILING}
+    for key, value in COMPILING.items():
+        spark.conf.set(key, value)
     yield spark
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 def numbered(spark: SparkSession, number: int) -> DataFrame:

@@ -56,6 +56,24 @@ def test_changes_are_shown_from_the_log_and_merged_by_a_run_that_ends(
     assert unapplied.until(target, lake.config) == 0
 
 
+def test_what_waits_is_merged_in_one_go_when_it_gets_much(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("silver.deferral.MOST_PENDING", 7)
+    lake = Lake(spark, target)
+    lake.tick(FIRST)
+    lake.tick(SECOND)
+    before = versions(lake)
+    counts = lake.tick([upsert(4, 20), upsert(1, 3)]).counts
+    assert (counts["records"], counts["pending"]) == (2, -6)
+    assert merged(lake) == values(lake) == AFTER | {4: "a20"}
+    assert versions(lake) - before == 1
+
+
+def versions(lake: Lake) -> int:
+    return lake.spark.sql(f"DESCRIBE HISTORY {names.name(lake.target, 'silver', 't')}").count()
+
+
 @pytest.mark.slow
 def test_what_is_shown_is_applied_before_what_cannot_be(
     spark: SparkSession, target: Target

@@ -1,0 +1,46 @@
+"""Which session a run works in on what is new."""
+
+from typing import Any, cast
+
+from lakehouse.ledger import Entry, told
+from lakehouse.memory import FEW, Memory
+from tests.unit.test_continuous import NOW
+
+SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")
+
+
+def came(records: int) -> Entry:
+    return told("r", "bronze", "t", NOW, counts={"records": records})
+
+
+def memory() -> Memory:
+    found = Memory(among=1)
+    found.brief, found.shown["t"] = BRIEF, "its last batch"
+    return found
+
+
+def test_little_is_worked_on_in_the_session_for_it_once() -> None:
+    run = memory()
+    run.count([came(FEW - 1), came(1)])
+    assert [run.session_for(SPARK, "t") for _ in range(2)] == [BRIEF, SPARK]
+
+
+def test_much_is_not() -> None:
+    run = memory()
+    run.count([came(FEW)])
+    run.count([came(1)])
+    assert run.session_for(SPARK, "t") == SPARK
+
+
+def test_nor_what_an_earlier_run_may_have_left_more_of() -> None:
+    run = memory()
+    run.count([came(1)])
+    run.shown.clear()
+    assert run.session_for(SPARK, "t") == SPARK
+
+
+def test_a_run_without_such_a_session_has_one_for_all() -> None:
+    run = memory()
+    run.brief = None
+    run.count([came(1)])
+    assert run.session_for(SPARK, "t") == SPARK
