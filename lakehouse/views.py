@@ -27,7 +27,8 @@ class View(NamedTuple):
     silver that shows what waits, which stands in the query as {waiting}: whoever reads finds it as
     it is then, once it has waited for `promise` seconds; else the SELECT is that of `applied`. Such
     a view of silver shows batches of the change log up to `until`, of which the oldest change came
-    there at `since` (µs since 1970, where that is known).
+    there at `since` (µs since 1970, where that is known). `of_keys` is a SELECT of its keys alone,
+    which may repeat one, and stands in the query as {waiting_keys}.
     """
 
     name: str

@@ -6,16 +6,21 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse import names
+from lakehouse.local_settings import SMALL
 from lakehouse.memory import Arrived, Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import dead_letters, deferral, log, order, unapplied
+from silver import dead_letters, deferral, log, order, pending, unapplied
 from silver.batch import Seen
 from silver.passes import Pass
 from silver.snapshots import TableChanges
 from silver.stages import apart
-from silver.summary import summarize
+from silver.summary import Summary, summarize
 from silver.table_pass import apply_part, extended
+
+# Of a small table, a MERGE of so many changes takes longer to compile than to interpret.
+_LITTLE = 50_000
 
 
 def passes(
@@ -39,6 +44,8 @@ def passes(
     shown = max(unapplied.until(target, table), seen.batch)
     if after.batch == seen.batch or (shown >= after.batch and not due):
         return
+    if due and memory.brief is not None and _is_little(spark, target, table, summary):
+        spark = memory.brief
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
     new = apart(rows.where(F.col("_batch") > seen.batch))
     summary = summary or summarize(new)
@@ -63,3 +70,11 @@ def passes(
     came = summary.records - seen.pending
     counts = {"records": came, "pending": came}
     yield Pass(known, counts, TableChanges([], []), False, after.batch)
+
+
+def _is_little(spark: SparkSession, target: Target, table: Table, summary: Summary | None) -> bool:
+    """Whether few changes, as far as is known, are to be applied to a small table."""
+    if summary is None or summary.records > _LITTLE:
+        return False
+    held = names.exists(spark, target, "silver", table.table)
+    return not held or pending.size(spark, target, table) < SMALL

@@ -2,8 +2,9 @@
 
 A view and no table: nothing is written but its text. It reads the batches of the change log from
 the one after the newest applied up to the newest shown, which stand in it as numbers, and brings
-them to one row per key as `silver.compact` does. Gold lays it over the table whenever that is read.
-So a change is seen once it is in the log, and the MERGE can wait until it pays (`silver.deferral`).
+them to one row per key as `silver.compact` does; the table's own row of a key is one of its changes
+where it may be newer than what waits. Gold lays the view over the table whenever that is read. So a
+change is seen once it is in the log, and the MERGE can wait until it pays (`silver.deferral`).
 
 The text holds no more than what it takes to fold whole, ordinary changes of a table that has met no
 others: a key's newest change is its row. What it takes more for is applied at once (`shows`), after
