@@ -6,7 +6,7 @@ with a catalog has no locks, and its runs remember nothing.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,7 +47,8 @@ class Memory:
 
     Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
     before has not told of them. `came` counts by table what bronze took in since silver took it on,
-    and `brief` is a session for little of that (`lakehouse.session.interpreted`), where one is.
+    `alone` are the tables that it works on one by one, and `brief` is a session for little work
+    (`lakehouse.session.interpreted`), where one is.
     """
 
     def __init__(self, among: int | None = None) -> None:
@@ -58,7 +59,12 @@ class Memory:
         self.defers = False
         self.waiting: deque[Any] = deque()
         self.came: dict[str, int] = {}
+        self.alone: set[str] = set()
         self.brief: SparkSession | None = None
+
+    def gather(self, tables: Sequence[str]) -> None:
+        """Notes which tables silver works on together; each only once at a time."""
+        (self.alone.update if len(tables) == 1 else self.alone.difference_update)(tables)
 
     def count(self, entries: "Iterable[Entry]") -> None:
         """Counts what bronze took in."""

@@ -26,20 +26,27 @@ MOST_PENDING = 500_000
 """With so many changes a merging read costs several times a plain one."""
 
 
+TOGETHER = 1.5
+"""So many times later tables are merged that are worked on together, as the others would wait."""
+
+
 SHARE = 5
 """A run that goes on merges for a fifth of the time of one thread at most, over all its tables."""
 
 
-def is_due(table: Table, seen: Seen, now: datetime, among: int | None = None) -> bool:
+def is_due(
+    table: Table, seen: Seen, now: datetime, among: int | None = None, alone: bool = True
+) -> bool:
     """Whether what waits is to be applied now; at once for a table that promises nothing.
 
-    `among` is how many tables a run works on that goes on, and shows what waits from the log.
+    `among` is how many tables a run works on that goes on, and shows what waits from the log. Such
+    a run merges a table that it works on with others later than one that it works on `alone`.
     """
     if seen.applied_at is None:
         return True
     half = seconds(table.max_staleness) / 2 if table.max_staleness is not None else 0
     if not half and among is not None:
-        half = max(LULL_SECONDS, SHARE * among * (seen.took or 0))
+        half = max(LULL_SECONDS, SHARE * among * (seen.took or 0)) * (1 if alone else TOGETHER)
     return half == 0 or now.timestamp() - seen.applied_at / 1_000_000 >= half
 
 

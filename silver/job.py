@@ -53,6 +53,7 @@ def apply(
     of one fills the time in which another one's tasks run. A consistency group goes together.
     """
     memory = memory or Memory()
+    memory.gather([table.table for table in tables])
     for table in swap.end_all(spark, target, run_id):
         memory.tables.pop(table, None)
     before = known_of(spark, target, tables, memory)

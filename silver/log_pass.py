@@ -38,7 +38,8 @@ def passes(
     What cannot be shown is applied at once, after what was shown before it: a reader sees one state
     after the other. `memory` is the run's.
     """
-    due = deferral.is_due(table, seen, datetime.now(timezone.utc), memory.among)
+    alone, now = table.table in memory.alone, datetime.now(timezone.utc)
+    due = deferral.is_due(table, seen, now, memory.among, alone)
     session = memory.session_for(spark, table.table)
     after, summary = extended(session, target, table, run_id, seen, logged, found, memory.shown)
     shown = max(unapplied.until(target, table), seen.batch)

@@ -165,12 +165,13 @@ def _left(due: State, stop: threading.Event) -> bool:
 def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
     """What is due and not being done, taken off the plan; what is done in one call together.
 
-    Tables go together, which is cheaper, but for slow ones; each feed goes alone. No feed is begun
-    once it is told to stop, and gold is published by one call at a time.
+    Tables go together, which is cheaper, but for those that are slow or to be merged; each feed
+    goes alone, none once it is told to stop; and gold is published by one call at a time.
     """
     now = time.monotonic()
     for work in [work for work, at in plan.later.items() if at <= now]:
         plan.due.setdefault(work, plan.later.pop(work))
+        plan.slow.add(work)
     publishing = any(work.layer == "gold" for work in begun)
     found = [
         work
@@ -206,8 +207,7 @@ def _go_on_with(
     if not failed and work.layer == layers[0] and work.layer != "gold":
         plan.due[work] = now + pause
         if changed and work.layer == "bronze" and "silver" in layers:
-            plan.held[work] = now + pause
-            plan.due[work] = now + max(pause, SLOW_SECONDS)
+            plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
     if work.layer == "silver":
         for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
             plan.due[feed] = plan.held.pop(feed)
@@ -221,17 +221,18 @@ def _go_on_with(
 
 
 def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
-    """What waits to be applied is looked at again after half the table's `max_staleness`.
+    """What waits is looked at again after half the table's `max_staleness`.
 
-    Where that is nothing, or readers see what waits, after the least time that it may wait.
+    Or, where readers see it, after the least time that it may wait, one table after the other.
     """
+    spread = 1 + list(plan.units).index(work.tables[0]) / (2 * len(plan.units))
     for entry in own:
         pending = entry.counts.get("pending", 0)
         if entry.layer == "silver" and (pending or "records" in entry.counts):
             (plan.waiting.add if pending > 0 else plan.waiting.discard)(work)
         if work in plan.waiting:
             promise = seconds(named[entry.table].max_staleness or 0)
-            plan.later.setdefault(work, time.monotonic() + (promise / 2 or LULL_SECONDS))
+            plan.later.setdefault(work, time.monotonic() + (promise / 2 or LULL_SECONDS * spread))
 
 
 def back_off(failures: int, pause: float, longest: float) -> float:

@@ -39,6 +39,14 @@ def test_a_table_that_was_never_applied_is_due() -> None:
     assert is_due(table("1 day"), Seen(), NOW)
 
 
+def test_tables_that_are_worked_on_together_are_merged_later() -> None:
+    due = [
+        is_due(table(None), applied(timedelta(seconds=seconds)), NOW, 4, alone)
+        for seconds, alone in ((301, True), (449, False), (451, False))
+    ]
+    assert due == [True, False, True]
+
+
 def test_very_much_does_not_wait() -> None:
     assert (may_wait(MOST_PENDING), may_wait(MOST_PENDING + 1)) == (True, False)
 
