@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Topics = Mapping[str | None, int]
 
 # At least so long a run that goes on lets changes wait which readers see already.
-LULL_SECONDS = 300.0
+LULL_SECONDS = 600.0
 
 # Of so few records compiling a query outlasts what the compiled one saves.
 FEW = 5_000

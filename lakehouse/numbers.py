@@ -13,7 +13,7 @@ def as_text(number: int, beside: Column) -> Column:
 
     Args:
         number: the number.
-        beside: a text of the row that is never null; without it Spark would reckon the number
-            before it writes the Java.
+        beside: any text of the row; without it Spark would reckon the number before it writes the
+            Java.
     """
-    return F.concat(F.substring(beside, 1, 0), F.lit(str(number))).cast("bigint")
+    return F.concat_ws("", F.substring(beside, 1, 0), F.lit(str(number))).cast("bigint")

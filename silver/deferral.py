@@ -1,7 +1,7 @@
 """When a table is applied of which changes may wait in the change log.
 
 A run that goes on shows them from there (`silver.unapplied`), so it applies a table when that pays:
-not before five minutes have passed, and so that all its tables' applies take a fifth of one
+not before ten minutes have passed, and so that all its tables' applies take a fifth of one
 thread's time at most. Every other run applies what comes, but for tables with `max_staleness`.
 
 Every run takes what is new into the change log. It applies what waits there when the last run that

@@ -42,7 +42,7 @@ def test_a_table_that_was_never_applied_is_due() -> None:
 def test_tables_that_are_worked_on_together_are_merged_later() -> None:
     due = [
         is_due(table(None), applied(timedelta(seconds=seconds)), NOW, 4, alone)
-        for seconds, alone in ((301, True), (449, False), (451, False))
+        for seconds, alone in ((601, True), (899, False), (901, False))
     ]
     assert due == [True, False, True]
 
@@ -54,11 +54,11 @@ def test_very_much_does_not_wait() -> None:
 @pytest.mark.parametrize(
     ("promise", "seconds", "took", "among", "due"),
     [
-        (None, 299, None, 4, False),
-        (None, 301, None, 4, True),
-        (0, 299, None, 4, False),
-        (None, 399, 20.0, 4, False),
-        (None, 401, 20.0, 4, True),
+        (None, 599, None, 4, False),
+        (None, 601, None, 4, True),
+        (0, 599, None, 4, False),
+        (None, 799, 40.0, 4, False),
+        (None, 801, 40.0, 4, True),
         ("10 minutes", 299, 100.0, 4, False),
         ("10 minutes", 301, 100.0, 4, True),
     ],
