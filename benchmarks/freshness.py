@@ -44,8 +44,8 @@ def main() -> None:
     given = argparse.ArgumentParser(description="Freshness under a steady stream of changes.")
     given.add_argument("--rate", type=int, default=500, help="changes a second over 4 tables")
     given.add_argument("--seconds", type=float, default=60.0)
-    given.add_argument("--warm-up", type=float, default=120.0, help="seconds that do not count")
-    given.add_argument("--interval", default="0s", help="of lakehouse run --continuous")
+    given.add_argument("--warm-up", type=float, default=200.0, help="seconds that do not count")
+    given.add_argument("--interval", default="1s", help="of lakehouse run --continuous")
     options = given.parse_args()
     root, server = parts.folder("freshness"), postgres.start("freshness")
     try:
