@@ -12,7 +12,7 @@ _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] .+", re.MULTILINE)
 _MOST = 2000
 
 
-def in_short(failure: Exception) -> str:
+def in_short(failure: BaseException) -> str:
     """A failure's message without the query plan and the stack that Spark adds to it.
 
     Where a stack names causes it is the innermost one, but a conflict between transactions keeps

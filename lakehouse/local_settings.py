@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakehouse.jars import Jar, in_folder
+from lakehouse.scratch import scratch, temporary
 from lakehouse.target import Target
 
 # Compiling a query costs more than running it where there is this little to read.
@@ -45,16 +46,16 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
 
     A lake that holds little has its queries interpreted, and Java's quick compiler alone: the
     thorough one takes more time than it gains in a short run. A larger one has all compiled, and so
-    has one whose work is `open_ended`.
+    has one whose work is `open_ended`. Of a read-only lake nothing is written below root.
     """
     small = not open_ended and is_small(target)
-    temporary = f"{target.lake}/_tmp"
+    own = str(temporary(target.lake))
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": f"{target.lake}/_warehouse",
-        "spark.local.dir": temporary,
-        JAVA_OPTIONS: _java_options(target, temporary, small),
+        "spark.sql.warehouse.dir": f"{scratch(target.lake)}/_warehouse",
+        "spark.local.dir": own,
+        JAVA_OPTIONS: _java_options(target, own, small),
         **LOCAL_FILES,
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -101,19 +101,17 @@ def _taken(file: Path, me: Holder) -> Holder | None:
 
 def _made(file: Path, me: Holder) -> bool:
     """Put a lock file there with its content at once, unless there is one."""
-    aside = _written(file, me)
-    try:
-        os.link(aside, file)
-    except FileExistsError:
-        return False
-    finally:
-        aside.unlink()
+    with _aside(file, me) as aside:
+        try:
+            os.link(aside, file)
+        except FileExistsError:
+            return False
     return True
 
 
 def _is_stale(file: Path, holder: Holder) -> bool:
     if holder.host == socket.gethostname():
-        return _born(holder.pid) != holder.born
+        return born(holder.pid) != holder.born
     time.sleep(BEAT_SECONDS * MISSED_BEATS)
     return _read(file) == holder
 
@@ -131,17 +129,22 @@ def _set_aside(file: Path, stale: Holder) -> None:
 
 
 def _beat(files: list[Path], me: Holder, ended: threading.Event) -> None:
+    """Count up until it has ended; a full disk leaves out beats, for everybody who might look."""
     told = me
     while not ended.wait(BEAT_SECONDS):
         told = told.model_copy(update={"beat": told.beat + 1})
         for file in files:
-            if _is_mine(file, me):
-                _written(file, told).replace(file)
+            with suppress(OSError):
+                if _is_mine(file, me):
+                    with _aside(file, told) as aside:
+                        aside.replace(file)
 
 
 def _let_go(file: Path, me: Holder) -> None:
-    if _is_mine(file, me):
-        file.unlink(missing_ok=True)
+    """Take the lock away; one that cannot be, on a read-only disk, is stale with its process."""
+    with suppress(OSError):
+        if _is_mine(file, me):
+            file.unlink(missing_ok=True)
 
 
 def _is_mine(file: Path, me: Holder) -> bool:
@@ -149,10 +152,15 @@ def _is_mine(file: Path, me: Holder) -> bool:
     return now is not None and (now.run_id, now.pid, now.born) == (me.run_id, me.pid, me.born)
 
 
-def _written(file: Path, holder: Holder) -> Path:
+@contextmanager
+def _aside(file: Path, holder: Holder) -> Iterator[Path]:
+    """A file beside it that tells the holder; gone afterwards, also where it did not fit."""
     aside = file.with_suffix(f".{uuid.uuid4().hex}")
-    aside.write_text(holder.model_dump_json(), encoding="utf-8")
-    return aside
+    try:
+        aside.write_text(holder.model_dump_json(), encoding="utf-8")
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> Holder | None:
@@ -172,10 +180,10 @@ def _read(file: Path) -> Holder | None:
 def _me(run_id: str) -> Holder:
     pid, now = os.getpid(), datetime.now(timezone.utc)
     host = socket.gethostname()
-    return Holder(host=host, pid=pid, born=_born(pid) or "", run_id=run_id, since=now)
+    return Holder(host=host, pid=pid, born=born(pid) or "", run_id=run_id, since=now)
 
 
-def _born(pid: int) -> str | None:
+def born(pid: int) -> str | None:
     """What tells a process from a later one of the same number; None when there is none.
 
     Its start in clock ticks since boot, and the boot, where the system tells; else only its number.

@@ -28,6 +28,7 @@ from lakehouse.local_settings import (
     jar_settings,
     local_settings,
 )
+from lakehouse.scratch import make_temporary, scratch
 from lakehouse.target import Target
 
 # Of a url that names no port, and seconds until a server must have answered.
@@ -106,10 +107,11 @@ def _local(
     settings = local_settings(target, os.cpu_count() or 1, open_ended)
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
     settings[JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
-    for key, value in (settings | jar_settings(jars, Path(target.lake, "_jars"))).items():
+    own = scratch(target.lake)
+    for key, value in (settings | jar_settings(jars, own / "_jars")).items():
         builder = builder.config(key, value)
-    log = Path(target.lake, "_logs", "spark.log")
-    Path(target.lake, "_tmp").mkdir(parents=True, exist_ok=True)
+    log = own / "_logs" / "spark.log"
+    make_temporary(target.lake)
     try:
         with _stderr_to(log):
             return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()

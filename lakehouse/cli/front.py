@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
 import typer
 
 from lakehouse.errors import LakehouseError, SparkUnavailable
+from lakehouse.failures import in_short
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
-from lakehouse.ways_out import java_ended
+from lakehouse.ways_out import java_ended, way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,5 +128,6 @@ def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object)
     session = sys.modules.get("lakehouse.session")
     if session is not None and session.java_has_ended():
         _leave(java_ended())
-    first = (str(error).strip().splitlines() or [""])[0]
-    print(f"error: {kind.__name__}: {first}\n  do: --debug shows where", file=sys.stderr)
+    told = in_short(error)
+    action = way_out(told) or "--debug shows where"
+    print(f"error: {kind.__name__}: {told.splitlines()[0]}\n  do: {action}", file=sys.stderr)

@@ -9,9 +9,11 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from lakehouse.conflicts import MOST_TRIES, is_conflict
+from lakehouse.failures import in_short
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
+from lakehouse.ways_out import session_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +71,37 @@ def do_layer(
     return entries
 
 
+def try_layer(
+    spark: "SparkSession",
+    target: Target,
+    tables: Sequence[Table],
+    layer: Layer,
+    run_id: str | None,
+    tell: "Progress",
+    watched: bool = True,
+    everything: list[Table] | None = None,
+    memory: Memory | None = None,
+) -> "list[Entry]":
+    """The same; what fails of all tables at once, such as the ledger, is a failure of each.
+
+    Raises:
+        SparkUnavailable: the session is gone, so that nothing could be tried again.
+    """
+    from lakehouse import ledger
+    from lakehouse.session import has_ended
+    from lakehouse.spark_failures import TABLE_FAILURES
+
+    began = datetime.now(timezone.utc)
+    try:
+        done = do_layer(spark, target, tables, layer, run_id, tell, watched, everything, memory)
+    except TABLE_FAILURES as failure:
+        run, said = run_id or "none", in_short(failure)
+        done = [ledger.told(run, layer, table.table, began, said) for table in tables]
+    if any(entry.status == "failed" for entry in done) and has_ended(spark):
+        raise session_ended(target)
+    return done
+
+
 @contextmanager
 def telling_together(
     spark: "SparkSession", target: Target, layers: Sequence[Layer], memory: Memory | None
@@ -98,13 +131,6 @@ def _is_followed(entry: "Entry") -> bool:
 def is_worth_telling(entry: "Entry") -> bool:
     """Whether anything came of it."""
     return entry.status == "failed" or any(entry.counts.values())
-
-
-def failure_entry(layer: Layer, table: Table, run_id: str | None, message: str) -> "Entry":
-    """What to tell of a table when a whole piece of work failed."""
-    from lakehouse import ledger
-
-    return ledger.told(run_id or "none", layer, table.table, datetime.now(timezone.utc), message)
 
 
 def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":

@@ -15,21 +15,19 @@ from lakehouse.cli.front import application, command, configured, enter, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
     JOBS,
-    do_layer,
-    failure_entry,
     is_worth_telling,
     telling_together,
+    try_layer,
 )
 from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
-from lakehouse.failures import in_short
 from lakehouse.landing import land_extract
 from lakehouse.memory import Memory
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
-from lakehouse.ways_out import check_writable, session_ended, with_way_out
+from lakehouse.ways_out import check_writable, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +133,7 @@ def one_round(
     entries = []
     for layer in layers:
         with progress(layer) as tell:
-            done = do_layer(
+            done = try_layer(
                 spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
             )
         for entry in done:
@@ -172,8 +170,6 @@ def _until_told(
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
     from lakehouse.console import progress, show_entry
-    from lakehouse.session import has_ended
-    from lakehouse.spark_failures import TABLE_FAILURES
 
     def tell(entry: "Entry") -> None:
         show_entry(entry)
@@ -186,13 +182,7 @@ def _until_told(
         now, work = time.monotonic(), (layer, some[0].table)
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
-        try:
-            done = do_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
-        except TABLE_FAILURES as failure:
-            done = [failure_entry(layer, table, run_id, in_short(failure)) for table in some]
-        if failed(done) and has_ended(spark):
-            raise session_ended(target)
-        return done
+        return try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
 
     families = importlib.import_module("bronze.feeds").families(tables)
     with ticks.until_told() as stop, progress("until interrupted"):

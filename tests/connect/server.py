@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.java import use_java
 from lakehouse.local_settings import local_settings
+from lakehouse.scratch import make_temporary
 from lakehouse.target import Target
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -37,8 +38,8 @@ def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     """
     use_java()
     port, log = port or free_port(), folder / "server.log"
-    for place in ("lake/_tmp", "cwd"):
-        (folder / place).mkdir(parents=True, exist_ok=True)
+    (folder / "cwd").mkdir(parents=True, exist_ok=True)
+    make_temporary(f"{folder}/lake")
     with log.open("wb") as output:
         server = subprocess.Popen(
             _command(folder, port), cwd=folder / "cwd", env=_environment(),

@@ -1,0 +1,44 @@
+"""Where Spark's own files go: its log, its warehouse, jars, and what it needs for a while."""
+
+import atexit
+import functools
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+from lakehouse.locks import born
+
+TEMPORARY = "_tmp"
+
+
+@functools.lru_cache
+def scratch(lake: str) -> Path:
+    """The lake; where that is read-only, a folder elsewhere that goes with the process.
+
+    So that what is there can be read all the same.
+    """
+    if not Path(lake).exists() or os.access(lake, os.W_OK):
+        return Path(lake)
+    folder = tempfile.TemporaryDirectory(prefix="lakehouse-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def temporary(lake: str) -> Path:
+    """This process's folder for Spark's temporary files."""
+    return scratch(lake) / TEMPORARY / f"{_host()}.{os.getpid()}"
+
+
+def make_temporary(lake: str) -> None:
+    """Makes that folder, and removes what killed processes of this machine left in theirs."""
+    own = temporary(lake)
+    for left in own.parent.glob(f"{_host()}.*"):
+        if left == own or born(int(left.suffix[1:])) is None:
+            shutil.rmtree(left, ignore_errors=True)
+    own.mkdir(parents=True, exist_ok=True)
+
+
+def _host() -> str:
+    return socket.gethostname().partition(".")[0]

@@ -1,0 +1,166 @@
+"""A disk that is full, a lake that is read-only: told with the way out, and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.one_table import answer, command, drop, events, finish, lake
+from tests.e2e.parts import wait_for
+
+pytestmark = pytest.mark.live
+
+FULL = "do: the disk is full: free some space and run again; nothing is lost"
+READ_ONLY = "do: the lake cannot be written: make it writable and run again; nothing is lost"
+# The disk fails after the next commit to each of these.
+TABLES = ["bronze/t", "silver/t_changes", "silver/t"]
+PART = 1000
+
+
+def mount(*options: str | Path) -> None:
+    """mount(8); without the right to it the test is skipped."""
+    made = subprocess.run(["mount", *options], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no disk of its own to be had: run as root ({made.stderr.strip()})")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own, unmounted with all that was mounted below it."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", place)
+    yield place
+    subprocess.run(["umount", "--recursive", "--lazy", place], check=True)
+
+
+def fill(disk: Path) -> None:
+    """To the last page."""
+    with (disk / "ballast").open("ab") as ballast:
+        size = 1 << 24
+        while size >= 4096:
+            try:
+                os.posix_fallocate(ballast.fileno(), os.fstat(ballast.fileno()).st_size, size)
+            except OSError:
+                size //= 2
+
+
+def empty(disk: Path) -> None:
+    (disk / "ballast").unlink()
+
+
+def lock(disk: Path) -> None:
+    """Nothing more of the lake can be opened for writing, whatever is open already."""
+    place = disk / "lake"
+    if os.access(place, os.W_OK):
+        mount("--bind", place, place)
+        mount("-o", "remount,bind,ro", place)
+
+
+def unlock(disk: Path) -> None:
+    subprocess.run(["umount", "--lazy", disk / "lake"], check=True)
+
+
+def truth(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that the changes leave, by key."""
+    rows = {record["key"]["id"]: record["value"]["after"] for record in records}
+    return [rows[key] for key in sorted(rows) if rows[key]]
+
+
+def check(options: list[str], records: list[dict[str, Any]]) -> None:
+    """Gold holds what the source holds, and bronze each record once."""
+    once = "SELECT count(*) AS records, count(DISTINCT _offset) AS offsets FROM bronze.t"
+    shown = answer(
+        options, f"SELECT id, n, text, b.* FROM gold.t CROSS JOIN ({once}) b ORDER BY id"
+    )
+    counts = {"records": len(records), "offsets": len(records)}
+    assert shown == [row | counts for row in truth(records)]
+
+
+def commits(disk: Path, table: str) -> int:
+    return len(list((disk / "lake" / table / "_delta_log").glob("*.json")))
+
+
+def said_while(disk: Path, options: list[str], table: str, spoil: Callable[[Path], None]) -> str:
+    """What a run said of which the disk failed as soon as something was committed to a table."""
+    before = commits(disk, table)
+    run = subprocess.Popen(
+        command("run", options), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    while commits(disk, table) == before and run.poll() is None:
+        time.sleep(0.001)
+    while run.poll() is None:
+        spoil(disk)
+        time.sleep(0.01)
+    said, _ = run.communicate()
+    assert run.returncode == 1, said
+    assert "Traceback" not in said, said
+    return said
+
+
+def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) -> None:
+    options, records = lake(disk, 1), list(events(1, PART))
+    drop(disk, 1, records)
+    fill(disk)
+    full = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
+    empty(disk)
+    mount("-o", "remount,ro", disk)
+    locked = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
+    mount("-o", "remount,rw", disk)
+    assert (full.returncode, locked.returncode) == (1, 1)
+    assert "cannot be written" in full.stderr and "free some space" in full.stderr, full.stderr
+    assert "found:    Read-only file system" in locked.stderr, locked.stderr
+    assert "make it writable and run again; nothing is lost" in locked.stderr, locked.stderr
+    finish(options)
+    mount("-o", "remount,ro", disk)
+    check(options, records)
+    again = subprocess.run(
+        command("maintain", options), capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 1 and READ_ONLY in again.stderr, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "mend", "way_out"),
+    [(fill, empty, FULL), (lock, unlock, READ_ONLY)],
+    ids=["full", "read-only"],
+)
+def test_a_disk_that_fails_in_the_midst(
+    disk: Path, spoil: Callable[[Path], None], mend: Callable[[Path], None], way_out: str
+) -> None:
+    options, records = lake(disk, 1), list(events(2, PART * len(TABLES)))
+    for number, table in enumerate(TABLES):
+        drop(disk, number, records[number * PART : (number + 1) * PART])
+        said = said_while(disk, options, table, spoil)
+        assert way_out in said, said
+        mend(disk)
+    finish(options)
+    check(options, records)
+    subprocess.run(command("verify", options, "t"), check=True, capture_output=True)
+
+
+def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> None:
+    options, records = lake(disk, 1), list(events(3, 2 * PART))
+    said = disk.parent / "said"
+    drop(disk, 1, records[:PART])
+    more = ["--continuous", "--interval", "1s"]
+    with said.open("w") as file:
+        run = subprocess.Popen(command("run", options, *more), stdout=file, stderr=file)
+    try:
+        wait_for(lambda: "silver" in said.read_text(), 120, "the first part")
+        drop(disk, 2, records[PART:])
+        fill(disk)
+        wait_for(lambda: FULL in said.read_text(), 120, "a full disk")
+        empty(disk)
+        told = len(said.read_text())
+        wait_for(lambda: "silver" in said.read_text()[told:], 120, "the second part")
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 0, said.read_text()
+    finally:
+        run.kill()
+    check(options, records)
