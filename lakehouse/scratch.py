@@ -35,7 +35,7 @@ def make_temporary(lake: str) -> None:
     """Makes that folder, and removes what killed processes of this machine left in theirs."""
     own = temporary(lake)
     for left in own.parent.glob(f"{_host()}.*"):
-        if left == own or born(int(left.suffix[1:])) is None:
+        if born(int(left.suffix[1:])) is None:
             shutil.rmtree(left, ignore_errors=True)
     own.mkdir(parents=True, exist_ok=True)
 

@@ -15,7 +15,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
         (tmp_path / "_tmp" / left / "spark-1").mkdir(parents=True)
     make_temporary(str(tmp_path))
     found = {place.name: len(list(place.iterdir())) for place in (tmp_path / "_tmp").iterdir()}
-    assert found == {own: 0, lives: 1, elsewhere: 1}
+    assert found == {own: 1, lives: 1, elsewhere: 1}
 
 
 def test_all_lies_in_the_lake_but_for_one_that_cannot_be_written(
