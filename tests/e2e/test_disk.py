@@ -22,11 +22,15 @@ TABLES = ["bronze/t", "silver/t_changes", "silver/t"]
 PART = 1000
 
 
-def mount(*options: str | Path) -> None:
-    """mount(8); without the right to it the test is skipped."""
+def mount(*options: str | Path) -> str:
+    """mount(8); returns what it said where it did not."""
     made = subprocess.run(["mount", *options], capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no disk of its own to be had: run as root ({made.stderr.strip()})")
+    return made.stderr.strip() or "refused" if made.returncode else ""
+
+
+def remount(disk: Path, how: str) -> None:
+    """As soon as no process that has just ended holds a file open."""
+    wait_for(lambda: not mount("-o", f"remount,{how}", disk), 60, f"the disk mounted {how}")
 
 
 @pytest.fixture
@@ -34,7 +38,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A small disk of its own, unmounted with all that was mounted below it."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", place)
+    refused = mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", place)
+    if refused:
+        pytest.skip(f"no disk of its own to be had: run as root ({refused})")
     yield place
     subprocess.run(["umount", "--recursive", "--lazy", place], check=True)
 
@@ -58,8 +64,8 @@ def lock(disk: Path) -> None:
     """Nothing more of the lake can be opened for writing, whatever is open already."""
     place = disk / "lake"
     if os.access(place, os.W_OK):
-        mount("--bind", place, place)
-        mount("-o", "remount,bind,ro", place)
+        assert not mount("--bind", place, place)
+        assert not mount("-o", "remount,bind,ro", place)
 
 
 def unlock(disk: Path) -> None:
@@ -109,15 +115,15 @@ def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) 
     fill(disk)
     full = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
     empty(disk)
-    mount("-o", "remount,ro", disk)
+    remount(disk, "ro")
     locked = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
-    mount("-o", "remount,rw", disk)
+    remount(disk, "rw")
     assert (full.returncode, locked.returncode) == (1, 1)
     assert "cannot be written" in full.stderr and "free some space" in full.stderr, full.stderr
     assert "found:    Read-only file system" in locked.stderr, locked.stderr
     assert "make it writable and run again; nothing is lost" in locked.stderr, locked.stderr
     finish(options)
-    mount("-o", "remount,ro", disk)
+    remount(disk, "ro")
     check(options, records)
     again = subprocess.run(
         command("maintain", options), capture_output=True, text=True, check=False
