@@ -55,6 +55,14 @@ class Reader:
         self._ends.set()
         self._thread.join()
 
+    def states(self) -> int:
+        """How many states of the tables it has been shown."""
+        return len({one.newest for one in self.seen})
+
+    def shows(self, states: int) -> bool:
+        """Whether it has been shown so many."""
+        return self.states() >= states
+
     def _go_on(self) -> None:
         while not self._ends.wait(PAUSE_SECONDS):
             try:

@@ -1,5 +1,6 @@
 """PostgreSQL → Debezium → files or Kafka → lake, while everything is killed at random."""
 
+import functools
 import os
 import random
 import sys
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FULL = os.environ.get("LAKEHOUSE_LIVE") == "full"
 CHANGES, KILLS, WRITERS = (100_000, 5, 4) if FULL else (1_200, 1, 4)
+STATES = 5 if FULL else 2
 CATCH_UP_SECONDS = 3600 if FULL else 300
 TABLES = [
     "accounts", "clicks", "customers", "kitchen_sink", "kitchen_sink_full", "mixed_case",
@@ -121,6 +123,15 @@ def kill_at_random(killed: list[Killed], until: threading.Thread) -> None:
         part.again()
 
 
+def states_follow(server: Postgres, looks: Reader) -> None:
+    """While all goes on undisturbed, what is written moves the reader from state to state."""
+    for _ in range(STATES):
+        more = looks.states() + 1
+        workload.write(server, 40 * WRITERS, WRITERS).join()
+        newer = functools.partial(looks.shows, more)
+        wait_for(newer, CATCH_UP_SECONDS, "a newer state in gold")
+
+
 def run_to_the_end(conf: Path, root: Path, ended: Sequence[int] = (0,)) -> None:
     last = lakehouse(conf, root, "run")
     assert last.popen.wait(CATCH_UP_SECONDS) in ended, last.said()[-3000:]
@@ -197,13 +208,14 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
         kill_at_random([server, capture, running], writers)
         writers.join()
         all_sent(live_shop)
+        states_follow(live_shop, looks)
         assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
         run_to_the_end(conf, tmp_path)
     capture.process.stop()
     server.process.stop()
     assert (looks.failed, halves(looks.seen), steps_back(looks.seen)) == ([], [], [])
     assert looks.seen
-    print(f"{len(looks.seen)} looks at {len({one.newest for one in looks.seen})} states")
+    print(f"{len(looks.seen)} looks at {looks.states()} states")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
     verified(live_shop, conf, tmp_path)
 
