@@ -209,9 +209,10 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
         writers.join()
         all_sent(live_shop)
         states_follow(live_shop, looks)
+        all_sent(live_shop)
         assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
         run_to_the_end(conf, tmp_path)
-    capture.process.stop()
+    capture.process.kill()
     server.process.stop()
     assert (looks.failed, halves(looks.seen), steps_back(looks.seen)) == ([], [], [])
     assert looks.seen
