@@ -16,8 +16,8 @@ from silver.epochs import Epoch, in_epochs
 from silver.snapshots import TableChanges, Truncate
 from silver.summary import Summary
 
-# Changes of a batch whose keys are few enough to be held by every task: 50 MB or so.
-FEW = 500_000
+# Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
+FEW = 1_000_000
 
 
 class Seen(NamedTuple):

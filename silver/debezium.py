@@ -29,7 +29,7 @@ from silver.debezium_reading import (
     values_of,
 )
 from silver.debezium_reason import message, reason, unfit
-from silver.debezium_recall import Recall, compared, keep, recalled, refused
+from silver.debezium_recall import Recall, compared, looked_at, refused
 from silver.debezium_schema import Survey, inferred, key_fields, survey, version_of
 from silver.debezium_toast import may_hold_placeholders
 from silver.shapes import noted
@@ -60,18 +60,16 @@ def to_changes(raw: DataFrame, table: Table) -> DataFrame:
 
 
 def to_changes_again(raw: DataFrame, table: Table, recall: Recall) -> DataFrame:
-    """The same by what `recall` holds of the table's last batch, where that is enough.
+    """The same by what `recall` holds of the table's last batch, or its own first records show.
 
-    Then the job that reads the changes fails where a record shows that it is not (see
-    `debezium_recall.is_unlike`). Else `recall` gets what this batch shows.
+    Then the job that reads the changes fails where a record shows that it is not enough (see
+    `debezium_recall.is_unlike`). `recall` gets what this batch shows.
     """
-    known = recalled(table, recall)
-    if known is not None:
-        found = columns_of(table, known)
-        return _decoded(raw, table, known, found, planned(table, known, found, {}), checked=True)
-    seen = survey(raw, keyed=bool(table.keys))
-    keep(table, recall, seen)
-    return _surveyed(raw, table, seen)
+    seen, checked = looked_at(raw, table, recall)
+    if not checked:
+        return _surveyed(raw, table, seen)
+    found = columns_of(table, seen)
+    return _decoded(raw, table, seen, found, planned(table, seen, found, {}), checked)
 
 
 def _surveyed(raw: DataFrame, table: Table, seen: Survey) -> DataFrame:

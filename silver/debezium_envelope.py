@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.json_text import is_one_value
-
 _SOURCE = (
     "connector", "name", "snapshot", "ts_us", "ts_ns", "ts_ms", "txId", "lsn", "sequence", "file",
     "pos", "row", "commit_lsn", "change_lsn", "event_serial_no", "commit_scn", "scn",
 )  # fmt: skip
 _TEXTS = ("op", "pk", "status", "ddl", "ts_us", "ts_ms")
-_BAD = {"columnNameOfCorruptRecord": "_bad"}
+_BEHIND = ',"behind":{}}}'
+_STRICT = {
+    "columnNameOfCorruptRecord": "_bad",
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
 _SPACE = " \t\r\n\ufeff"
 _BEFORE_PAYLOAD, _BEFORE_SCHEMA = ',"payload":{"before"', '"value":{"schema":'
 _SCHEMA_FIRST = '{"schema":'
@@ -46,20 +49,22 @@ def opened(raw: DataFrame, parts: Mapping[str, str]) -> DataFrame:
         raw: bronze rows.
         parts: the parts to read and the Spark SQL types to read them as.
     """
-    value = _fields(parts)
+    value = f"STRUCT<{_fields(parts)}>"
     whole = F.coalesce(F.col("_whole"), F.lit(False))
     parsed = raw.withColumn("_text", _trimmed()).withColumns(
         {
-            "_record": F.when(
-                whole, F.from_json("_text", f"value STRUCT<{value}>, _bad STRING", _BAD)
-            ),
-            "_line_value": F.when(~whole, F.from_json("_text", value, _BAD)),
+            "_record": F.when(whole, _members(f"STRUCT<value {value}>")),
+            "_line_value": F.when(~whole, _members(value)),
         }
     )
-    chosen = F.coalesce(F.col("_record.value"), F.col("_line_value"))
+    record, line = F.col("_record.one"), F.col("_line_value.one")
+    chosen = F.coalesce(_first(record)["value"], _first(line))
     bad = F.coalesce(F.col("_record._bad"), F.col("_line_value._bad"))
+    members = F.coalesce(F.map_keys(record), F.map_keys(line))
+    alone = members == F.array(F.lit("value"), F.lit("behind"))
     blank = F.col("_text").isNull() | F.col("_text").isin("", "null")
-    held = parsed.withColumns({"_value": chosen, "_bad": bad, "_blank": blank})
+    sound = bad.isNull() & F.coalesce(alone, F.lit(False))
+    held = parsed.withColumns({"_value": chosen, "_sound": sound, "_blank": blank})
     cut = held.withColumn("_ahead", _ahead())
     return cut.select(*raw.columns, "_text", *_state(), *_parts(parts))
 
@@ -93,9 +98,23 @@ def _trimmed() -> Column:
     return F.when(bare, F.col("_raw")).otherwise(F.trim(F.col("_raw"), F.lit(_SPACE)))
 
 
+def _members(type: str) -> Column:
+    """The record as a member of an object that has another one behind it.
+
+    Spark stops after the first value of a text. Whatever follows the record, be it what closes the
+    object, keeps the two from being its members.
+    """
+    around = F.concat(F.lit('{"one":{"value":'), F.col("_text"), F.lit(_BEHIND))
+    return F.from_json(around, f"one MAP<STRING, {type}>, _bad STRING", _STRICT)
+
+
+def _first(members: Column) -> Column:
+    return F.get(F.map_values(members), F.lit(0))
+
+
 def _fields(parts: Mapping[str, str]) -> str:
     own = ", ".join(f"{name} {type}" for name, type in parts.items())
-    return f"{own}, schema STRUCT<type STRING>, payload STRUCT<{own}>, _bad STRING"
+    return f"{own}, schema STRUCT<type STRING>, payload STRUCT<{own}>"
 
 
 def _parts(parts: Mapping[str, str]) -> list[Column]:
@@ -108,8 +127,7 @@ def _parts(parts: Mapping[str, str]) -> list[Column]:
 
 def _state() -> list[Column]:
     value, blank = F.col("_value"), F.col("_blank")
-    sound = F.is_valid_utf8("_text") & F.col("_bad").isNull() & F.col("_text").endswith("}")
-    sound = sound & F.coalesce(is_one_value(F.col("_text")), F.lit(False))
+    sound = F.col("_sound") & F.is_valid_utf8("_text") & F.col("_text").endswith("}")
     has_block = value["schema"].isNotNull()
     tombstone = (F.col("_whole") & value.isNull()) | (has_block & value["payload"].isNull())
     return [

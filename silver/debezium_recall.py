@@ -1,9 +1,10 @@
 """Batches decoded by what the last one showed, without a look through them first.
 
 A source's records seldom change their shape. Where the last batch had one shape only, of which the
-table knows every column, the next is taken to have it too. Every record is compared with it as it
-is decoded; the first one that differs fails the job, and the batch is decoded again as one of which
-nothing is known. What comes out is the same either way, also for a batch without any row.
+table knows every column, the next is taken to have it too; so is a first batch whose first records
+have. Every record is compared with it as it is decoded; the first one that differs fails the job,
+and the batch is looked through and decoded again. What comes out is the same either way, also for a
+batch without any row.
 """
 
 from collections.abc import MutableMapping, Sequence
@@ -16,10 +17,11 @@ from pyspark.sql.types import StructField
 from lakehouse.names import literal, quote
 from lakehouse.table import LearnedColumn, Table
 from silver.debezium_columns import columns_of, normal, planned, unknown
-from silver.debezium_schema import Survey
+from silver.debezium_schema import Survey, survey
 
 _UNLIKE = "the batch is not of the shape that the one before it had"
 _CARRIES_A_ROW = ("c", "u", "r", "d")
+_FIRST_RECORDS = 2_000
 
 
 class Recalled(NamedTuple):
@@ -35,6 +37,24 @@ class Recalled(NamedTuple):
 
 
 Recall = MutableMapping[str, Recalled]
+
+
+def looked_at(raw: DataFrame, table: Table, recall: Recall) -> tuple[Survey, bool]:
+    """What is known of a batch, and whether its records must be compared with it.
+
+    A batch is looked through where neither the last one nor its own first records tell its shape.
+    """
+    known, last = recalled(table, recall), recall.get(table.table)
+    if known is not None:
+        return known, True
+    if last is None or last.table != _configured(table):
+        seen = survey(raw, bool(table.keys), _FIRST_RECORDS)
+        recall[table.table] = Recalled(_configured(table), seen)
+        if seen.whole or _is_settled(table, seen):
+            return seen, not seen.whole
+    seen = survey(raw, bool(table.keys))
+    recall[table.table] = Recalled(_configured(table), seen)
+    return seen, False
 
 
 def recalled(table: Table, recall: Recall) -> Survey | None:
@@ -60,9 +80,9 @@ def keep_plan(
     recall[table.table] = recall[table.table]._replace(learned=tuple(learned), plan=plan)
 
 
-def keep(table: Table, recall: Recall, seen: Survey) -> None:
-    """Keeps what a batch showed."""
-    recall[table.table] = Recalled(_configured(table), seen)
+def recall_nothing(table: Table, recall: Recall) -> None:
+    """Has the batch looked through, as it is not what it was taken for."""
+    recall[table.table] = recall[table.table]._replace(seen=Survey([], False, ()), plan=None)
 
 
 def is_unlike(failure: Exception) -> bool:

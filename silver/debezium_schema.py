@@ -31,12 +31,13 @@ class Survey(NamedTuple):
     """What a batch holds: schema blocks, and sets of fields, each in order of first arrival.
 
     `shapes` are the sets of fields of the blocks and of the records that came without one; `plain`
-    tells whether any of those had a row.
+    tells whether any of those had a row, `whole` whether every record was looked at.
     """
 
     versions: list[Version]
     plain: bool
     shapes: tuple[Shape, ...]
+    whole: bool = True
 
 
 def version_of(schema: Column) -> Column:
@@ -44,17 +45,20 @@ def version_of(schema: Column) -> Column:
     return F.xxhash64(schema)
 
 
-def survey(raw: DataFrame, keyed: bool) -> Survey:
+def survey(raw: DataFrame, keyed: bool, most: int | None = None) -> Survey:
     """Looks through a batch once, for its schema blocks and its fields.
 
-    A table without keys shows rows in `before` too.
+    A table without keys shows rows in `before` too. Of more than `most` records, some so many are
+    looked at.
     """
     before = _UNREAD if keyed else _TEXTS
-    rows = opened(raw, {"before": before, "after": _TEXTS})
+    some = raw if most is None else raw.limit(most)
+    rows = opened(some, {"before": before, "after": _TEXTS})
     row = F.col("_after") if keyed else F.coalesce("_after", "_before")
     names = F.when(F.col("_schema").isNull() & ~F.col("_malformed"), F.map_keys(row))
     kinds = rows.select(F.col("_schema").alias("schema"), names.alias("names"), "_arrival")
-    shown = _digested(kinds.drop("_arrival").distinct()).collect()
+    counted = kinds.groupBy("schema", "names").agg(F.count(F.lit(1)).alias("records"))
+    shown = _digested(counted).collect()
     found = [row for row in shown if row["schema"] or row["names"]]
     if len(found) > 1:
         firsts = _first_arrivals(kinds)
@@ -62,7 +66,8 @@ def survey(raw: DataFrame, keyed: bool) -> Survey:
     blocks = [(int(row["digest"]), row["schema"]) for row in found if row["schema"]]
     versions = {number: Version(number, fields_of(schema)) for number, schema in blocks}
     held = {digest: version for digest, version in versions.items() if version.fields}
-    return Survey(list(held.values()), any(row["names"] for row in found), _shapes(found, held))
+    plain, whole = any(row["names"] for row in found), sum(row["records"] for row in shown) != most
+    return Survey(list(held.values()), plain, _shapes(found, held), whole)
 
 
 def first_positions(raw: DataFrame, marks: Collection[str]) -> dict[str, str]:

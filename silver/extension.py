@@ -12,7 +12,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, lateness, layout, log, reading, schema_drift
 from silver.batch import Seen
-from silver.debezium_recall import is_unlike, keep_plan, plan_of, recalled
+from silver.debezium_recall import is_unlike, keep_plan, plan_of, recall_nothing, recalled
 from silver.decode import RECALLING, Recall, decode, with_learned
 from silver.expectations import gate
 from silver.summary import Summary
@@ -46,7 +46,7 @@ def extend(
     except SPARK_FAILURES as failure:
         if recall is None or not is_unlike(failure):
             raise
-        del recall[table.table]
+        recall_nothing(table, recall)
         summary = add()
     if lateness.reject(spark, target, table, seen.batch, seen.horizon, applied):
         summary = None

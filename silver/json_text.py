@@ -19,10 +19,10 @@ _BEGINS_AS_AN_OBJECT = r"\A[ \t\r\n]*\{"
 def is_object(text: Column) -> Column:
     """Whether the text, all of it, is one JSON object in UTF-8; false for null."""
     begins = text.rlike(_BEGINS_AS_AN_OBJECT)
-    return F.coalesce(begins & F.is_valid_utf8(text) & is_one_value(text), F.lit(False))
+    return F.coalesce(begins & F.is_valid_utf8(text) & _is_one_value(text), F.lit(False))
 
 
-def is_one_value(text: Column) -> Column:
+def _is_one_value(text: Column) -> Column:
     """Whether the text is one JSON value with nothing behind it; null where it is no JSON.
 
     It is put into an object with another member behind it: whatever follows the value, be it what

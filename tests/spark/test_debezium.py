@@ -65,6 +65,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on(spark: SparkSession) 
     deep = '{"op":"c","after":{"id":2,"name":' + "[" * 1500 + "]" * 1500 + "}}"
     lines: list[object] = [
         *("not json", '{"op":', "[1]", "5", '{"op":"c","after":5}', json.dumps(good) + " rest"),
+        *("{'op':'c','after':{'id':1}}", '{"op":"c","after":{"id":NaN,"name":"a"}}'),
         *(deep, "\x00", event("x"), event("c"), event("c", after={"name": "b"})),
         event("c", after={"id": "abc", "name": "b"}),
         event("c", after={"id": 3}, source={"lsn": -1}),
@@ -77,13 +78,13 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on(spark: SparkSession) 
     found = decoded(spark, table(), *lines)
 
     assert column(found, "_reason") == [
-        *["not_json"] * 8,
+        *["not_json"] * 10,
         *("unknown_operation", "illegal_change", "no_key", "bad_value", "bad_sequence"),
         *("bad_sequence", None, None, None),
     ]
-    assert found[11]["_message"] == "column id: found abc, expected bigint"
-    assert column(found[14:], "id") == [1, 4, 6]
-    assert column(found[:14], "_operation") == [None] * 14
+    assert found[13]["_message"] == "column id: found abc, expected bigint"
+    assert column(found[16:], "id") == [1, 4, 6]
+    assert column(found[:16], "_operation") == [None] * 16
 
 
 def test_a_record_with_anything_behind_it_is_no_record(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import debezium, layout
+from silver import debezium_recall, layout
 from silver import job as silver
 from silver.debezium import to_changes, to_changes_again
 from silver.debezium_recall import Recall, is_unlike
@@ -171,7 +171,7 @@ def test_a_run_looks_through_no_batch_of_a_known_shape(
 
     tick(1, *PLAIN)
     with monkeypatch.context() as patch:
-        patch.setattr(debezium, "survey", looked)
+        patch.setattr(debezium_recall, "survey", looked)
         tick(2, event("u", after=row(name="b")))
     tick(3, event("c", after=row(id=2, more=1)))
     rows = spark.read.table(layout.names.name(target, "silver", "t")).collect()
@@ -179,6 +179,42 @@ def test_a_run_looks_through_no_batch_of_a_known_shape(
     memory.tables.clear()
     tick(4, *GONE)
     assert not memory.shown["t"].seen.shapes
+
+
+@pytest.mark.parametrize(
+    ("odd", "looks"),
+    [
+        pytest.param([], 1, id="as its first records are"),
+        pytest.param([event("c", after=row(id=9, more=1))], 2, id="with another one"),
+    ],
+)
+def test_a_first_batch_is_taken_for_what_its_first_records_are(
+    spark: SparkSession,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+    odd: list[Any],
+    looks: int,
+) -> None:
+    one, seen = table(), list[int | None]()
+    look = debezium_recall.survey
+
+    def looked(raw: DataFrame, keyed: bool, most: int | None = None) -> Any:
+        seen.append(most)
+        return look(raw, keyed, most)
+
+    monkeypatch.setattr(debezium_recall, "survey", looked)
+    monkeypatch.setattr(debezium_recall, "_FIRST_RECORDS", 2)
+    same = [event("c", after=row(id=id)) for id in range(1, 5)]
+    land(spark, target, one, 1, [*same, *odd])
+    memory = Memory()
+    assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
+    rows = spark.read.table(layout.names.name(target, "silver", "t"))
+    assert rows.count() == 4 + len(odd)
+    assert ("more" in rows.columns) == bool(odd)
+    assert seen == [2, None][:looks]
+    land(spark, target, one, 2, [event("u", after=row(name="b"))])
+    assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
+    assert seen == [2, None, None][: 1 if not odd else 3]
 
 
 def test_the_plan_of_a_known_shape_is_made_once_and_reads_what_is_new(
