@@ -49,7 +49,7 @@ def survey(raw: DataFrame, keyed: bool, most: int | None = None) -> Survey:
     """Looks through a batch once, for its schema blocks and its fields.
 
     A table without keys shows rows in `before` too. Of more than `most` records, some so many are
-    looked at.
+    looked at, and what they show is in no order.
     """
     before = _UNREAD if keyed else _TEXTS
     some = raw if most is None else raw.limit(most)
@@ -60,13 +60,14 @@ def survey(raw: DataFrame, keyed: bool, most: int | None = None) -> Survey:
     counted = kinds.groupBy("schema", "names").agg(F.count(F.lit(1)).alias("records"))
     shown = _digested(counted).collect()
     found = [row for row in shown if row["schema"] or row["names"]]
-    if len(found) > 1:
+    whole = sum(row["records"] for row in shown) != most
+    if len(found) > 1 and whole:
         firsts = _first_arrivals(kinds)
         found.sort(key=lambda row: firsts[_kind(row)])
     blocks = [(int(row["digest"]), row["schema"]) for row in found if row["schema"]]
     versions = {number: Version(number, fields_of(schema)) for number, schema in blocks}
     held = {digest: version for digest, version in versions.items() if version.fields}
-    plain, whole = any(row["names"] for row in found), sum(row["records"] for row in shown) != most
+    plain = any(row["names"] for row in found)
     return Survey(list(held.values()), plain, _shapes(found, held), whole)
 
 

@@ -181,40 +181,39 @@ def test_a_run_looks_through_no_batch_of_a_known_shape(
     assert not memory.shown["t"].seen.shapes
 
 
+SAME = [event("c", after=row(id=id)) for id in range(1, 5)]
+ODD = event("c", after=row(id=9, more=1))
+
+
 @pytest.mark.parametrize(
-    ("odd", "looks"),
+    "records",
     [
-        pytest.param([], 1, id="as its first records are"),
-        pytest.param([event("c", after=row(id=9, more=1))], 2, id="with another one"),
+        pytest.param(SAME, id="as its first records are"),
+        pytest.param([*SAME, ODD], id="with another one"),
+        pytest.param([ODD, *SAME], id="with another one among the first"),
     ],
 )
 def test_a_first_batch_is_taken_for_what_its_first_records_are(
-    spark: SparkSession,
-    target: Target,
-    monkeypatch: pytest.MonkeyPatch,
-    odd: list[Any],
-    looks: int,
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, records: list[Any]
 ) -> None:
-    one, seen = table(), list[int | None]()
-    look = debezium_recall.survey
+    one, memory, looks = table(), Memory(), list[int | None]()
+    look, alike = debezium_recall.survey, ODD not in records
 
     def looked(raw: DataFrame, keyed: bool, most: int | None = None) -> Any:
-        seen.append(most)
+        looks.append(most)
         return look(raw, keyed, most)
 
     monkeypatch.setattr(debezium_recall, "survey", looked)
     monkeypatch.setattr(debezium_recall, "_FIRST_RECORDS", 2)
-    same = [event("c", after=row(id=id)) for id in range(1, 5)]
-    land(spark, target, one, 1, [*same, *odd])
-    memory = Memory()
+    land(spark, target, one, 1, records)
     assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
+    assert looks == ([2] if alike else [2, None])
     rows = spark.read.table(layout.names.name(target, "silver", "t"))
-    assert rows.count() == 4 + len(odd)
-    assert ("more" in rows.columns) == bool(odd)
-    assert seen == [2, None][:looks]
+    assert rows.count() == len(records)
+    assert ("more" in rows.columns) != alike
     land(spark, target, one, 2, [event("u", after=row(name="b"))])
     assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
-    assert seen == [2, None, None][: 1 if not odd else 3]
+    assert looks == ([2] if alike else [2, None, None])
 
 
 def test_the_plan_of_a_known_shape_is_made_once_and_reads_what_is_new(
