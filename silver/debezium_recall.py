@@ -19,7 +19,7 @@ from lakehouse.table import LearnedColumn, Table
 from silver.debezium_columns import columns_of, normal, planned, unknown
 from silver.debezium_schema import Survey, survey
 
-_UNLIKE = "the batch is not of the shape that the one before it had"
+_UNLIKE = "the batch is not of the shape that it was taken to have"
 _CARRIES_A_ROW = ("c", "u", "r", "d")
 _FIRST_RECORDS = 2_000
 
@@ -47,14 +47,12 @@ def looked_at(raw: DataFrame, table: Table, recall: Recall) -> tuple[Survey, boo
     known, last = recalled(table, recall), recall.get(table.table)
     if known is not None:
         return known, True
-    if last is None or last.table != _configured(table):
-        seen = survey(raw, bool(table.keys), _FIRST_RECORDS)
-        recall[table.table] = Recalled(_configured(table), seen)
-        if seen.whole or _is_settled(table, seen):
-            return seen, not seen.whole
-    seen = survey(raw, bool(table.keys))
+    first = last is None or last.table != _configured(table)
+    seen = survey(raw, bool(table.keys), _FIRST_RECORDS if first else None)
+    if not seen.whole and not _is_settled(table, seen):
+        seen = survey(raw, bool(table.keys))
     recall[table.table] = Recalled(_configured(table), seen)
-    return seen, False
+    return seen, not seen.whole
 
 
 def recalled(table: Table, recall: Recall) -> Survey | None:
