@@ -69,6 +69,10 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.
         "spark.sql.codegen.maxFields": "1000",
+        # The parts of a union would be written out row by row for whatever reads them.
+        "spark.sql.codegen.wholeStage.union.enabled": "true",
+        # Times as whole numbers: Spark's own twelve bytes are slower to write and larger.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",

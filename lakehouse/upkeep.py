@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 MOST_VECTORS = 50
 """Files with a deletion vector in a partition, beyond which a table is compacted at once."""
+MUCH_HIDDEN = 0.2
+"""Or where so many of a table's files have one: reading each of them takes a third longer."""
 MOST_SMALL_FILES = 20
 SMALL = 32 * 1024 * 1024
 """More files than that, smaller than that on average: every read pays for opening them."""
@@ -68,9 +70,9 @@ def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
 
 def compaction(table: str, known: Facts, cluster_by: str | None = None) -> Step | None:
     """The rewrite that is due, if any; ordered by a column where the table is large enough."""
-    if known.vectors > MOST_VECTORS:
-        reason = f"{known.vectors} deletion vectors, more than {MOST_VECTORS}"
-        return Step("compact", f"REORG TABLE {table} APPLY (PURGE)", reason)
+    hidden = _much_hidden(known)
+    if hidden is not None:
+        return Step("compact", f"REORG TABLE {table} APPLY (PURGE)", hidden)
     average = known.size / known.files if known.files else 0
     if known.files <= MOST_SMALL_FILES or average >= SMALL:
         return None
@@ -78,6 +80,15 @@ def compaction(table: str, known: Facts, cluster_by: str | None = None) -> Step 
     if cluster_by is not None and known.size >= CLUSTERED_FROM:
         return Step("cluster", f"OPTIMIZE {table} ZORDER BY ({cluster_by})", reason)
     return Step("compact", f"OPTIMIZE {table}", reason)
+
+
+def _much_hidden(known: Facts) -> str | None:
+    """Why deletion vectors hide so much of a table that it is written anew without them."""
+    if known.vectors > MOST_VECTORS:
+        return f"{known.vectors} deletion vectors, more than {MOST_VECTORS}"
+    if known.vectors and known.vectors >= MUCH_HIDDEN * known.files:
+        return f"{known.vectors} of {known.files} files have a deletion vector, a fifth or more"
+    return None
 
 
 def hours_kept(known: Facts, pinned: Iterable[int], now: datetime) -> int | None:

@@ -31,6 +31,7 @@ from silver.batch import Seen
 from silver.contract import PENDING, waits_in_log
 from silver.epochs import sequence_sql
 from silver.order import Placed
+from silver.sequence import WIDTH
 from silver.summary import Summary
 
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
@@ -75,7 +76,7 @@ def show(
     overtaken = first if first is not None and first <= highest else None
     columns = [field.name for field in placed.batch.fields]
     log, rows = (names.name(target, "silver", n) for n in (f"{table.table}_changes", table.table))
-    changes = changes_sql(table, log, columns, placed, seen.batch)
+    changes = changes_sql(table, log, columns, placed, summary, seen.batch)
     keys = f"SELECT {_listed(table.keys)} FROM ({changes})"
     if overtaken is not None:
         changes += f" UNION ALL {held_sql(rows, columns, table.keys, keys, overtaken)}"
@@ -95,19 +96,37 @@ def hide(target: Target, table: Table) -> None:
 
 
 def changes_sql(
-    table: Table, log: str, columns: Sequence[str], placed: Placed, applied: int
+    table: Table,
+    log: str,
+    columns: Sequence[str],
+    placed: Placed,
+    summary: Summary,
+    applied: int,
 ) -> str:
-    """The changes in the log's batches above `applied`: columns, operation, stamp."""
-    sequence = sequence_sql(placed.new.epochs) if table.format == "debezium" else "_sequence"
-    floor = placed.batch.floor
+    """The changes in the log's batches above `applied`: columns, operation, stamp.
+
+    `summary` is that of those batches. What its first and last stamp tell of all stamps between
+    them is not asked of every row.
+    """
+    sequence, floor = _sequence(table, placed, summary), placed.batch.floor
     changes = (
         f"SELECT {_listed(columns)}, _operation, concat({sequence}, ' ', _arrival) AS _stamp"
         f" FROM {log} WHERE _batch > {applied} AND _batch <= {placed.batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
-    return (
-        changes if floor is None else f"SELECT * FROM ({changes}) WHERE _stamp > {literal(floor)}"
-    )
+    if floor is None or (summary.first_place or "") > floor:
+        return changes
+    return f"SELECT * FROM ({changes}) WHERE _stamp > {literal(floor)}"
+
+
+def _sequence(table: Table, placed: Placed, summary: Summary) -> str:
+    """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
+    if table.format != "debezium":
+        return "_sequence"
+    first, last = ((place or "")[:WIDTH] for place in (summary.first_place, summary.last_place))
+    if first and first == last:
+        return f"concat_ws('/', {literal(first)}, _sequence)"
+    return sequence_sql(placed.new.epochs)
 
 
 def held_sql(

@@ -45,7 +45,8 @@ class Round(NamedTuple):
 def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     """Compact, cluster, purge tombstones and VACUUM where thresholds say so.
 
-    A table is compacted when it has more than 50 deletion vectors or more than 20 small files.
+    A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
+    or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """

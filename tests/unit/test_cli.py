@@ -177,8 +177,10 @@ def test_a_layers_entry_point_takes_no_other_layer(conf: Path) -> None:
 
 
 def test_a_databricks_target_without_databricks_is_code_2(
-    conf: Path, capsys: pytest.CaptureFixture[str]
+    conf: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Another test of the same process may have a session, which would be taken for a runtime's.
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
     target = "kind: databricks\ncatalog: c\nlanding: /Volumes/l\ncheckpoints: /Volumes/c\n"
     (conf / "targets" / "dev.yml").write_text(target)
     assert exit_code(conf, "status", "--target", "dev") == 2

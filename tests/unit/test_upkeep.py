@@ -18,10 +18,21 @@ def commit(operation: str = "MERGE", mode: str = "", **metrics: int) -> dict[str
 
 
 def test_more_than_fifty_deletion_vectors_are_purged_whatever_the_size() -> None:
-    assert upkeep.compaction("t", facts(60, 60_000 * MIB, 50)) is None
-    due = upkeep.compaction("t", facts(60, 60_000 * MIB, 51))
+    assert upkeep.compaction("t", facts(600, 60_000 * MIB, 50)) is None
+    due = upkeep.compaction("t", facts(600, 60_000 * MIB, 51))
     assert due == Step(
         "compact", "REORG TABLE t APPLY (PURGE)", "51 deletion vectors, more than 50"
+    )
+
+
+def test_deletion_vectors_in_a_fifth_of_a_tables_files_are_purged() -> None:
+    assert upkeep.compaction("t", facts(0, 0)) is None
+    assert upkeep.compaction("t", facts(6, 6_000 * MIB, 1)) is None
+    due = upkeep.compaction("t", facts(5, 5_000 * MIB, 1))
+    assert due == Step(
+        "compact",
+        "REORG TABLE t APPLY (PURGE)",
+        "1 of 5 files have a deletion vector, a fifth or more",
     )
 
 
