@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
 from gold.catalog import open_catalog
-from lakehouse.cli.rounds import JOBS, do_layer
+from lakehouse.cli.rounds import JOBS, do_layer, telling_together
 from lakehouse.cli.run import WATCH_SECONDS, failed, one_round, raise_all
 from lakehouse.ledger import Entry
 from lakehouse.loading import load_tables, load_target
@@ -76,7 +76,9 @@ def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
     memory = Memory(len(tables) if goes_on else None)
-    watched = -WATCH_SECONDS
+    watched, run = -WATCH_SECONDS, contextlib.ExitStack()
+    if goes_on:
+        run.enter_context(telling_together(spark, target, list(JOBS), memory))
 
     def once() -> list[Entry]:
         nonlocal watched
