@@ -76,7 +76,8 @@ def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
     memory = Memory(len(tables) if goes_on else None)
-    watched, run = -WATCH_SECONDS, contextlib.ExitStack()
+    watched = -WATCH_SECONDS
+    run = contextlib.ExitStack()  # It goes on for as long as the process: nothing ends it.
     if goes_on:
         run.enter_context(telling_together(spark, target, list(JOBS), memory))
 

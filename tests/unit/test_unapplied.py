@@ -48,8 +48,7 @@ def test_a_catalog_has_no_views_of_a_log() -> None:
 
 
 def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> None:
-    batch = BATCH
-    placed = Placed(batch, False, TableChanges([], []))
+    placed = Placed(BATCH, False, TableChanges([], []))
     config = table(source={"format": "ydb"})
     changes = changes_sql(config, "log", ["id", "a`b"], placed, summary("05 A", "07 B"), 7)
     assert changes == (
@@ -62,7 +61,7 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
         "SELECT *, row_number() OVER (PARTITION BY `id` ORDER BY _stamp DESC) AS _place"
         " FROM (C)) WHERE _place = 1"
     )
-    floored = placed._replace(batch=batch._replace(floors=[Truncate("05", None)]))
+    floored = placed._replace(batch=BATCH._replace(floors=[Truncate("05", None)]))
     above = changes_sql(config, "log", ["id", "a`b"], floored, summary("05 A", "07 B"), 7)
     assert above == changes
     around = changes_sql(config, "log", ["id", "a`b"], floored, summary("04 A", "07 B"), 7)
