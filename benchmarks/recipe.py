@@ -18,6 +18,7 @@ from benchmarks.events import Workload, columns, key_columns
 AS_SPARK_COMES = {
     "spark.sql.shuffle.partitions": "200",
     "spark.databricks.delta.snapshotPartitions": "50",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "10",
 }
 BEST = {"delta.enableDeletionVectors": "true"}
 

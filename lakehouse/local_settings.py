@@ -65,6 +65,9 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Delta writes the whole state of a new table's files every tenth commit unless told
+        # otherwise, which takes longer than to read fifty of these small commits.
+        "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
         # Spark keeps 100 compiled classes unless told otherwise, fewer than many tables need.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.

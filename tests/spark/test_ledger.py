@@ -43,6 +43,14 @@ def test_many_entries_are_one_commit(spark: SparkSession, target: Target) -> Non
     assert (before, log.where("operation <> 'CREATE TABLE'").count()) == (2, 1)
 
 
+def test_a_dozen_commits_write_no_checkpoint(spark: SparkSession, target: Target) -> None:
+    for _ in range(12):
+        ledger.append(spark, target, [entry("a")])
+    log = Path(target.lake, "silver", "_runs") / "_delta_log"
+    assert len([*log.glob("*.json")]) > 12
+    assert [*log.glob("*.checkpoint*")] == []
+
+
 def test_what_waits_is_written_with_what_comes(spark: SparkSession, target: Target) -> None:
     memory = Memory()
     memory.waiting.append(entry("a", layer="bronze"))
