@@ -36,10 +36,21 @@ def checkpoint(spark: SparkSession, target: Target, feed: Feed, newest: int) -> 
     noted = properties(spark, target, feed)
     found = _named(target, feed, noted.get(CHECKPOINT, ""), int(noted.get(KNOWN, "0")))
     if found.id and _has_begun(spark, found):
+        _remove_half_written(found)
         return found
     begun = _named(target, feed, uuid.uuid4().hex, newest)
     set_properties(spark, target, feed, {CHECKPOINT: begun.id, KNOWN: str(begun.known)})
     return begun
+
+
+def _remove_half_written(found: Checkpoint) -> None:
+    """Remove what a killed run was writing of offsets: Spark begins no first batch beside it.
+
+    The rest is kept, such as where a topic begins that is read from its end.
+    """
+    if "://" not in found.folder:
+        for file in Path(found.folder, "offsets").glob(".*.tmp"):
+            file.unlink(missing_ok=True)
 
 
 def kept(remembered: tuple[str, str, int] | None) -> Checkpoint | None:

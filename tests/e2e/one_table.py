@@ -70,4 +70,5 @@ def answer(options: list[str], query: str) -> list[Any]:
 
 def finish(options: list[str]) -> None:
     """`lakehouse run`, which must succeed."""
-    subprocess.run(command("run", options), check=True, capture_output=True)
+    ran = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -181,6 +181,20 @@ def test_a_batch_whose_end_was_not_noted_is_not_repeated(
     assert raw(spark, target) == ["1", "2"]
 
 
+def test_a_run_that_was_killed_while_it_noted_its_first_offsets_is_gone_on_with(
+    spark: SparkSession, target: Target
+) -> None:
+    """Spark's own check takes what was half written for another stream's offsets."""
+    run(spark, target)
+    (offsets,) = Path(target.checkpoints).rglob("offsets")
+    assert list(offsets.iterdir()) == []
+    (offsets / ".0.5bb946e5-f493-4dc5-8a9d-7d271558254c.tmp").touch()
+    drop(target, "orders/a", "1")
+    entry = run(spark, target)[0]
+    assert (entry.status, entry.counts) == ("ok", {"records": 1}), entry.message
+    assert [file.name for file in offsets.iterdir()] == ["0"]
+
+
 def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
     spark: SparkSession, target: Target
 ) -> None:
