@@ -1,7 +1,6 @@
 """A continuous run whose Spark Connect server is started anew ends, and the next one goes on."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 from lakehouse.loading import load_target
 from tests.captures import lines
 from tests.connect.server import free_port, serving
+from tests.e2e.one_table import command, succeeds
 from tests.lake import land
 
 PROJECT = Path(__file__).parents[2]
@@ -28,16 +28,16 @@ def test_a_run_whose_server_is_started_anew_ends_and_says_so(
     (conf / "targets" / "local.yml").write_text(yaml.safe_dump(server))
     land(load_target(conf, "local"), "shop", "events.jsonl", lines("small"))
     options = ["--conf", str(conf)]
-    command = [sys.executable, "-m", "lakehouse", "run", *options]
     said = tmp_path / "said"
     with said.open("w") as output, serving(tmp_path / "server", port):
-        run = subprocess.Popen([*command, "--continuous"], stdout=output, stderr=output)
+        run = subprocess.Popen(
+            command("run", options, "--continuous"), stdout=output, stderr=output
+        )
         request.addfinalizer(run.kill)
         while not (tmp_path / "lake" / "gold").exists() and run.poll() is None:
             time.sleep(0.1)
     with serving(tmp_path / "server", port):
         assert run.wait(120) == 2
         assert "let go of its session" in said.read_text()
-        subprocess.run(command, check=True, capture_output=True)
-        verify = [sys.executable, "-m", "lakehouse", "verify", "orders", *options]
-        subprocess.run(verify, check=True, capture_output=True)
+        succeeds("run", options)
+        succeeds("verify", options, "orders")

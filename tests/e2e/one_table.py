@@ -61,14 +61,14 @@ def command(name: str, options: list[str], *more: str) -> list[str]:
     return [sys.executable, "-m", "lakehouse", name, *more, *options]
 
 
+def succeeds(name: str, options: list[str], *more: str) -> str:
+    """What one of lakehouse's commands wrote; all it said where it fails, which it must not."""
+    ran = subprocess.run(command(name, options, *more), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{name}: {ran.returncode}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
 def answer(options: list[str], query: str) -> list[Any]:
     """The rows of a query."""
-    asked = command("sql", options, query, "--format", "json")
-    done = subprocess.run(asked, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def finish(options: list[str]) -> None:
-    """`lakehouse run`, which must succeed."""
-    ran = subprocess.run(command("run", options), capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    asked = succeeds("sql", options, query, "--format", "json")
+    return [json.loads(line) for line in asked.splitlines()]

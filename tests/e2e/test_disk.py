@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.one_table import answer, command, drop, events, finish, lake
+from tests.e2e.one_table import answer, command, drop, events, lake, succeeds
 from tests.e2e.parts import wait_for
 
 pytestmark = pytest.mark.live
@@ -122,7 +122,7 @@ def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) 
     assert "cannot be written" in full.stderr and "free some space" in full.stderr, full.stderr
     assert "found:    Read-only file system" in locked.stderr, locked.stderr
     assert "make it writable and run again; nothing is lost" in locked.stderr, locked.stderr
-    finish(options)
+    succeeds("run", options)
     remount(disk, "ro")
     check(options, records)
     again = subprocess.run(
@@ -145,9 +145,9 @@ def test_a_disk_that_fails_in_the_midst(
         said = said_while(disk, options, table, spoil)
         assert way_out in said, said
         mend(disk)
-    finish(options)
+    succeeds("run", options)
     check(options, records)
-    subprocess.run(command("verify", options, "t"), check=True, capture_output=True)
+    succeeds("verify", options, "t")
 
 
 def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.one_table import answer, command, drop, events, finish, lake
+from tests.e2e.one_table import answer, command, drop, events, lake, succeeds
 
 pytestmark = pytest.mark.live
 
@@ -47,7 +47,7 @@ def test_runs_that_are_killed_end_as_an_undisturbed_one(tmp_path: Path, scd: int
     for number, part in enumerate(files):
         drop(calm, number, part)
     began = time.monotonic()
-    finish(calmly)
+    succeeds("run", calmly)
     lasts = time.monotonic() - began
     kills, dropped = 0, 0
     while kills < KILLS:
@@ -55,7 +55,7 @@ def test_runs_that_are_killed_end_as_an_undisturbed_one(tmp_path: Path, scd: int
             drop(wild, number, files[number])
             dropped = number + 1
         kills += killed_after(chance.uniform(0.2, 1.0) * lasts, wildly)
-    finish(wildly)
+    succeeds("run", wildly)
     view = "gold.t" if scd == 1 else "gold.t_history"
     query = f"SELECT * FROM {view} ORDER BY ALL"
     assert answer(wildly, query) == answer(calmly, query)
@@ -78,5 +78,5 @@ def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[
         assert run.wait(60) == 2
     text = (tmp_path / "said").read_text()
     assert "found:    its Java has ended" in text and "driver_memory" in text, text
-    finish(options)
-    subprocess.run(command("verify", options, "t"), check=True, capture_output=True)
+    succeeds("run", options)
+    succeeds("verify", options, "t")
