@@ -1,0 +1,102 @@
+"""JSON parsed without losing a digit, and JSON values as text again.
+
+A text counts as JSON only when all of it is one JSON value in UTF-8: nothing behind it, no single
+quotes, no NaN, no control characters in texts, at most `MOST_LEVELS` levels of nesting.
+
+Parsed values are None, bool, int (of any size), `NumberText` (numbers with a fraction or exponent),
+str, list and dict. Of a member that an object has twice, the last one counts.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+MOST_LEVELS = 500
+"""Objects and arrays inside each other; below the recursion limit of every Python we run on."""
+
+_Shape = TypeVar("_Shape")
+_LEVELS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
+
+
+class NotJson(ValueError):
+    """A text that is no JSON, or not of the expected shape."""
+
+
+class NumberText(str):
+    """A JSON number with a fraction or an exponent, as it is written."""
+
+    __slots__ = ()
+
+
+def parse_json(text: bytes | str) -> object:
+    """The value of a JSON text.
+
+    Raises:
+        NotJson: the text is not one JSON value.
+    """
+    return _parse_any(text if isinstance(text, bytes) else _encoded(text))
+
+
+def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
+    """A function that parses JSON texts of one shape, and raises `NotJson` for all others.
+
+    `shape` is a type as msgspec takes it, such as a `msgspec.Struct`. Members that the shape does
+    not name are skipped, but must be JSON too.
+    """
+    decode = msgspec.json.Decoder(shape, float_hook=NumberText).decode
+
+    def parse(text: bytes) -> _Shape:
+        try:
+            if not text.isascii():
+                text.decode()  # msgspec looks at no encoding in what it skips
+            if len(text) >= 2 * MOST_LEVELS and _is_too_deep(text):
+                raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+            return decode(text)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise NotJson(str(error)) from None
+
+    return parse
+
+
+def json_text(value: object) -> str:
+    """A parsed value as compact JSON, numbers as they were written."""
+    return _ENCODER.encode(value).decode()
+
+
+def text_of(value: object) -> str:
+    """A parsed value other than null as text: text without its quotes, all else as JSON."""
+    return str(value) if isinstance(value, str) else json_text(value)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise NotJson(str(error)) from None
+
+
+def _is_too_deep(text: bytes) -> bool:
+    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return False
+    level = 0
+    for found in _LEVELS.finditer(text):
+        mark = found[0]
+        if mark in b"[{":
+            level += 1
+            if level > MOST_LEVELS:
+                return True
+        elif mark in b"]}":
+            level -= 1
+    return False
+
+
+def _as_json(value: object) -> msgspec.Raw:
+    if isinstance(value, NumberText):
+        return msgspec.Raw(value.encode())
+    raise TypeError(f"found {type(value).__name__}, expected a JSON value")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+_parse_any = parser_of(object)
