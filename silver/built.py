@@ -20,7 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout
-from silver.debezium_columns import normal, wider
+from silver.decode.column_types import parse_type, wider
 from silver.drift import declares
 from silver.side_columns import BUILT_COLUMNS
 
@@ -81,13 +81,13 @@ def check(table: Table, remembered: Remembered) -> None:
         raise ConfigurationDrift(table.table, found)
 
 
-def check_types(spark: SparkSession, table: Table, held: list[StructField]) -> None:
+def check_types(table: Table, held: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
         ConfigurationDrift: the type of a declared column is no wider one than that of the log.
     """
-    found = list(_retyped(spark, table, held))
+    found = list(_retyped(table, held))
     if found:
         raise ConfigurationDrift(table.table, found)
 
@@ -167,17 +167,11 @@ def differences(table: Table, remembered: Remembered) -> Iterator[str]:
             yield f"{aspect} was {before}, is {now}"
 
 
-def _retyped(spark: SparkSession, table: Table, held: list[StructField]) -> Iterator[str]:
+def _retyped(table: Table, held: list[StructField]) -> Iterator[str]:
     """Declared columns whose type is neither the one that the log holds nor a wider one."""
     for field in held:
-        before = field.dataType.simpleString()
-        if not declares(table, field.name) or normal(table.columns[field.name].type) == before:
-            continue
-        now = _resolved(spark, table.columns[field.name].type)
-        if before != now and wider(before, now) != now:
-            yield f"columns.{field.name} was {before}, is {now}"
-
-
-def _resolved(spark: SparkSession, type: str) -> str:
-    """A type as Spark holds it in a table: a varchar is a string."""
-    return spark.range(0).select(F.lit(None).cast(type)).schema[0].dataType.simpleString()
+        if declares(table, field.name):
+            now = parse_type(table.columns[field.name].type)
+            before, after = field.dataType.simpleString(), now.simpleString()
+            if before != after and wider(field.dataType, now) != now:
+                yield f"columns.{field.name} was {before}, is {after}"

@@ -82,9 +82,7 @@ def rewrite(
     return rows
 
 
-def _numbered(
-    table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]
-) -> Watched:
+def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
     fields = layout.business(changes.schema)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))

@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from lakehouse.table import Table
-from silver.contract import UPSERT
 from silver.decode.arrow_types import arrow_type
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns
@@ -48,7 +47,6 @@ TOLD = {
 }
 """What a change tells beside its values: the fields of `Change` and their Arrow types."""
 
-STATE = pa.schema([("state", pa.binary())])
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
 _LONGEST_SHOWN = 80
 
@@ -75,9 +73,7 @@ class DiscoveryPlan:
     columns: Columns
 
 
-def decode_batches(
-    plan: DecodePlan, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decodes records of one table, one row out per row in.
 
     Args:
@@ -100,16 +96,21 @@ def decode_batches(
 def discover_batches(
     plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Looks for columns in records; `batches` are as those of `decode_batches`.
+    """Looks for columns in records; `batches` have the columns `READ` and `_position`.
 
     Yields:
-        One row with the pickled discovery of the task.
+        One row: the task's discovery, pickled, and how many records it looked at.
     """
     discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
+    records = 0
     for part in _slices(batches):
-        for record in _records(part):
-            discovery.look(record)
-    yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(discovery)])], schema=STATE)
+        records += part.num_rows
+        with _without_collector():
+            positions = part.column("_position").to_pylist()
+            for record, position in zip(_records(part), positions, strict=True):
+                discovery.look(record, position)
+    found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
+    yield pa.RecordBatch.from_arrays(found, names=["discovery", "records"])
 
 
 def output_fields(schema: StructType) -> list[pa.Field]:
@@ -248,7 +249,7 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _is_refused(value: object, type: DataType) -> bool:
+def _is_refused(value: object, type: pa.DataType) -> bool:
     try:
         pa.array([value], type)
     except _REFUSALS:
