@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lakehouse.table import Table
-from silver.decode import bigquery, rows, snapshot_files, ydb
 from silver.decode.change import Decoder
 from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery
@@ -18,9 +17,5 @@ class Protocol(NamedTuple):
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
-    "debezium": Protocol(decoder.DebeziumDecoder, discovery.DebeziumDiscovery),
-    "ydb": Protocol(ydb.YdbDecoder, ydb.YdbDiscovery),
-    "bigquery": Protocol(bigquery.BigQueryDecoder, bigquery.BigQueryDiscovery),
-    "rows": Protocol(rows.RowsDecoder, rows.RowsDiscovery),
-    "snapshot": Protocol(snapshot_files.SnapshotDecoder, snapshot_files.SnapshotDiscovery),
+    "debezium": Protocol(decoder.Decoder, discovery.Discovery),
 }

@@ -60,7 +60,7 @@ def discover(raw: DataFrame, table: Table, known: Columns, most: int | None = No
     """
     some = raw if most is None else raw.limit(most)
     plan = DiscoveryPlan(table, known)
-    given = some.select(*_read(READ), position().alias("_position"))
+    given = some.select(*_read((*READ, "_position")))
     rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
     found = rows.collect()
     whole = most is None or sum(row["records"] for row in found) < most
@@ -85,8 +85,7 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
         Key and business columns that the table publishes, then the contract's change columns.
     """
     plan = DecodePlan(table, columns, _carriers(columns.schema()), _keeps_raw(table, columns))
-    place = F.when(F.col("_offset").isNull(), position()).alias("_place")
-    given = raw.select(*_read(dict.fromkeys((*READ, *CARRIED, "_raw"))), place)
+    given = raw.select(*_read(dict.fromkeys((*READ, *CARRIED))))
     told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
     changes = _parsed(told, columns)
     kept = [name for name in columns.names if is_published(table, name)]
@@ -124,6 +123,10 @@ def _as_read(name: str) -> Column:
         return F.col(name).cast("binary")
     if name in _TIMES:
         return F.unix_micros(name)
+    if name == "_position":
+        return position()
+    if name == "_place":
+        return F.when(F.col("_offset").isNull(), position())
     return F.coalesce(name, F.lit(False)) if name == "_whole" else F.col(name)
 
 
