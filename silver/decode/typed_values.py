@@ -37,7 +37,7 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql import types as T
 
-from silver.decode.json_values import NotJson, json_text, parse_json
+from silver.decode.json_values import NotJson, NumberText, json_text, parse_json
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
@@ -55,6 +55,10 @@ _TIME = re.compile(
     r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?(.*))?)?", re.DOTALL
 )
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2}))?|([0-9]{4}))")
+_USUAL = re.compile(  # the one form that most sources write, read at once
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}):([0-5][0-9]):([0-5][0-9])"
+    r"(?:\.([0-9]{1,6}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
 _BLANKS_OF_BASE64 = str.maketrans("", "", " \t\r\n")
 _ONE = Decimal(1)
 _TO_WHOLE = Context(prec=40, traps=[Inexact, InvalidOperation])
@@ -105,6 +109,12 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
     Raises:
         Misfit: the text is no timestamp.
     """
+    usual = _USUAL.fullmatch(text)
+    if usual is not None and usual[2] < "24":
+        day, hour, minute, second, fraction, zone = usual.groups(default="")
+        micros = ((int(hour) * 60 + int(minute)) * 60 + int(second)) * 1_000_000
+        local = date_of(day) * _MICROS_OF_A_DAY + micros + int(fraction.ljust(6, "0"))
+        return local - _offset(zone, local) if zone and zoned else local
     days, time = _day_and_time(text)
     if len(text.strip(_BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
         raise Misfit(text)
@@ -116,6 +126,7 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
     return moment
 
 
+@lru_cache(maxsize=8_192)
 def date_of(text: str) -> int:
     """A date's text as days since 1970.
 
@@ -181,10 +192,13 @@ def _floating(data_type: T.DataType) -> Converter:
     single = isinstance(data_type, T.FloatType)
 
     def convert(value: object) -> float:
-        text = text_of(value).strip(_BLANKS)
-        if _SPECIAL_NUMBER.fullmatch(text):
-            return float(text)
-        number = float(text) if _NUMBER.fullmatch(text) else math.inf
+        if isinstance(value, NumberText):
+            number = float(value)
+        else:
+            text = text_of(value).strip(_BLANKS)
+            if _SPECIAL_NUMBER.fullmatch(text):
+                return float(text)
+            number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise Misfit(value)
         return _single(number) if single else number
@@ -231,7 +245,6 @@ def _day_and_time(text: str) -> tuple[int, str | None]:
     return _days(found[1], found[2], found[3]), found[4]
 
 
-@lru_cache(maxsize=8_192)
 def _days(year: str, month: str, day: str) -> int:
     cycles, rest = divmod(int(year), 400)  # Python's calendar ends with the year 9999
     try:
