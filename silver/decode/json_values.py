@@ -47,8 +47,8 @@ def parse_json(text: bytes | str) -> object:
 def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
     """A function that parses JSON texts of one shape, and raises `NotJson` for all others.
 
-    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a `msgspec.Struct`. Members that the shape does
-    not name are skipped, but must be JSON too.
+    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a
+    `msgspec.Struct`. Members that the shape does not name are skipped, but must be JSON too.
     """
     decode = msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
@@ -68,11 +68,6 @@ def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
 def json_text(value: object) -> str:
     """A parsed value as compact JSON, numbers as they were written."""
     return _ENCODER.encode(value).decode()
-
-
-def text_of(value: object) -> str:
-    """A parsed value other than null as text: text without its quotes, all else as JSON."""
-    return str(value) if isinstance(value, str) else json_text(value)
 
 
 def _parse_lenient(text: bytes | str) -> object:
