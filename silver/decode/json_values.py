@@ -1,15 +1,16 @@
 """JSON parsed without losing a digit, and JSON values as text again.
 
 A text counts as JSON only when all of it is one JSON value in UTF-8: nothing behind it, no single
-quotes, no NaN, no control characters in texts, at most `MOST_LEVELS` levels of nesting.
+quotes, no NaN, at most `MOST_LEVELS` levels of nesting.
 
 Parsed values are None, bool, int (of any size), `NumberText` (numbers with a fraction or exponent),
 str, list and dict. Of a member that an object has twice, the last one counts.
 """
 
+import json
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -31,19 +32,23 @@ class NumberText(str):
 
 
 def parse_json(text: bytes | str) -> object:
-    """The value of a JSON text.
+    """The value of a JSON text, in whose strings control characters may stand as they are.
 
     Raises:
         NotJson: the text is not one JSON value.
     """
-    return _parse_any(text if isinstance(text, bytes) else _encoded(text))
+    try:
+        given = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        return _parse_any(given)
+    except NotJson:
+        return _parse_lenient(text)
 
 
 def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
     """A function that parses JSON texts of one shape, and raises `NotJson` for all others.
 
-    `shape` is a type as msgspec takes it, such as a `msgspec.Struct`. Members that the shape does
-    not name are skipped, but must be JSON too.
+    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a
+    `msgspec.Struct`. Members that the shape does not name are skipped, but must be JSON too.
     """
     decode = msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
@@ -65,16 +70,18 @@ def json_text(value: object) -> str:
     return _ENCODER.encode(value).decode()
 
 
-def text_of(value: object) -> str:
-    """A parsed value other than null as text: text without its quotes, all else as JSON."""
-    return str(value) if isinstance(value, str) else json_text(value)
-
-
-def _encoded(text: str) -> bytes:
+def _parse_lenient(text: bytes | str) -> object:
     try:
-        return text.encode()
-    except UnicodeEncodeError as error:
+        given = text if isinstance(text, str) else text.decode()
+        if _is_too_deep(given.encode("utf-8", "replace")):
+            raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+        return json.loads(given, strict=False, parse_float=NumberText, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotJson(f"found {name}, which is no JSON")
 
 
 def _is_too_deep(text: bytes) -> bool:
