@@ -117,4 +117,9 @@ def _first_look(batch: RawBatch, known: Columns) -> Look | None:
     if known.announced is not None:
         return None
     look = batch.look(known, FIRST_RECORDS)
-    return look if look.whole or len(look.shapes) == 1 else batch.look(known)
+    if look.whole:
+        return look
+    if len(look.shapes) != 1:
+        return batch.look(known)
+    columns = replace(look.columns, announced=look.shapes[0].fields)
+    return look._replace(columns=columns)

@@ -78,7 +78,7 @@ def normal_type(type: str) -> str:
 
 def _wider(one: str, other: str) -> str | None:
     both = wider(parse_type(one), parse_type(other))
-    return both and both.simpleString()
+    return None if both is None else both.simpleString()
 
 
 def _counts(table: Table, column: str) -> bool:
