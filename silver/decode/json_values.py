@@ -1,55 +1,114 @@
-"""JSON text as Python values that lose no digit, and back."""
+"""JSON parsed without losing a digit, and JSON values as text again.
+
+A text counts as JSON only when all of it is one JSON value in UTF-8: nothing behind it, no single
+quotes, no NaN, at most `MOST_LEVELS` levels of nesting.
+
+Parsed values are None, bool, int (of any size), `NumberText` (numbers with a fraction or exponent),
+str, list and dict. Of a member that an object has twice, the last one counts.
+"""
 
 import json
-from typing import NoReturn
+import re
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 import msgspec
 
+MOST_LEVELS = 500
+"""Objects and arrays inside each other; below the recursion limit of every Python we run on."""
+
+_Shape = TypeVar("_Shape")
+_LEVELS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
+
+
+class NotJson(ValueError):
+    """A text that is no JSON, or not of the expected shape."""
+
 
 class NumberText(str):
-    """A JSON number with a fraction or exponent, as it was written."""
+    """A JSON number with a fraction or an exponent, as it is written."""
 
     __slots__ = ()
 
 
-class NotJson(ValueError):
-    """Bytes or a text that is not exactly one JSON value in UTF-8."""
-
-
-_DECODER = msgspec.json.Decoder(float_hook=NumberText)
-
-
 def parse_json(text: bytes | str) -> object:
-    """The value; whole numbers are int, other numbers `NumberText`.
+    """The value of a JSON text, in whose strings control characters may stand as they are.
 
     Raises:
-        NotJson: the text is not exactly one JSON value in UTF-8. Control characters may stand in
-            strings; NaN and Infinity are no JSON.
+        NotJson: the text is not one JSON value.
     """
     try:
-        return _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _lenient(text)
+        given = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        return _parse_any(given)
+    except NotJson:
+        return _parse_lenient(text)
 
 
-def _lenient(text: bytes | str) -> object:
-    try:
-        given = text if isinstance(text, str) else text.decode()
-        return json.loads(given, strict=False, parse_float=NumberText, parse_constant=_refuse)
-    except (ValueError, RecursionError) as wrong:
-        raise NotJson(str(wrong)) from None
+def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
+    """A function that parses JSON texts of one shape, and raises `NotJson` for all others.
 
+    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a `msgspec.Struct`. Members that the shape does
+    not name are skipped, but must be JSON too.
+    """
+    decode = msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
+    def parse(text: bytes) -> _Shape:
+        try:
+            if not text.isascii():
+                text.decode()  # msgspec looks at no encoding in what it skips
+            if len(text) >= 2 * MOST_LEVELS and _is_too_deep(text):
+                raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+            return decode(text)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise NotJson(str(error)) from None
+
+    return parse
 
 
 def json_text(value: object) -> str:
-    """Compact JSON text of a value, numbers as they were written."""
+    """A parsed value as compact JSON, numbers as they were written."""
+    return _ENCODER.encode(value).decode()
+
+
+def text_of(value: object) -> str:
+    """A parsed value other than null as text: text without its quotes, all else as JSON."""
+    return str(value) if isinstance(value, str) else json_text(value)
+
+
+def _parse_lenient(text: bytes | str) -> object:
+    try:
+        given = text if isinstance(text, str) else text.decode()
+        if _is_too_deep(given.encode("utf-8", "replace")):
+            raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+        return json.loads(given, strict=False, parse_float=NumberText, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotJson(f"found {name}, which is no JSON")
+
+
+def _is_too_deep(text: bytes) -> bool:
+    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return False
+    level = 0
+    for found in _LEVELS.finditer(text):
+        mark = found[0]
+        if mark in b"[{":
+            level += 1
+            if level > MOST_LEVELS:
+                return True
+        elif mark in b"]}":
+            level -= 1
+    return False
+
+
+def _as_json(value: object) -> msgspec.Raw:
     if isinstance(value, NumberText):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json_text(str(k))}:{json_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(json_text, value)) + "]"
-    return msgspec.json.encode(value).decode()
+        return msgspec.Raw(value.encode())
+    raise TypeError(f"found {type(value).__name__}, expected a JSON value")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+_parse_any = parser_of(object)

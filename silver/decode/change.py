@@ -1,0 +1,88 @@
+"""What goes into a decoder and what comes out: a record of bronze, and the change it says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+NOT_JSON: Final = "not_json"
+UNKNOWN_OPERATION: Final = "unknown_operation"
+ILLEGAL_CHANGE: Final = "illegal_change"
+NO_KEY: Final = "no_key"
+BAD_VALUE: Final = "bad_value"
+BAD_SEQUENCE: Final = "bad_sequence"
+INCOMPATIBLE_SCHEMA: Final = "incompatible_schema"
+"""Dead letter reasons that decoders give.
+
+`bad_value` is a value that does not fit its declared column, `incompatible_schema` one that does
+not fit the type learned from the source, or a field that no column can hold.
+"""
+
+
+@dataclass(slots=True)
+class Record:
+    """One row of bronze.
+
+    `whole` says that `raw` is a whole record (`{"topic":…,"key":…,"value":…}`) with the value
+    inside; else `raw` is the value. Times are microseconds since 1970: `timestamp` the record's
+    own, `arrived_at` that of its arrival. `arrival` sorts in order of arrival, the same on every
+    replay.
+    """
+
+    raw: bytes | None
+    key: bytes | None
+    headers: bytes | None
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: int | None
+    arrived_at: int
+    whole: bool
+    arrival: str
+
+
+@dataclass(slots=True)
+class Change:
+    """What one record says: a change, nothing (operation `none`), or a dead letter.
+
+    Attributes:
+        operation: `upsert`, `delete`, `truncate` or `none`; None on a dead letter.
+        values: one value per column of `Columns`, as pyarrow takes it for the column's Arrow type
+            (timestamps as microseconds, dates as days since 1970); None for a null and for an
+            absent value. A dead letter has what could be read, or ().
+        sequence: the canonical sequence text; a dead letter keeps it where it could be read.
+        absent: names of the columns that the change does not carry; None when it carries all.
+        group_sequences: sequence of each carried column that has an order of its own.
+        old_key: JSON object of the key before a key change; of a table without keys, the old row.
+        snapshot: id of the full snapshot that the row belongs to.
+        snapshot_last: whether the row is the last one of that snapshot.
+        source_time: commit time at the source in microseconds since 1970.
+        transaction: the transaction at the source.
+        transaction_order: the place within it.
+        reason: why the record is a dead letter; None when it is none.
+        message: what was found and what was expected, for a person.
+        unlike: whether the record shows columns or types that `Columns` does not know. The rest
+            of the change is then what could be made of it without them.
+    """
+
+    operation: str | None
+    values: Sequence[object] = ()
+    sequence: str | None = None
+    absent: list[str] | None = None
+    group_sequences: dict[str, str] | None = None
+    old_key: str | None = None
+    snapshot: str | None = None
+    snapshot_last: bool | None = None
+    source_time: int | None = None
+    transaction: str | None = None
+    transaction_order: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    unlike: bool = False
+
+
+class Decoder(Protocol):
+    """Decodes the records of one table. Built once per task, from a table and its columns."""
+
+    def decode(self, record: Record) -> Change:
+        """The change that a record says. Raises nothing: a record that fails is a dead letter."""
+        ...

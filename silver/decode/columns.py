@@ -1,0 +1,190 @@
+"""Which columns a table's changes have: declared, learned from the source before, or found now."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeVar
+
+from pyspark.sql import types as T
+
+from lakehouse.table import LearnedColumn, Table
+from silver.decode.change import Record
+from silver.decode.column_types import parse_type
+
+MOST_COLUMNS = 2000
+"""Of a table, beyond which nothing undeclared becomes a column; BigQuery's limit too."""
+
+UNFIT = (
+    "a column without a name, one whose name differs from another's in case only, or one more than "
+    f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
+)
+
+_Discovery = TypeVar("_Discovery", bound="Discovery")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        name: its name in the table; Debezium's fields of this name in any case are the column.
+        type: its type.
+        declared: whether the YAML gives the type. Values are then converted to it (a misfit is
+            `bad_value`); a learned column's must be of its kind (`incompatible_schema`).
+        provisional: whether the type was found in this very batch and may still change: a misfit
+            makes the record `unlike`.
+    """
+
+    name: str
+    type: T.DataType
+    declared: bool = False
+    provisional: bool = False
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All that a decoder knows of a table's columns: keys first, then known ones, then new ones.
+
+    Attributes:
+        columns: the columns in the order of `Change.values`.
+        settled: whether they were found in all of the batch that is to be decoded. No record of
+            it is `unlike` then; a field without a column cannot have one.
+        announced: the source's columns with their types (None where nothing told it), as its
+            newest records showed them; None when they are not to be compared with. A record that
+            shows others is `unlike`, so that a dropped column is noticed too.
+    """
+
+    columns: tuple[Column, ...]
+    settled: bool = False
+    announced: Mapping[str, str | None] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names in order."""
+        return [column.name for column in self.columns]
+
+    def schema(self) -> T.StructType:
+        """The columns as a Spark schema."""
+        return T.StructType([T.StructField(c.name, c.type) for c in self.columns])
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Columns that records of a source announce, which is how a change of its schema shows.
+
+    Attributes:
+        fields: the columns and their Spark SQL types (None where nothing tells the type).
+        complete: whether a column that is not there is gone at the source; else a record may
+            leave columns out.
+        first_position: the position of the first record that shows the shape.
+        first_arrival: the same record's order of arrival.
+    """
+
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    complete: bool = True
+    first_position: str = ""
+    first_arrival: str = ""
+
+
+class Discovery(Protocol):
+    """Finds columns, types and shapes in records. Built from a table and the columns known so far.
+
+    Picklable and small: it keeps names, kinds of values and shapes, never rows.
+    """
+
+    def look(self, record: Record, position: str) -> None:
+        """Takes in what a record shows; `position` is where it lies, for a person."""
+        ...
+
+    def merge(self: _Discovery, other: _Discovery) -> None:
+        """Takes in what another discovery of the same table has seen."""
+        ...
+
+    def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
+        """The table's columns, and the shapes in order of arrival.
+
+        `whole` says that all records of the batch were looked at: the columns are settled then.
+        """
+        ...
+
+
+class Names(NamedTuple):
+    """Names that can become columns, and names that cannot."""
+
+    usable: list[str]
+    unfit: list[str]
+
+
+def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
+    """The columns that are known before a batch is looked at.
+
+    `learned` are the business columns of the table's change log, in its order. A declared type
+    counts more than a learned one. A key without a type is a string as long as nothing tells more.
+    """
+    declared = declared_types(table)
+    types = dict(learned) | declared
+    names = [n for n in dict.fromkeys([*table.keys, *types]) if not n.startswith("_")]
+    return Columns(
+        tuple(
+            Column(name, types.get(name, T.StringType()), name in declared, name not in types)
+            for name in names
+        )
+    )
+
+
+def declared_types(table: Table) -> dict[str, T.DataType]:
+    """The columns that the YAML declares and their types."""
+    return {
+        name: parse_type(column.type)
+        for name, column in table.columns.items()
+        if not isinstance(column, LearnedColumn)
+    }
+
+
+def is_published(table: Table, name: str) -> bool:
+    """Whether the table keeps a column, by its keys and column lists."""
+    if name in table.keys:
+        return True
+    if table.column_list is not None:
+        return name in table.column_list
+    return name not in (table.except_column_list or [])
+
+
+def adds_columns(table: Table) -> bool:
+    """Whether a column that is new at the source may become one of the table's."""
+    return table.schema_changes.add_column != "ignore"
+
+
+def required_columns(table: Table) -> set[str]:
+    """Columns declared `nullable: false`: an upsert with a null for one is a `bad_value`.
+
+    Keys need no rule, as a null key is `no_key`; columns of a sequence group are judged once it is
+    known whether the change carries them.
+    """
+    groups = table.sequence_groups
+    grouped = {name for group in groups for name in [*group.columns, group.sequence_by]}
+    return {
+        name
+        for name, column in table.columns.items()
+        if not column.nullable and name not in table.keys and name not in grouped
+    }
+
+
+def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
+    """Set apart the names for which there is no room beside the known ones and those before them.
+
+    Nor for a name that differs from another column's in case only: Delta cannot hold them apart.
+    """
+    taken = {name.lower() for name in known} | {""}
+    most = room(known)
+    usable: list[str] = []
+    unfit: list[str] = []
+    for name in names:
+        fits = name.lower() not in taken and len(known) + len(usable) < most
+        (usable if fits else unfit).append(name)
+        taken.add(name.lower())
+    return Names(usable, unfit)
+
+
+def room(known: Collection[str]) -> int:
+    """How many columns a table with these known ones can have."""
+    return max(MOST_COLUMNS, len(known))

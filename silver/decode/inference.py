@@ -1,0 +1,99 @@
+"""The type of a column that nobody declared, from the JSON values that a batch shows of it."""
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import types as T
+
+from silver.decode.json_values import NumberText
+
+_BIGINT = 1 << 63
+_BIGINT_DIGITS = 18
+_MOST_DIGITS = 38
+_LARGEST = 10**_MOST_DIGITS
+
+
+@dataclass(slots=True)
+class SeenValues:
+    """The kinds of values that a field had, and the kinds of the elements of its arrays.
+
+    Kinds are `boolean`, `text`, `object`, `array`, `whole` (fits a bigint), `large` (a whole
+    number of up to 38 digits), `zeros` (a number written with a fraction of zeros, such as 1.0)
+    and `fraction` (any other number). Nulls have no kind.
+    """
+
+    kinds: set[str] = field(default_factory=set)
+    items: "SeenValues | None" = None
+
+    def add(self, value: object) -> None:
+        """Takes in a parsed value."""
+        if value is None:
+            return
+        self.kinds.add(_kind(value))
+        if isinstance(value, list):
+            self.items = self.items or SeenValues()
+            for item in value:
+                self.items.add(item)
+
+    def merge(self, other: "SeenValues") -> None:
+        """Takes in what another one has seen."""
+        self.kinds |= other.kinds
+        if other.items is not None:
+            self.items = self.items or SeenValues()
+            self.items.merge(other.items)
+
+
+def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
+    """A column type for the values; None when all were null.
+
+    Whole numbers are bigint (decimal(38,0) beyond it), fractions double, arrays of scalars arrays;
+    objects, nested arrays and mixtures are text. `zeros_are_whole` says what 1.0 is.
+    """
+    kinds = seen.kinds
+    if not kinds:
+        return None
+    if kinds == {"array"} and seen.items is not None:
+        return _array(seen.items, zeros_are_whole)
+    return _scalar(kinds, zeros_are_whole)
+
+
+def _array(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
+    element = inferred_type(items, zeros_are_whole)
+    mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
+    nested = isinstance(element, T.ArrayType)
+    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
+
+
+def _scalar(kinds: set[str], zeros_are_whole: bool) -> T.DataType:
+    if kinds == {"boolean"}:
+        return T.BooleanType()
+    if not kinds <= {"whole", "large", "zeros", "fraction"}:
+        return T.StringType()
+    if "fraction" in kinds or ("zeros" in kinds and not zeros_are_whole):
+        return T.DoubleType()
+    return T.DecimalType(_MOST_DIGITS, 0) if "large" in kinds else T.LongType()
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, NumberText):
+        return _kind_of_number(value)
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, int):
+        return "whole" if -_BIGINT <= value < _BIGINT else _kind_of_large(value)
+    return "array" if isinstance(value, list) else "object"
+
+
+def _kind_of_large(value: int) -> str:
+    return "large" if -_LARGEST < value < _LARGEST else "fraction"
+
+
+def _kind_of_number(text: NumberText) -> str:
+    whole, _, rest = text.partition(".")
+    if rest.strip("0") or not rest:
+        return "fraction"
+    digits = len(whole.lstrip("-"))
+    if digits <= _BIGINT_DIGITS:
+        return "zeros"
+    return "large" if digits <= _MOST_DIGITS else "fraction"
