@@ -38,6 +38,7 @@ from zoneinfo import ZoneInfo
 from pyspark.sql import types as T
 
 from silver.decode.json_values import NotJson, NumberText, json_text, parse_json
+from silver.decode.json_values import text_of as text_of
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
@@ -89,11 +90,6 @@ def converter(data_type: T.DataType) -> Converter:
         if isinstance(data_type, kinds):
             return make(data_type)
     raise TypeError(f"found {data_type.simpleString()}, expected a type of a Delta column")
-
-
-def text_of(value: object) -> str:
-    """A JSON value other than null as text: text without quotes, all else as JSON writes it."""
-    return value if isinstance(value, str) else json_text(value)
 
 
 def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool = False) -> str:
