@@ -25,7 +25,7 @@ class Record:
     `whole` says that `raw` is a whole record (`{"topic":…,"key":…,"value":…}`) with the value
     inside; else `raw` is the value. Times are microseconds since 1970: `timestamp` the record's
     own, `arrived_at` that of its arrival. `arrival` sorts in order of arrival, the same on every
-    replay.
+    replay. `file` is the path of the dropped file that the record lay in.
     """
 
     raw: bytes | None
@@ -38,6 +38,7 @@ class Record:
     arrived_at: int
     whole: bool
     arrival: str
+    file: str | None = None
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ Nothing here rounds, wraps around or guesses. A value that the type cannot hold 
 | boolean | `true t yes y 1`, `false f no n 0` in either case |
 | date | `[+-]YYYY-[M]M-[D]D`, years of 4 to 7 digits; a time behind ` ` or `T` is cut off |
 | timestamp | a date with a year of 4 to 6 digits, then maybe ` ` or `T` and a time of day |
-| timestamp_ntz | as a timestamp; a zone is not looked at |
+| timestamp_ntz | as a timestamp; its zone does not count |
 | binary | base64, white space and missing padding allowed |
 | array, map, struct | a JSON array or object, or text that is one; every value inside must fit |
 | variant | a JSON object or array, a number or boolean, or text that is JSON |
 
-A time of day is `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, the last maybe with a fraction and a zone.
+A time of day is `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone.
 A zone is `Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or `UT`, or a
 region such as `Europe/Paris`; without one the time is in UTC. Digits of a second beyond the sixth
 are cut off. White space around numbers, booleans and times does not count.
@@ -38,6 +38,7 @@ from zoneinfo import ZoneInfo
 from pyspark.sql import types as T
 
 from silver.decode.json_values import NotJson, NumberText, json_text, parse_json
+from silver.decode.json_values import text_of as text_of
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
@@ -52,9 +53,11 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?
 _SPECIAL_NUMBER = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
 _DAY = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})(?:[ T](.*))?", re.DOTALL)
 _TIME = re.compile(
-    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?(.*))?)?", re.DOTALL
+    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?([^0-9:.].*)?", re.DOTALL
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2}))?|([0-9]{4}))")
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{4}(?:[0-9]{2})?))"
+)
 _USUAL = re.compile(  # the one form that most sources write, read at once
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}):([0-5][0-9]):([0-5][0-9])"
     r"(?:\.([0-9]{1,6}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -89,11 +92,6 @@ def converter(data_type: T.DataType) -> Converter:
     raise TypeError(f"found {data_type.simpleString()}, expected a type of a Delta column")
 
 
-def text_of(value: object) -> str:
-    """A JSON value other than null as text: text without quotes, all else as JSON writes it."""
-    return value if isinstance(value, str) else json_text(value)
-
-
 def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool = False) -> str:
     """What was found in a column and what was expected, for a person.
 
@@ -104,7 +102,7 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
 
 
 def timestamp_of(text: str, zoned: bool = True) -> int:
-    """A timestamp's text as microseconds since 1970; without `zoned` its zone is not looked at.
+    """A timestamp's text as microseconds since 1970; without `zoned` its zone does not count.
 
     Raises:
         Misfit: the text is no timestamp.
@@ -114,13 +112,15 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
         day, hour, minute, second, fraction, zone = usual.groups(default="")
         micros = ((int(hour) * 60 + int(minute)) * 60 + int(second)) * 1_000_000
         local = date_of(day) * _MICROS_OF_A_DAY + micros + int(fraction.ljust(6, "0"))
-        return local - _offset(zone, local) if zone and zoned else local
+        ahead = _offset(zone, local) if zone else 0
+        return local - ahead if zoned else local
     days, time = _day_and_time(text)
     if len(text.strip(_BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
         raise Misfit(text)
     micros, zone = (0, "") if time is None else _time_of_day(time)
     local = days * _MICROS_OF_A_DAY + micros
-    moment = local - _offset(zone, local) if zone and zoned else local
+    ahead = _offset(zone, local) if zone else 0
+    moment = local - ahead if zoned else local
     if not -(1 << 63) <= moment < 1 << 63:
         raise Misfit(text)
     return moment
@@ -291,10 +291,12 @@ def _fixed_offset(zone: str) -> int | None:
     found = _OFFSET.fullmatch(zone)
     if found is None:
         return None
-    sign, hours, minutes, digits = found.groups(default="")
-    hour, minute = (int(digits[:2]), int(digits[2:])) if digits else (int(hours), int(minutes or 0))
-    seconds = hour * 3_600 + minute * 60
-    if minute > 59 or seconds > _LARGEST_OFFSET:
+    sign, *parts, digits = found.groups(default="")
+    if digits:
+        parts = [digits[:2], digits[2:4], digits[4:]]
+    hour, minute, second = (int(part or 0) for part in parts)
+    seconds = (hour * 60 + minute) * 60 + second
+    if minute > 59 or second > 59 or seconds > _LARGEST_OFFSET:
         raise Misfit(zone)
     return -seconds if sign == "-" else seconds
 
@@ -310,8 +312,11 @@ def _region(zone: str) -> ZoneInfo:
 def _binary(data_type: T.DataType) -> Converter:
     def convert(value: object) -> bytes:
         text = text_of(value).translate(_BLANKS_OF_BASE64)
+        digits = text.rstrip("=")
+        if len(digits) % 4 == 0 and digits != text:
+            raise Misfit(value)
         try:
-            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+            return base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
         except ValueError:
             raise Misfit(value) from None
 

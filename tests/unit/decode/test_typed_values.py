@@ -93,6 +93,9 @@ FITS: Sequence[tuple[T.DataType, str, Any]] = [
     (TIMESTAMP, '"2024-01-01 10:11:12 Z"', micros("2024-01-01T10:11:12")),
     (TIMESTAMP, '"2024-01-01T10:00:00+02:00"', micros("2024-01-01T08:00:00")),
     (TIMESTAMP, '"2024-01-01T10:00:00-0230"', micros("2024-01-01T12:30:00")),
+    (TIMESTAMP, '"2024-01-01T10:00Z"', micros("2024-01-01T10:00:00")),
+    (TIMESTAMP, '"2024-01-01T10:00:00+01:00:01"', micros("2024-01-01T08:59:59")),
+    (TIMESTAMP, '"2024-01-01T10:00:00+010001"', micros("2024-01-01T08:59:59")),
     (TIMESTAMP, '"2024-01-01T10:00:00+1"', micros("2024-01-01T09:00:00")),
     (TIMESTAMP, '"2024-01-01T10:00:00UTC+1:30"', micros("2024-01-01T08:30:00")),
     (TIMESTAMP, '"2024-01-01T10:00:00.5 Europe/Paris"', micros("2024-01-01T09:00:00.500000")),
@@ -130,10 +133,14 @@ MISFITS: Sequence[tuple[T.DataType, str]] = [
     *((DATE, text) for text in ('"9999999-01-01"', '"20240101"', '"10:00:00"', '"2024-13-01"')),
     *((TIMESTAMP, text) for text in ("1704067200", '"now"', '"10:00:00"', '"2024-01"', '""')),
     *((TIMESTAMP, f'"2024-01-01{rest}"') for rest in ("T24:00:00", "T10:60", "T", "TT10", "x")),
-    *((TIMESTAMP, f'"2024-01-01T10:00:00{rest}"') for rest in ("+19:00", "Mars/X", "+1:2:3", "1")),
-    *((TIMESTAMP, f'"2024-01-01T10:00{rest}"') for rest in ("Z", ":", ":0 ../x", ":00 +01:60")),
+    *(
+        (TIMESTAMP, f'"2024-01-01T10:00:00{rest}"')
+        for rest in ("+19:00", "Mars/X", "+1:2:3", "1", "z")
+    ),
+    *((NTZ, f'"2024-01-01T10:00:00{rest}"') for rest in ("+19:00", "+", "Mars/X")),
+    *((TIMESTAMP, f'"2024-01-01T10:00{rest}"') for rest in (":", ":0 ../x", ":00 +01:60")),
     *((TIMESTAMP, text) for text in ('"1000000-01-01"', '"300000-01-01"')),
-    *((BINARY, text) for text in ('"A"', '"A==="', '"AA*="', '"AAH_"', "{}")),
+    *((BINARY, text) for text in ('"A"', '"AAAA="', '"A==="', '"AA*="', '"AAH_"', "{}")),
     *((T.ArrayType(INT), text) for text in ('[1, "x"]', '"1"', "1", "{}", '"[1"', '""')),
     *((POINT, text) for text in ('{"x": "a"}', '{"y": 1.005}', "[]", '"x"', "1")),
     *((PRICES, text) for text in ('{"a": "x"}', "[]", '"{"')),

@@ -1,0 +1,125 @@
+"""Which columns the SQL expressions of a table's YAML name, and which of them no table holds.
+
+A member whose name begins with an underscore is no column of the table, nor is one that the
+table's column lists leave out. An expression may use both: decoders read them as extra columns.
+"""
+
+import re
+
+from lakehouse.table import Table
+from silver.decode.columns import is_published
+
+MEMBER = "__member_"
+"""How the names of extra columns begin; the JSON member's name follows."""
+
+FAULT = "__fault"
+"""The extra column of format rows that says which operations the row's fault rules out."""
+
+_TOKEN = re.compile(
+    r"""(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |`(?P<quoted>(?:[^`]|``)+)`
+    |(?P<field>(?<=\.)[^\W\d]\w*)
+    |(?P<call>[^\W\d]\w*)(?=\s*\()
+    |(?P<word>[^\W\d]\w*)
+    |\d\w*""",
+    re.VERBOSE,
+)
+_NO_COLUMNS = frozenset(
+    (
+        *("and", "or", "not", "is", "null", "true", "false", "in", "like", "between", "case"),
+        *("when", "then", "else", "end", "as", "current_date", "current_timestamp", "user"),
+    )
+)
+_FORGIVING = {
+    "cast": "try_cast",
+    "element_at": "try_element_at",
+    "parse_json": "try_parse_json",
+    "to_date": "try_to_date",
+    "to_number": "try_to_number",
+    "to_timestamp": "try_to_timestamp",
+}
+
+
+def columns_named(expression: str) -> list[str]:
+    """The names in an expression that can be columns, in order, each once."""
+    names: dict[str, None] = {}
+    for token in _TOKEN.finditer(expression):
+        if token["quoted"]:
+            names[token["quoted"].replace("``", "`")] = None
+        elif token["word"] and token["word"].lower() not in _NO_COLUMNS:
+            names[token["word"]] = None
+    return list(names)
+
+
+def forgiving(expression: str) -> str:
+    """The expression with casts and conversions that give null where they cannot convert."""
+    return _TOKEN.sub(
+        lambda token: _FORGIVING.get((token["call"] or "").lower(), token[0]), expression
+    )
+
+
+def row_orders(table: Table) -> list[str]:
+    """The columns and expressions that `sequence_by` names."""
+    order = table.sequence_by or []
+    return [order] if isinstance(order, str) else order
+
+
+def row_expressions(table: Table) -> list[str]:
+    """The expressions that order a table's rows and tell their operations."""
+    conditions = (table.apply_as_truncates, table.apply_as_deletes)
+    return [*row_orders(table), *(condition for condition in conditions if condition)]
+
+
+def time_columns(table: Table) -> list[str]:
+    """The columns that `source.time_column` of the table's feeds name."""
+    return [feed.time_column for feed in table.feeds if feed.time_column]
+
+
+def group_orders(table: Table) -> list[str]:
+    """The expressions that order the table's `sequence_groups`."""
+    return [group.sequence_by for group in table.sequence_groups]
+
+
+def group_members(table: Table) -> list[list[str]]:
+    """The columns of each group.
+
+    The column that a group is ordered by is one of them, unless it orders the rows or an earlier
+    group, too.
+    """
+    listed = [name for group in table.sequence_groups for name in group.columns]
+    taken = {*table.keys, *row_orders(table), *listed}
+    found = []
+    for group in table.sequence_groups:
+        own = [] if group.sequence_by in taken else [group.sequence_by]
+        taken.update(own)
+        found.append([*group.columns, *own])
+    return found
+
+
+def grouped_columns(table: Table) -> list[str]:
+    """All columns that have an order of their own."""
+    return [name for group in group_members(table) for name in group]
+
+
+def has_expressions(table: Table) -> bool:
+    """Whether Spark evaluates expressions over the table's decoded rows."""
+    named = [*row_expressions(table), *time_columns(table), *group_orders(table)]
+    return table.format == "rows" or (table.format != "snapshot" and bool(named))
+
+
+def members_read(table: Table) -> list[str]:
+    """Members of a row that expressions use and the table does not hold, in order, each once.
+
+    Spark does not tell names apart that differ in case only: the first one is read.
+    """
+    named: dict[str, str] = {}
+    for one in [*row_expressions(table), *group_orders(table), *time_columns(table)]:
+        for name in (one, *columns_named(one)):
+            named.setdefault(name.lower(), name)
+    return [name for name in named.values() if _is_apart(table, name)]
+
+
+def _is_apart(table: Table, name: str) -> bool:
+    if name.startswith("_") or name == table.columns_to_update:
+        return True
+    return name not in table.columns and not is_published(table, name)

@@ -1,0 +1,162 @@
+"""Operations, sequences and times that a table's YAML spells out as SQL over its decoded rows."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakehouse.names import quote
+from lakehouse.table import Table
+from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.decode.change import BAD_SEQUENCE
+from silver.decode.expressions.evaluation import (
+    aside,
+    evaluated,
+    replaced,
+    restored,
+    with_members,
+)
+from silver.decode.expressions.groups import with_group_sequences
+from silver.decode.expressions.names import (
+    FAULT,
+    MEMBER,
+    has_expressions,
+    row_expressions,
+    row_orders,
+    time_columns,
+)
+from silver.decode.expressions.sequence_columns import from_column, join
+from silver.decode.flat.rows import EVERY, OF_KEY, OF_VALUES
+from silver.decode.sequences import LONGEST
+
+_ORDERS = "whole numbers from 0 on, timestamps or dates since 1970, or text of 1 to 4 hex sections"
+_BEGINS_WITH_A_DAY = r"\A\s*[+-]?\d{4,}-\d{1,2}-\d"
+_SMALLEST_MILLISECONDS = 10**11
+_TIMES = T.TimestampType | T.TimestampNTZType
+
+
+def with_expressions(decoded: DataFrame, table: Table) -> DataFrame:
+    """Decoded rows with what the table's SQL expressions say, without the extra columns.
+
+    `decoded` has the columns that the decoder of the table's format returns, and the layer's own.
+    Sets `_operation` (format rows), `_sequence` (with `sequence_by`), `_source_time` (with
+    `source.time_column`, or an order that is a timestamp), `_absent`, and `_group_sequences` (with
+    `sequence_groups`). A row without an order, or with a group order that is none, becomes a dead
+    letter (`bad_sequence`); it needs `_raw`, so the decoder must keep that on every row.
+    """
+    if not has_expressions(table):
+        return decoded
+    kept = [n for n in decoded.columns if n not in _extra_columns(decoded, table)]
+    if table.format in ("rows", "bigquery"):
+        decoded = _with_row_expressions(decoded, table)
+    with_groups = with_group_sequences(decoded, table)
+    return with_groups.select(*(F.col(quote(name)) for name in kept))
+
+
+def _extra_columns(decoded: DataFrame, table: Table) -> set[str]:
+    extra = {name for name in decoded.columns if name.startswith(MEMBER)}
+    return {*extra, FAULT, *([table.columns_to_update] if table.columns_to_update else [])}
+
+
+def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
+    members = with_members(decoded, [*row_expressions(table), *time_columns(table)])
+    orders = enumerate(row_orders(table))
+    placed = members.select(
+        "*",
+        *(evaluated(members, order).alias(f"__order_{at}") for at, order in orders),
+        _operation(members, table).alias("__operation"),
+    )
+    types = [field.dataType for field in placed.schema if field.name.startswith("__order_")]
+    sequence = _sequence(types) if types else aside("_sequence")
+    given = F.coalesce(placed["__operation"] != NONE, F.lit(False))
+    disordered = given & sequence.isNull() & F.lit(bool(types))
+    reason = F.when(_is_faulty(table), aside("_reason")).when(disordered, BAD_SEQUENCE)
+    message = F.when(_is_faulty(table), aside("_message")).when(disordered, _found(types))
+    upsert = reason.isNull() & (placed["__operation"] == UPSERT)
+    moments = [
+        F.col(f"__order_{at}").cast("timestamp")
+        for at, order in enumerate(types)
+        if isinstance(order, _TIMES)
+    ]
+    settled = replaced(
+        placed,
+        {
+            "_operation": F.when(reason.isNull(), placed["__operation"]),
+            "_sequence": sequence,
+            "_absent": F.when(upsert, aside("_absent")),
+            "_source_time": _time(placed, table, [*moments, aside("_source_time")]),
+            "_reason": reason,
+            "_message": message,
+        },
+    )
+    return restored(settled, decoded.columns)
+
+
+def _operation(members: DataFrame, table: Table) -> Column:
+    """What a row says, its faults apart; null for an operation that BigQuery does not know."""
+    if table.format != "rows":
+        return aside("_operation")
+    change = F.when(aside("_operation") == NONE, NONE)
+    if table.apply_as_truncates:
+        change = change.when(evaluated(members, table.apply_as_truncates), TRUNCATE)
+    if table.apply_as_deletes:
+        change = change.when(evaluated(members, table.apply_as_deletes), DELETE)
+    return change.otherwise(UPSERT)
+
+
+def _is_faulty(table: Table) -> Column:
+    """Whether the decoder's fault rules out the row's operation."""
+    if table.format != "rows":
+        return aside("_reason").isNotNull()
+    operation, fault = F.col("__operation"), aside(FAULT)
+    of_key = (fault == OF_KEY) & operation.isin(UPSERT, DELETE)
+    of_values = (fault == OF_VALUES) & (operation == UPSERT)
+    return F.coalesce((fault == EVERY) | of_key | of_values, F.lit(False))
+
+
+def _sequence(types: list[T.DataType]) -> Column:
+    """Null where an order is null or no order, or where the sections are too many."""
+    found = join(*(from_column(F.col(f"__order_{at}"), each) for at, each in enumerate(types)))
+    return F.when(F.length(found) <= LONGEST, found)
+
+
+def _found(types: list[T.DataType]) -> Column:
+    shown = (
+        F.concat(
+            F.coalesce(F.col(f"__order_{at}").cast("string"), F.lit("null")),
+            F.lit(f" ({each.simpleString()})"),
+        )
+        for at, each in enumerate(types)
+    )
+    values = F.concat_ws(", ", *shown)
+    return F.concat(F.lit("sequence_by: found "), values, F.lit(f", expected {_ORDERS}"))
+
+
+def _time(frame: DataFrame, table: Table, otherwise: list[Column]) -> Column:
+    """The time in `source.time_column`, else the first of `otherwise` that is there."""
+    names = [name for name in time_columns(table) if name in frame.columns]
+    moments = [_moment(frame.schema[name].dataType, F.col(quote(name))) for name in names]
+    return F.coalesce(*moments, *otherwise)
+
+
+def _moment(data_type: T.DataType, value: Column) -> Column:
+    if isinstance(data_type, T.IntegralType):
+        return _from_count(value.cast("bigint"))
+    if isinstance(data_type, T.StringType):
+        return F.when(value.rlike(_BEGINS_WITH_A_DAY), value.try_cast("timestamp"))
+    return value.try_cast("timestamp")
+
+
+def _from_count(count: Column) -> Column:
+    """A whole number of seconds, milli-, micro- or nanoseconds since 1970, told by its size.
+
+    Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
+    (from the spring of 1973), and so on. Null for a negative one.
+    """
+    size = F.lit(_SMALLEST_MILLISECONDS)
+    micros = (
+        F.when(count < size, count * 1_000_000)
+        .when(count < size * 1_000, count * 1_000)
+        .when(count < size * 1_000_000, count)
+        .otherwise((count.cast("decimal(20,0)") / 1_000).cast("bigint"))
+    )
+    return F.when(count >= 0, F.timestamp_micros(micros))

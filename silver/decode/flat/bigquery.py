@@ -1,0 +1,110 @@
+"""BigQuery's change rows: flat columns with `_CHANGE_TYPE` and maybe `_CHANGE_SEQUENCE_NUMBER`.
+
+The rules and limits are those of BigQuery's change data capture: only UPSERT and DELETE, sequence
+numbers of up to four hexadecimal sections, rows of one key without them in order of arrival, at
+most 16 key columns and 2,000 columns. A row that leaves columns out changes only the others. With
+`sequence_by` those expressions order the rows (`silver.decode.expressions.rows` evaluates them) and
+`_CHANGE_SEQUENCE_NUMBER` does not count.
+"""
+
+from collections.abc import Mapping
+
+from lakehouse.table import Table
+from lakehouse.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
+from silver.contract import DELETE, NONE, UPSERT
+from silver.decode.change import (
+    BAD_SEQUENCE,
+    ILLEGAL_CHANGE,
+    NOT_JSON,
+    UNKNOWN_OPERATION,
+    Change,
+    Record,
+)
+from silver.decode.columns import Columns
+from silver.decode.flat.discovery import FlatDiscovery
+from silver.decode.flat.objects import Fault, RowReader, row_object, time_of
+from silver.decode.json_values import text_of
+from silver.decode.sequences import arrival_sequence, canonical_sequence
+
+_TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
+_OPERATIONS = {"UPSERT": UPSERT, "DELETE": DELETE}
+
+
+class Decoder:
+    """Decodes the change rows of one table."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._reader = RowReader(table, columns, (_TYPE, _NUMBER))
+        self._numbered = not table.sequence_by
+        self._too_many_keys: Fault | None = None
+        if len(table.keys) > MOST_BIGQUERY_KEYS:
+            message = f"{len(table.keys)} key columns, at most {MOST_BIGQUERY_KEYS}"
+            self._too_many_keys = Fault(ILLEGAL_CHANGE, message)
+
+    def decode(self, record: Record) -> Change:
+        """The change that a row says; its sequence is None where `sequence_by` orders the rows."""
+        time = time_of(record)
+        if record.raw is None:
+            return Change(NONE, source_time=time)
+        members = row_object(record.raw)
+        if members is None:
+            message = "the row is no JSON object"
+            return Change(None, source_time=time, reason=NOT_JSON, message=message)
+        row = self._reader.read(members)
+        operation = _OPERATIONS.get(str(members.get(_TYPE)))
+        change = Change(None, row.values, source_time=time, unlike=row.unlike)
+        if self._numbered:
+            change.sequence = _sequence(record, members)
+        fault = (
+            (_unknown_operation(members) if operation is None else None)
+            or self._too_many_keys
+            or _too_many_columns(members)
+            or row.key_fault
+            or (row.value_fault if operation == UPSERT else None)
+            or (_wrong_number(members) if self._numbered and change.sequence is None else None)
+        )
+        if fault is not None:
+            change.reason, change.message = fault
+        else:
+            change.operation = operation
+            change.absent = row.absent if operation == UPSERT else None
+        return change
+
+
+class Discovery(FlatDiscovery):
+    """Finds the columns of change rows."""
+
+    def row_of(self, record: Record) -> Mapping[str, object] | None:
+        """The members of the row; None where the record is no JSON object."""
+        return None if record.raw is None else row_object(record.raw)
+
+
+def _sequence(record: Record, members: Mapping[str, object]) -> str | None:
+    number = members.get(_NUMBER)
+    if number is None:
+        return arrival_sequence(record.arrival)
+    return canonical_sequence(text_of(number))
+
+
+def _unknown_operation(members: Mapping[str, object]) -> Fault:
+    said = "The given value is not a valid CHANGE_TYPE. "
+    return Fault(UNKNOWN_OPERATION, said + _found(members, _TYPE, "UPSERT or DELETE"))
+
+
+def _wrong_number(members: Mapping[str, object]) -> Fault:
+    return Fault(BAD_SEQUENCE, _found(members, _NUMBER, "1 to 4 sections of 1 to 16 hex digits"))
+
+
+def _found(members: Mapping[str, object], name: str, expected: str) -> str:
+    value = members.get(name)
+    shown = "nothing" if value is None else f"'{text_of(value)}'"
+    return f"{name}: found {shown}, expected {expected}"
+
+
+def _too_many_columns(members: Mapping[str, object]) -> Fault | None:
+    if len(members) <= MOST_BIGQUERY_COLUMNS:
+        return None
+    columns = len(members.keys() - {_TYPE, _NUMBER})
+    if columns <= MOST_BIGQUERY_COLUMNS:
+        return None
+    return Fault(ILLEGAL_CHANGE, f"{columns} columns, at most {MOST_BIGQUERY_COLUMNS}")

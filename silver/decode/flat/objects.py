@@ -1,0 +1,233 @@
+"""Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, Record
+from silver.decode.columns import (
+    UNFIT,
+    Column,
+    Columns,
+    adds_columns,
+    is_published,
+    required_columns,
+    room,
+)
+from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
+from silver.decode.json_values import NotJson, NumberText, parse_json
+from silver.decode.typed_values import Converter, Misfit, converter, misfit_message
+
+
+class Fault(NamedTuple):
+    """A dead letter's reason and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        values: one value per column of `Columns`; None for a null, an absent value and a misfit.
+        absent: columns that an upsert of this row does not carry; None when it carries all.
+        key_fault: why the row cannot be an upsert or a delete.
+        value_fault: why the row cannot be an upsert.
+        unlike: whether the row shows columns or types that `Columns` does not know.
+    """
+
+    values: list[object]
+    absent: list[str] | None
+    key_fault: Fault | None
+    value_fault: Fault | None
+    unlike: bool
+
+
+def row_object(raw: bytes) -> dict[str, object] | None:
+    """The JSON object that a row is; None for any other text."""
+    try:
+        found = parse_json(raw)
+    except NotJson:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def time_of(record: Record) -> int:
+    """The time of a change that has none of its own: its record's, else that of its arrival."""
+    return record.arrived_at if record.timestamp is None else record.timestamp
+
+
+class RowReader:
+    """Reads the rows of one table.
+
+    `protocol` names members that are read by the format itself and are no columns.
+    """
+
+    def __init__(self, table: Table, columns: Columns, protocol: Collection[str] = ()) -> None:
+        self._columns = columns.columns
+        self._settled = columns.settled
+        self._readers = [
+            (_member(c), _converter(c, columns.settled)) for c in columns.columns if c.name != FAULT
+        ]
+        self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
+        self._table_keys = frozenset(table.keys)
+        self._hidden = {name for name, column in table.columns.items() if column.sensitive}
+        self._names = frozenset([name for name, _ in self._readers]) | frozenset(protocol)
+        self._unknown = _UnknownMembers(table, columns)
+        ignored = table.ignore_null_updates
+        carried = [
+            (at, name)
+            for at, name in enumerate(columns.names)
+            if name not in table.keys and not name.startswith("_") and is_published(table, name)
+        ]
+        self._carried = [
+            (at, name, ignored is True or (ignored is not False and name in ignored))
+            for at, name in carried
+            if name != table.columns_to_update
+        ]
+        self._complete = frozenset(name for _, name, _ in self._carried)
+        self._ignores_nulls = any(ignores for _, _, ignores in self._carried)
+        required = required_columns(table) - set(grouped_columns(table))
+        self._required = [(at, name) for at, name, _ in self._carried if name in required]
+
+    def read(
+        self,
+        row: Mapping[str, object],
+        named: Collection[str] | None = None,
+        complete: bool = False,
+    ) -> Row:
+        """Types the members of a row.
+
+        Args:
+            row: the members.
+            named: the columns that the row says it carries; None when it carries all it has.
+            complete: whether a column that is not there is null, and not absent.
+        """
+        values: list[object] = []
+        misfits: list[int] = []
+        for name, convert in self._readers:
+            value = row.get(name)
+            if value is None:
+                values.append(None)
+                continue
+            try:
+                values.append(convert(value))
+            except Misfit:
+                misfits.append(len(values))
+                values.append(None)
+        unlike, unfit = False, None
+        if not row.keys() <= self._names:
+            unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
+        if misfits and not self._settled:
+            provisional = [at for at in misfits if self._columns[at].provisional]
+            unlike = unlike or bool(provisional)
+            misfits = [at for at in misfits if at not in provisional]
+        absent = self._absent(row, values, named, complete)
+        fault = unfit or self._misfit(row, misfits) or self._null(values, absent)
+        return Row(values, absent, self._key_fault(row, values), fault, unlike)
+
+    def nothing(self) -> list[object]:
+        """The values of a record from which no row can be read."""
+        return [None] * len(self._readers)
+
+    def _absent(
+        self,
+        row: Mapping[str, object],
+        values: list[object],
+        named: Collection[str] | None,
+        complete: bool,
+    ) -> list[str] | None:
+        if named is None and not self._ignores_nulls and (complete or self._complete <= row.keys()):
+            return None
+        absent = [
+            name
+            for at, name, ignores_null in self._carried
+            if (not complete and name not in row)
+            or (ignores_null and values[at] is None)
+            or (named is not None and name not in named)
+        ]
+        return absent or None
+
+    def _key_fault(self, row: Mapping[str, object], values: list[object]) -> Fault | None:
+        for at, name in self._keys:
+            if values[at] is None:
+                if row.get(name) is None:
+                    return Fault(NO_KEY, f"key column {name}: missing or null")
+                return Fault(BAD_VALUE, self._message(row, at))
+        return None
+
+    def _misfit(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:
+        for at in misfits:
+            column = self._columns[at]
+            if column.name not in self._table_keys:
+                learned = not column.declared and not column.provisional
+                reason = INCOMPATIBLE_SCHEMA if learned else BAD_VALUE
+                return Fault(reason, self._message(row, at))
+        return None
+
+    def _null(self, values: list[object], absent: list[str] | None) -> Fault | None:
+        for at, name in self._required:
+            if values[at] is None and name not in (absent or ()):
+                found = f"column {name}: found null, expected a value (nullable: false)"
+                return Fault(BAD_VALUE, found)
+        return None
+
+    def _message(self, row: Mapping[str, object], at: int) -> str:
+        name = self._readers[at][0]
+        return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
+
+
+class _UnknownMembers:
+    """What to make of members that no column holds."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        own = [name for name in columns.names if not name.startswith("_")]
+        known = [c.name for c in columns.columns if not c.provisional]
+        self._table = table
+        self._read = frozenset(members_read(table))
+        self._adds = adds_columns(table)
+        self._announced = columns.announced
+        self._taken = {name.lower() for name in own} | {""}
+        self._room = room(known)
+        self._full = len(own) >= self._room
+        self._settled = columns.settled
+
+    def judge(
+        self, row: Mapping[str, object], unknown: Collection[str]
+    ) -> tuple[bool, Fault | None]:
+        """Whether the row is unlike the columns, and its fault if it has members that fit none."""
+        unlike = unfit = False
+        for name in unknown:
+            if name.startswith("_") or not is_published(self._table, name):
+                unlike = unlike or (name in self._read and row[name] is not None)
+            elif not self._adds:
+                unlike = unlike or (self._announced is not None and name not in self._announced)
+            elif self._full or name.lower() in self._taken or len(row) > self._room:
+                unfit = True
+            elif row[name] is not None:
+                unfit = unfit or self._settled
+                unlike = True
+        fault = Fault(INCOMPATIBLE_SCHEMA, UNFIT) if unfit else None
+        return unlike and not self._settled, fault
+
+
+def _member(column: Column) -> str:
+    return column.name.removeprefix(MEMBER)
+
+
+def _converter(column: Column, settled: bool) -> Converter:
+    if column.provisional and not settled and isinstance(column.type, T.StringType):
+        return _text_only
+    return converter(column.type)
+
+
+def _text_only(value: object) -> str:
+    """Text for a column whose type may turn out to be another one when all values are seen."""
+    if not isinstance(value, str) or isinstance(value, NumberText):
+        raise Misfit(value)
+    return value

@@ -1,0 +1,93 @@
+"""Flat rows of any origin, with an order and operations that the table's YAML spells out.
+
+The orders and conditions are SQL: `silver.decode.expressions.rows` evaluates them over the decoded
+columns. The decoder therefore returns every row as an upsert, with extra columns: the members that
+the expressions use and the table does not hold, and `FAULT`, which says what operations the row's
+fault rules out. A row that leaves columns out changes only the others; `columns_to_update` names a
+member that lists the columns a row carries, and is no column itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.contract import NONE, UPSERT
+from silver.decode.change import NOT_JSON, Change, Record
+from silver.decode.columns import Column, Columns, Shape
+from silver.decode.expressions.names import FAULT
+from silver.decode.flat.discovery import FlatDiscovery
+from silver.decode.flat.objects import RowReader, row_object, time_of
+from silver.decode.json_values import NotJson, parse_json, text_of
+
+EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
+"""What `FAULT` says: the fault rules out every operation; all but a truncate; only an upsert."""
+
+
+def with_fault_column(columns: Columns) -> Columns:
+    """The columns with `FAULT` as the last one, which the decoder of rows needs."""
+    if FAULT in columns.names:
+        return columns
+    fault = Column(FAULT, T.StringType(), declared=True)
+    return replace(columns, columns=(*columns.columns, fault))
+
+
+class Decoder:
+    """Decodes flat rows; the last one of `columns` must be `FAULT`."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._listing = table.columns_to_update
+        self._reader = RowReader(table, columns, [self._listing] if self._listing else [])
+
+    def decode(self, record: Record) -> Change:
+        """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
+        time = time_of(record)
+        if record.raw is None:
+            return Change(NONE, [*self._reader.nothing(), None], source_time=time)
+        members = row_object(record.raw)
+        if members is None:
+            values = [*self._reader.nothing(), EVERY]
+            message = "the row is no JSON object"
+            return Change(None, values, source_time=time, reason=NOT_JSON, message=message)
+        row = self._reader.read(members, self._named(members))
+        change = Change(UPSERT, row.values, absent=row.absent, source_time=time, unlike=row.unlike)
+        fault = row.key_fault or row.value_fault
+        row.values.append(None)
+        if fault is not None:
+            row.values[-1] = OF_VALUES if row.key_fault is None else OF_KEY
+            change.reason, change.message = fault
+        return change
+
+    def _named(self, members: Mapping[str, object]) -> list[str] | None:
+        """The columns that the row says it carries; None when it says nothing of them.
+
+        They are a JSON array, or text with commas between the names.
+        """
+        named = members.get(self._listing) if self._listing else None
+        if named is None:
+            return None
+        if not isinstance(named, list):
+            named = _listed(text_of(named))
+        return [text_of(name) for name in named if name is not None]
+
+
+class Discovery(FlatDiscovery):
+    """Finds the columns of flat rows."""
+
+    def row_of(self, record: Record) -> Mapping[str, object] | None:
+        """The members of the row; None where the record is no JSON object."""
+        return None if record.raw is None else row_object(record.raw)
+
+    def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
+        """The table's columns, `FAULT` as the last one, and the shapes of the rows."""
+        columns, shapes = super().settle(whole)
+        return with_fault_column(columns), shapes
+
+
+def _listed(text: str) -> list[object]:
+    try:
+        found = parse_json(text)
+    except NotJson:
+        found = None
+    return found if isinstance(found, list) else [name.strip(" ") for name in text.split(",")]

@@ -1,0 +1,92 @@
+"""Rows of full or delta snapshots: flat columns in files below `PATH/YYYY-MM-DD/`.
+
+The folder is the business effective date, and the date is the sequence. As decoded, every row says
+what its key is as of that date; columns that a row lacks are null.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
+
+from lakehouse.table import Table
+from silver.contract import NONE, UPSERT
+from silver.decode.change import BAD_SEQUENCE, NOT_JSON, Change, Record
+from silver.decode.columns import Columns
+from silver.decode.flat.discovery import FlatDiscovery
+from silver.decode.flat.objects import Fault, RowReader, row_object, time_of
+from silver.decode.sequences import literal_sequence
+
+_DAY_OF_1970 = date(1970, 1, 1)
+_MICROS_OF_A_DAY = 86_400_000_000
+
+
+def folder_pattern(table: Table) -> str:
+    """A regular expression for a file's path, whose first group is the name of the day's folder."""
+    folder = re.escape(str(table.feeds[0].path).strip("/"))
+    return rf"^.*/{folder}/(\d{{4}}-\d{{2}}-\d{{2}})/"
+
+
+def folder_of(file: str, table: Table) -> str | None:
+    """The name of the day's folder that a file lies in; None where there is none."""
+    found = re.match(folder_pattern(table), file)
+    return found[1] if found else None
+
+
+def sequence_of_day(day: date) -> str:
+    """The sequence of all changes of a snapshot."""
+    return literal_sequence([(day - _DAY_OF_1970).days])
+
+
+class Decoder:
+    """Decodes rows of snapshot files."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
+        self._reader = RowReader(table, columns)
+        self._day_of = lru_cache(maxsize=1_024)(self._effective_date)
+
+    def decode(self, record: Record) -> Change:
+        """The row as an upsert as of its file's day; a dead letter has that day's sequence too."""
+        day = self._day_of(record.file or "")
+        change = Change(UPSERT)
+        if day is None:
+            change.source_time = time_of(record)
+        else:
+            change.sequence = sequence_of_day(day)
+            change.source_time = (day - _DAY_OF_1970).days * _MICROS_OF_A_DAY
+        if record.raw is None:
+            change.operation = NONE
+            return change
+        members = row_object(record.raw)
+        fault = None
+        if members is None:
+            fault = Fault(NOT_JSON, "the row is no JSON object")
+        else:
+            row = self._reader.read(members, complete=True)
+            change.values, change.unlike = row.values, row.unlike
+            fault = row.key_fault or row.value_fault
+        if day is None:
+            message = f"file {record.file}: expected it below a folder YYYY-MM-DD"
+            fault = Fault(BAD_SEQUENCE, message)
+        if fault is not None:
+            change.operation = None
+            change.reason, change.message = fault
+        return change
+
+    def _effective_date(self, file: str) -> date | None:
+        """The date of the file's folder; None where that is no day since 1970."""
+        folder = folder_of(file, self._table)
+        try:
+            day = date.fromisoformat(folder or "")
+        except ValueError:
+            return None
+        return day if day >= _DAY_OF_1970 else None
+
+
+class Discovery(FlatDiscovery):
+    """Finds the columns of rows in snapshot files."""
+
+    def row_of(self, record: Record) -> Mapping[str, object] | None:
+        """The members of the row; None where the record is no JSON object."""
+        return None if record.raw is None else row_object(record.raw)

@@ -1,0 +1,233 @@
+"""YDB's changefeed records in JSON, in every mode.
+
+A record has exactly one of the flags `update`, `reset` (REPLACE: columns that it does not set are
+null) and `erase`. The new row is in `newImage`, or in the flag's own object in mode UPDATES, where
+`update` holds changed columns only. The modes OLD_IMAGE and KEYS_ONLY do not say what an update
+wrote: those updates are dead letters, their erases can be applied. Key columns are known by their
+place in `key` alone. Barriers (`resolved`) and schema records are no changes. Values of type String
+(bytes) are base64.
+"""
+
+from collections.abc import Mapping
+
+from lakehouse.table import Table
+from silver.contract import DELETE, NONE, UPSERT
+from silver.decode.change import (
+    BAD_SEQUENCE,
+    BAD_VALUE,
+    ILLEGAL_CHANGE,
+    NO_KEY,
+    NOT_JSON,
+    Change,
+    Record,
+)
+from silver.decode.columns import Columns
+from silver.decode.flat.discovery import FlatDiscovery
+from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
+from silver.decode.json_values import json_text, text_of
+from silver.decode.sequences import literal_sequence, section, sequence_of
+
+_FLAGS = ("update", "reset", "erase")
+_WRITTEN = ("newImage", "reset", "update")
+_OF_A_ROW = ("key", *_FLAGS, "newImage", "oldImage")
+_UNKNOWN_VALUES = (
+    "update without its new values (a changefeed in mode OLD_IMAGE or KEYS_ONLY): it says that the "
+    "row changed but not to what, expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES"
+)
+_LARGEST_SECONDS = 10**11
+_LARGEST_TIME = 1 << 63
+
+Members = Mapping[str, object]
+_NO_MEMBERS: Members = {}
+
+
+class Decoder:
+    """Decodes the records of one YDB changefeed."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
+        self._reader = RowReader(table, columns)
+        known = [c.name for c in columns.columns if not c.provisional]
+        self._keys_only = bool(known) and set(known) <= set(table.keys)
+        self._expected = f"the {len(table.keys)} of {', '.join(table.keys)}"
+        self._starts = [
+            (literal_sequence(feed.start_sequence), feed.topic)
+            for feed in table.feeds
+            if feed.start_sequence is not None
+        ]
+
+    def decode(self, record: Record) -> Change:
+        """The change that a record says."""
+        members = _members(record)
+        if members is None:
+            message = "the record is no JSON object"
+            return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
+        change = _stamped(record, _first_of(members, "ts", "resolved"))
+        if (
+            members is _NO_MEMBERS
+            or _is_no_change(members)
+            or self._is_early(record, change.sequence)
+        ):
+            change.operation = NONE
+            return change
+        row = self._row(members)
+        fault = self._fault(record, members, row, change.sequence)
+        if row is not None:
+            change.values, change.unlike = row.values, row.unlike
+        if fault is not None:
+            change.reason, change.message = fault
+        elif members.get("erase") is not None:
+            change.operation = DELETE
+        else:
+            change.operation = UPSERT
+            change.absent = row.absent if row is not None else None
+        return change
+
+    def _row(self, members: Members) -> Row | None:
+        """The record's row, which for an erase is its key; None without a key of the right size."""
+        row = _row_of(self._table, members)
+        if row is None:
+            return None
+        complete = _first_of(members, "newImage", "reset") is not None
+        return self._reader.read(row, complete=complete)
+
+    def _fault(
+        self, record: Record, members: Members, row: Row | None, sequence: str | None
+    ) -> Fault | None:
+        return (
+            _fault_of_flags(members)
+            or self._fault_of_key(members.get("key"))
+            or (row.key_fault if row is not None else None)
+            or self._fault_of_values(members, row)
+            or (_fault_of_sequence(record, members) if sequence is None else None)
+        )
+
+    def _fault_of_key(self, key: object) -> Fault | None:
+        if not isinstance(key, list) or not key:
+            return Fault(NO_KEY, f"key: missing or empty, expected {self._expected}")
+        if len(key) != len(self._table.keys):
+            found = f"key with {len(key)} components, expected {self._expected}"
+            return Fault(BAD_VALUE, found)
+        return None
+
+    def _fault_of_values(self, members: Members, row: Row | None) -> Fault | None:
+        if members.get("erase") is not None:
+            return None
+        written = _first_of(members, *_WRITTEN)
+        only_flag = written is members.get("update")
+        if only_flag and written == {} and not self._keys_only:
+            return Fault(ILLEGAL_CHANGE, _UNKNOWN_VALUES)
+        if not isinstance(written, dict):
+            return Fault(ILLEGAL_CHANGE, "columns in no object")
+        return row.value_fault if row is not None else None
+
+    def _is_early(self, record: Record, sequence: str | None) -> bool:
+        return sequence is not None and any(
+            sequence < start and topic in (None, record.topic) for start, topic in self._starts
+        )
+
+
+class Discovery(FlatDiscovery):
+    """Finds the columns of the rows in a YDB changefeed."""
+
+    def row_of(self, record: Record) -> Members | None:
+        """The members of the record's row, keys included; None where there is no row."""
+        members = _members(record)
+        return None if members is None else _row_of(self._table, members)
+
+
+def _members(record: Record) -> Members | None:
+    """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
+    if record.raw is None:
+        return _NO_MEMBERS
+    found: object = row_object(record.raw)
+    if record.whole and isinstance(found, dict):
+        found = found.get("value")
+        if found is None:
+            return _NO_MEMBERS
+        if isinstance(found, str):
+            found = row_object(found.encode("utf-8", "surrogatepass"))
+    return found if isinstance(found, dict) else None
+
+
+def _first_of(members: Members, *names: str) -> object:
+    """The first of the members that is there and not null, else None."""
+    return next((members[name] for name in names if members.get(name) is not None), None)
+
+
+def _row_of(table: Table, members: Members) -> Members | None:
+    key = members.get("key")
+    if not isinstance(key, list) or len(key) != len(table.keys):
+        return None
+    written = _first_of(members, *_WRITTEN) if members.get("erase") is None else None
+    own = dict(zip(table.keys, key, strict=True))
+    return {**written, **own} if isinstance(written, dict) else own
+
+
+def _is_no_change(members: Members) -> bool:
+    """Whether the record is a barrier, or tells of the table's schema, and of no row."""
+    if any(members.get(name) is not None for name in _OF_A_ROW):
+        return False
+    names = map(str.lower, members)
+    of_schema = any("schema" in name or name.startswith("tablechange") for name in names)
+    return members.get("resolved") is not None or of_schema
+
+
+def _stamped(record: Record, moment: object) -> Change:
+    """A change with the order, time and transaction that the virtual timestamp gives.
+
+    Without a timestamp the record's offset is the order.
+    """
+    if moment is None:
+        return Change(None, (), section(record.offset or 0), source_time=time_of(record))
+    parts = moment if isinstance(moment, list) else []
+    numbers = [_number(part) for part in parts]
+    time = _micros(numbers[0]) if numbers else None
+    return Change(
+        None,
+        (),
+        sequence_of(*numbers) if len(numbers) == 2 else None,
+        source_time=time_of(record) if time is None else time,
+        transaction="/".join(text_of(part) for part in parts if part is not None),
+    )
+
+
+def _number(part: object) -> int | None:
+    if isinstance(part, bool):
+        return None
+    if isinstance(part, str):
+        return int(part) if part.isascii() and part.isdigit() and len(part) <= 20 else None
+    return part if isinstance(part, int) and part >= 0 else None
+
+
+def _micros(count: int | None) -> int | None:
+    """Microseconds of a count of seconds, milli-, micro- or nanoseconds, told by its size.
+
+    Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
+    (from the spring of 1973), and so on.
+    """
+    if count is None or count >= _LARGEST_TIME:
+        return None
+    if count < _LARGEST_SECONDS:
+        return count * 1_000_000
+    if count < _LARGEST_SECONDS * 1_000:
+        return count * 1_000
+    return count if count < _LARGEST_SECONDS * 1_000_000 else count // 1_000
+
+
+def _fault_of_flags(members: Members) -> Fault | None:
+    flags = sum(members.get(flag) is not None for flag in _FLAGS)
+    if flags != 1:
+        found = f"{flags} of update, reset and erase, expected exactly one"
+        return Fault(ILLEGAL_CHANGE, found)
+    if members.get("erase") not in (None, {}):
+        return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
+    return None
+
+
+def _fault_of_sequence(record: Record, members: Members) -> Fault:
+    for name in ("ts", "resolved"):
+        if members.get(name) is not None:
+            found = f"{name}: found {json_text(members[name])}, expected [step, txId]"
+            return Fault(BAD_SEQUENCE, found)
+    return Fault(BAD_SEQUENCE, f"offset: found {record.offset}, expected one from 0")
