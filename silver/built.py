@@ -25,7 +25,7 @@ from silver.drift import declares
 from silver.side_columns import BUILT_COLUMNS
 
 BUILT = "_tables"
-SOURCE_COLUMNS = "source columns"
+SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
 
 Remembered = Mapping[str, str]
 
@@ -134,7 +134,7 @@ def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str,
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
-    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS])
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS])
     remember(spark, target, run_id, {table.table: everything})
 
 
@@ -143,6 +143,12 @@ def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
     text = remembered.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
+
+
+def read_members(remembered: Remembered) -> Mapping[str, str]:
+    """Members of records that expressions use and no column holds, with their types."""
+    found: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
+    return found
 
 
 def _tracked(table: Table) -> str:

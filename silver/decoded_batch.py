@@ -5,6 +5,7 @@ other columns or types, the whole batch is looked through and written once more 
 anything of it is applied.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
@@ -15,7 +16,9 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, layout, schema_drift
 from silver.batch import Seen
-from silver.decode.columns import Columns, Shape, known_columns
+from silver.decode.column_types import parse_type
+from silver.decode.columns import Column, Columns, Shape, is_published, known_columns
+from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.spark import FIRST_RECORDS, Look, decode, discover
 from silver.expectations import gate
 
@@ -54,6 +57,20 @@ class RawBatch(NamedTuple):
         known = known_columns(self.table, {f.name: f.dataType for f in learned})
         return replace(known, announced=built.source_columns(self.seen.built.known))
 
+    def with_members(self, known: Columns) -> Columns:
+        """The known columns, and members that only expressions use as an earlier batch had them."""
+        types = built.read_members(self.seen.built.known)
+        wanted = [name for name in members_read(self.table) if name in types]
+        extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
+        return replace(known, columns=(*known.columns, *extra))
+
+    def learn_members(self, columns: Columns) -> None:
+        """Remembers the types of members that only expressions use."""
+        read = [column for column in columns.columns if column.name.startswith(MEMBER)]
+        types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
+        if types:
+            self.seen.built.learn({built.READ_MEMBERS: json.dumps(types)})
+
     def look(self, known: Columns, most: int | None = None) -> Look:
         """What a look through the batch finds, or through `most` records of it."""
         return discover(self.raw, self.table, known, most)
@@ -82,7 +99,7 @@ def write_decoded(
     look = _first_look(batch, known)
     if look is not None and look.whole:
         batch.follow(look.shapes)
-    columns = known if look is None else look.columns
+    columns = batch.with_members(known) if look is None else look.columns
     changes = batch.gated(columns)
     schema_drift.refuse_misfits(batch.table, changes)
     written = write(changes)
@@ -90,6 +107,8 @@ def write_decoded(
         return write_looked_through(batch, known, rewrite)
     if look is not None and not look.whole:
         batch.follow(look.shapes)
+    if look is not None:
+        batch.learn_members(columns)
     return columns, written
 
 
@@ -103,6 +122,7 @@ def write_looked_through(
     """
     look = batch.look(known)
     batch.follow(look.shapes)
+    batch.learn_members(look.columns)
     return look.columns, write(batch.gated(look.columns))
 
 
@@ -114,7 +134,7 @@ def _first_look(batch: RawBatch, known: Columns) -> Look | None:
     policy = batch.table.schema_changes
     if "fail" in (policy.add_column, policy.widen, policy.drop_column, policy.incompatible):
         return batch.look(known)
-    if known.announced is not None:
+    if known.announced is not None and not _is_ahead(batch.table, known):
         return None
     look = batch.look(known, FIRST_RECORDS)
     if look.whole:
@@ -123,3 +143,13 @@ def _first_look(batch: RawBatch, known: Columns) -> Look | None:
         return batch.look(known)
     columns = replace(look.columns, announced=look.shapes[0].fields)
     return look._replace(columns=columns)
+
+
+def _is_ahead(table: Table, known: Columns) -> bool:
+    """Whether the log has columns which the source's are not known to be.
+
+    A run that was killed wrote them. Debezium's decoder tells by itself.
+    """
+    if table.format == "debezium" or known.announced is None:
+        return False
+    return any(is_published(table, n) and n not in known.announced for n in known.names)

@@ -7,6 +7,7 @@ from lakehouse.table import Table
 from silver.decode.change import Decoder
 from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery
+from silver.decode.flat import bigquery, rows, snapshot_files, ydb
 
 
 class Protocol(NamedTuple):
@@ -18,4 +19,8 @@ class Protocol(NamedTuple):
 
 PROTOCOLS: Mapping[str, Protocol] = {
     "debezium": Protocol(decoder.Decoder, discovery.Discovery),
+    "ydb": Protocol(ydb.Decoder, ydb.Discovery),
+    "bigquery": Protocol(bigquery.Decoder, bigquery.Discovery),
+    "rows": Protocol(rows.Decoder, rows.Discovery),
+    "snapshot": Protocol(snapshot_files.Decoder, snapshot_files.Discovery),
 }

@@ -7,6 +7,7 @@ all of it and decodes it once more.
 
 import pickle
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ from silver.decode.change import BAD_VALUE
 from silver.decode.column_types import parse_type
 from silver.decode.columns import Column as DecodeColumn
 from silver.decode.columns import Columns, Discovery, Shape, is_published, known_columns
+from silver.decode.expressions.names import MEMBER, has_expressions, members_read
+from silver.decode.expressions.rows import with_expressions
+from silver.decode.flat.rows import with_fault_column
 
 FIRST_RECORDS = 2_000
 _BINARY, _TIMES = ("_raw", "_key", "_headers"), ("_timestamp", "_arrived_at")
@@ -60,7 +64,7 @@ def discover(raw: DataFrame, table: Table, known: Columns, most: int | None = No
     """
     some = raw if most is None else raw.limit(most)
     plan = DiscoveryPlan(table, known)
-    given = some.select(*_read((*READ, "_position")))
+    given = some.select(*_read(table, (*READ, "_position")))
     rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
     found = rows.collect()
     whole = most is None or sum(row["records"] for row in found) < most
@@ -84,13 +88,18 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
     Returns:
         Key and business columns that the table publishes, then the contract's change columns.
     """
+    if table.format == "rows":
+        columns = with_fault_column(columns)
     plan = DecodePlan(table, columns, _carriers(columns.schema()), _keeps_raw(table, columns))
-    given = raw.select(*_read(dict.fromkeys((*READ, *CARRIED))))
+    given = raw.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
     told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
-    changes = _parsed(told, columns)
-    kept = [name for name in columns.names if is_published(table, name)]
-    own = _contract(kept, columns)
-    return changes.select(*[F.col(quote(n)) for n in kept], *[own[c.name] for c in CHANGE_COLUMNS])
+    changes = with_expressions(_parsed(told, columns), table)
+    own = [name for name in columns.names if name in changes.columns]
+    kept = [n for n in own if is_published(table, n) and not n.startswith("_")]
+    layer = _contract(kept, own)
+    return changes.select(
+        *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
+    )
 
 
 def decode_alone(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
@@ -100,6 +109,19 @@ def decode_alone(raw: DataFrame, table: Table, learned: Iterable[T.StructField])
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
     return decode(raw, table, discover(raw, table, known).columns)
+
+
+def decode_known(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+    """Decodes bronze rows by the columns that earlier batches brought, and by no others.
+
+    Only for members that expressions of the table use and no column holds, all rows are looked at.
+    """
+    known = known_columns(table, {field.name: field.dataType for field in learned})
+    if members_read(table):
+        found = discover(raw, table, known).columns.columns
+        members = [column for column in found if column.name.startswith(MEMBER)]
+        known = replace(known, columns=(*known.columns, *members))
+    return decode(raw, table, known)
 
 
 def position() -> Column:
@@ -113,9 +135,12 @@ def position() -> Column:
     )
 
 
-def _read(names: Iterable[str]) -> list[Column]:
-    """Columns of bronze as a task reads them."""
-    return [_as_read(name).alias(name) for name in names]
+def _read(table: Table, names: Iterable[str]) -> list[Column]:
+    """Columns of bronze as a task reads them; a file's path only where the format needs it."""
+    read = {name: _as_read(name) for name in names}
+    if table.format != "snapshot":
+        read["_file"] = F.lit(None).cast("string")
+    return [column.alias(name) for name, column in read.items()]
 
 
 def _as_read(name: str) -> Column:
@@ -138,7 +163,7 @@ def _keeps_raw(table: Table, columns: Columns) -> bool:
     """Whether the plan may reject a change after its task decoded it."""
     parsed = any(carrier(column.type) != column.type for column in columns.columns)
     judged = any(expectation.severity == "critical" for expectation in table.expectations)
-    return parsed or judged or bool(table.sequence_groups)
+    return parsed or judged or has_expressions(table)
 
 
 def _schema(plan: DecodePlan) -> T.StructType:
@@ -148,11 +173,11 @@ def _schema(plan: DecodePlan) -> T.StructType:
     return T.StructType([*plan.schema.fields, *layer])
 
 
-def _contract(kept: Sequence[str], columns: Columns) -> dict[str, Column]:
-    """The contract's columns of what `decode_batches` gives; `kept` are published."""
+def _contract(kept: Sequence[str], own: Sequence[str]) -> dict[str, Column]:
+    """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
     logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
     found = {
-        "_absent": _absent(kept) if len(kept) < len(columns.columns) else F.col("_absent"),
+        "_absent": _absent(kept) if len(kept) < len(own) else F.col("_absent"),
         "_rule": F.lit(None),
         "_position": F.when(F.col("_offset").isNotNull(), logged).otherwise(F.col("_place")),
         "_feed_batch": F.col("_batch"),
