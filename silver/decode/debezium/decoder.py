@@ -32,7 +32,7 @@ from silver.decode.debezium.placeholders import Placeholders, may_hold_placehold
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
 from silver.decode.debezium.schema_blocks import block_fields
 from silver.decode.json_values import NotJson, json_text
-from silver.decode.typed_values import Misfit, misfit_message, text_of
+from silver.decode.typed_values import Converter, Misfit, misfit_message, text_of
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")
@@ -123,11 +123,14 @@ class Decoder:
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(after, plan, change)
         values, misfits = self._converted(plan.readings, row)
-        self._fill_keys(values, misfits, self._other_keys(record, envelope), reader)
+        missing = self._missing_keys(values, misfits)
+        if missing:
+            self._fill_keys(values, misfits, missing, self._other_keys(record, envelope, reader))
         change.values = values
         if old_key is not None:
             change.old_key = self._key_json(old_key, reader)
-        self._judge(change, plan, after, misfits)
+        if missing or misfits or plan.odd:
+            self._judge(change, plan, after, misfits)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -137,7 +140,8 @@ class Decoder:
             return
         values: Values = [None] * len(self.columns)
         misfits: Misfits = {}
-        self._fill_keys(values, misfits, self._other_keys(record, envelope), reader)
+        others = self._other_keys(record, envelope, reader)
+        self._fill_keys(values, misfits, list(self.layout.keys), others)
         change.values = values
         self._judge_values(change, misfits)
 
@@ -191,29 +195,37 @@ class Decoder:
                 misfits[at] = value
         return values, misfits
 
-    def _other_keys(self, record: Record, envelope: Envelope) -> Iterator[Row | None]:
-        """Where a key is looked for besides `after`: a new row's is never in `before`."""
-        yield key_row(record.key)
+    def _missing_keys(self, values: Values, misfits: Misfits) -> list[int]:
+        return [at for at in self.layout.keys if values[at] is None and at not in misfits]
+
+    def _other_keys(
+        self, record: Record, envelope: Envelope, reader: RowReader
+    ) -> Iterator[tuple[int, object, Converter]]:
+        """Where keys are looked for besides `after`: of `before` only those of a deleted row.
+
+        Yields the place of a key, its value there, and what converts it.
+        """
+        yield from _keys_in(key_row(record.key), reader)
         if envelope.op == "d":
-            yield envelope.before
+            yield from _keys_in(envelope.before, reader)
         if len(self.layout.keys) == 1 and envelope.pk is not None:
-            yield {self.layout.table.keys[0]: envelope.pk}
+            yield from _keys_in({self.layout.table.keys[0]: envelope.pk}, reader)
 
     def _fill_keys(
-        self, values: Values, misfits: Misfits, rows: Iterable[Row | None], reader: RowReader
+        self,
+        values: Values,
+        misfits: Misfits,
+        missing: list[int],
+        found: Iterable[tuple[int, object, Converter]],
     ) -> None:
-        """Takes the keys that are still missing from the first of the rows that has them."""
-        missing = [at for at in self.layout.keys if values[at] is None and at not in misfits]
-        if not missing:
-            return
-        for row in rows:
-            for field, at, convert in reader.plan(row).keys if row else ():
-                if at in missing and row and row[field] is not None:
-                    missing.remove(at)
-                    try:
-                        values[at] = convert(row[field])
-                    except Misfit:
-                        misfits[at] = row[field]
+        """Takes each missing key from the first place that has it."""
+        for at, value, convert in found:
+            if at in missing:
+                missing.remove(at)
+                try:
+                    values[at] = convert(value)
+                except Misfit:
+                    misfits[at] = value
             if not missing:
                 return
 
@@ -233,8 +245,7 @@ class Decoder:
         self._judge_values(change, misfits, unfit and change.operation == UPSERT)
 
     def _judge_values(self, change: Change, misfits: Misfits, unfit: bool = False) -> None:
-        keys = self.layout.keys
-        if any(change.values[at] is None and at not in misfits for at in keys):
+        if any(change.values[at] is None and at not in misfits for at in self.layout.keys):
             _reject(change, NO_KEY, _no_key(", ".join(self.layout.table.keys)))
         elif unfit:
             _reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
@@ -274,6 +285,14 @@ def operation_of(envelope: Envelope) -> str | None:
     marks = (envelope.ddl, envelope.ts_ms)
     is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
     return NONE if is_marker else None
+
+
+def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:
+    """The keys in a row that are not null: place, value and converter."""
+    if row:
+        for field, at, convert in reversed(reader.plan(row).keys):
+            if row[field] is not None:
+                yield at, row[field], convert
 
 
 def _check_order(record: Record, envelope: Envelope, change: Change) -> None:

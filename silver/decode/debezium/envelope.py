@@ -7,7 +7,7 @@ record with either of them inside. A record is parsed once.
 import msgspec
 
 from silver.decode.change import Record
-from silver.decode.json_values import NotJson, parse_json, parser_of
+from silver.decode.json_values import MOST_LEVELS, NotJson, check_levels, parse_json, parser_of
 
 Row = dict[str, object]
 
@@ -94,9 +94,11 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
         if text in (b"", b"null"):
             return None, None
     value = _parse_whole(text).value if record.whole else _parse_value(text)
+    block = b"" if value is None else bytes(value.schema)
+    if len(text) - len(block) >= 2 * MOST_LEVELS:
+        check_levels(text)
     if value is None:
         return None, None
-    block = bytes(value.schema)
     if not block or block == b"null":
         return value.payload or value, None
     if block[:1] != b"{":

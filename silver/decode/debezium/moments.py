@@ -16,7 +16,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _AFTER_9999 = re.compile(r"infinity|\+?[0-9]{5,}-")
 _BEFORE_ALL = re.compile(r"-infinity|-[0-9]{6,}-")
 _EPOCH = datetime.fromisoformat("1970-01-01")
-_MICROSECOND = timedelta(microseconds=1)
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
 _MOST_DAYS = 2**31 - 1
@@ -107,7 +106,10 @@ def _usual(text: str) -> int | None:
         moment = datetime.fromisoformat(plain)
     except ValueError:
         return None
-    return (moment - _EPOCH) // _MICROSECOND if moment.tzinfo is None else None
+    if moment.tzinfo is not None:
+        return None
+    past = moment - _EPOCH
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
 
 
 def _date_of_days(days: int) -> int:

@@ -48,7 +48,8 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     change.sequence = sequence_by_position(source, transaction, lsn)
     change.source_time = _possible_time(_micros(source.ts_us, source.ts_ns, source.ts_ms))
     if change.transaction is None and source.txId is not None:
-        change.transaction = str(text_of(source.txId))
+        id = source.txId
+        change.transaction = str(id) if type(id) is int else str(text_of(id))
     if envelope.op == "r":
         change.snapshot_last = source.snapshot in _LAST_ROWS
         if source.snapshot != "incremental":
@@ -61,7 +62,10 @@ def sequence_by_position(
 ) -> str | None:
     """The sequence by the connector's own position; `lsn` is what `postgresql_lsn` gives."""
     if lsn is not None:
-        return _numbers(lsn, _order_within(transaction))
+        order = _order_within(transaction)
+        if type(lsn) is int and type(order) is int and 0 <= lsn < _LIMIT and 0 <= order < _LIMIT:
+            return f"{lsn:016X}/{order:016X}"
+        return _numbers(lsn, order)
     if source.file is not None:
         return mysql_sequence(source)
     if source.commit_lsn is not None:
@@ -168,10 +172,8 @@ def _possible_time(micros: int | None) -> int | None:
 
 def _ticks(value: object) -> int | None:
     """A count from 0 to 2^63 - 1."""
-    if value is None:
-        return None
     if type(value) is not int:
-        text = text_of(value)
+        text = "" if value is None else text_of(value)
         value = int(text) if _TICKS.fullmatch(text) else -1
     return value if 0 <= value < _LIMIT else None
 

@@ -42,6 +42,7 @@ class RowPlan:
         unknown: fields without a column that could have one.
         unfit: whether some field can have no column beside the row's others.
         unlike: whether the fields are not those that the source announced.
+        odd: whether any of the last three says something.
     """
 
     readings: tuple[Reading, ...]
@@ -50,6 +51,7 @@ class RowPlan:
     unknown: tuple[str, ...]
     unfit: bool
     unlike: bool
+    odd: bool
 
 
 class TableLayout:
@@ -145,14 +147,16 @@ class RowReader:
         columns = layout.columns.columns
         held = [at for _, at, _ in readings if is_published(layout.table, columns[at].name)]
         unknown = tuple(name for name in names if layout.is_new(name))
-        plain = {name: None for name in names}
+        unfit = len(set(held)) < len(held)
+        unlike = not self.block and not layout.are_announced(dict.fromkeys(names))
         return RowPlan(
             readings=readings,
             keys=tuple(reading for reading in readings if reading[1] in layout.keys),
             large=tuple((f, columns[at].name) for f, at, _ in readings if self._is_large(at)),
             unknown=unknown,
-            unfit=len(set(held)) < len(held),
-            unlike=not self.block and not layout.are_announced(plain),
+            unfit=unfit,
+            unlike=unlike,
+            odd=bool(unknown) or unfit or unlike,
         )
 
     def _readings(self, names: Iterable[str]) -> list[Reading]:

@@ -1,7 +1,9 @@
 """JSON values in Debezium's encodings as values of a column's type: exact, or a misfit."""
 
 import base64
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 
 from pyspark.sql import types as T
@@ -80,7 +82,7 @@ def _decimal_text(scale: int, value: object) -> str:
 
 
 def _number(encoding: Encoding, type: T.NumericType, sourced: bool) -> Converter:
-    plain, fit = converter(type), _fitter(type)
+    plain, fit = _plain_number(type), _fitter(type)
     if encoding.kind == "decimal":
         return partial(_packed_number, plain, fit, encoding.scale)
     if encoding.kind == "variable":
@@ -89,6 +91,20 @@ def _number(encoding: Encoding, type: T.NumericType, sourced: bool) -> Converter
         packed = sourced and encoding.scale >= 0
         return _precise_number(plain, fit, encoding.scale if packed else None)
     return plain
+
+
+def _plain_number(type: T.NumericType) -> Converter:
+    """The converter of plain numbers; a decimal's usual texts are read at once."""
+    convert = converter(type)
+    if not isinstance(type, T.DecimalType) or type.precision == type.scale:
+        return convert
+    places = rf"(?:\.[0-9]{{1,{type.scale}}})?" if type.scale else ""
+    is_usual = re.compile(rf"-?[0-9]{{1,{type.precision - type.scale}}}{places}").fullmatch
+
+    def usual(value: object) -> object:
+        return Decimal(value) if isinstance(value, str) and is_usual(value) else convert(value)
+
+    return usual
 
 
 def _packed_number(
