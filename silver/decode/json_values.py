@@ -85,6 +85,11 @@ def json_text(value: object) -> str:
     return _ENCODER.encode(value).decode()
 
 
+def text_of(value: object) -> str:
+    """A parsed value other than null as text: text without its quotes, all else as JSON."""
+    return str(value) if isinstance(value, str) else json_text(value)
+
+
 def _parse_lenient(text: bytes | str) -> object:
     try:
         given = text if isinstance(text, str) else text.decode()
