@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from silver.debezium import to_changes, to_changes_again
+from silver.debezium_recall import Recall, is_unlike
+from silver.shapes import announced
 
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import debezium_recall, layout
 from silver import job as silver
-from silver.debezium import to_changes, to_changes_again
-from silver.debezium_recall import Recall, is_unlike
 from silver.decode import with_learned
-from silver.shapes import announced
 from tests.lake import quiet
 from tests.landed import failures, land
 from tests.records import plain_rows

@@ -1,6 +1,6 @@
 import pytest
 
-from silver.expressions import columns_named, forgiving
+from silver.decode.expressions.names import columns_named, forgiving
 
 
 @pytest.mark.parametrize(
