@@ -41,7 +41,7 @@ class Arrived(NamedTuple):
 class Memory:
     """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
 
-    And of some tables what their last batch showed, a `silver.debezium_recall.Recalled`. Those
+    And of the tables whose logs it extended the columns, a `silver.decode.columns.Columns`. Those
     classes are silver's, which nothing here may import. `among` is the number of tables of a run
     that goes on: it need not apply at once what it shows. None for a run that ends.
 

@@ -85,6 +85,20 @@ def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows:
         fitting.write.format("delta").mode("overwrite").save(folder)
 
 
+def replace_where(
+    spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame, condition: str
+) -> None:
+    """Puts rows in place of those that meet a condition in SQL, which all new rows must meet."""
+    folder = location(target, layer, table)
+    if folder is None:
+        rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
+        return
+    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    with alone(target, layer, table):
+        write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
+        write.save(folder)
+
+
 def _typed(rows: DataFrame, table: DataFrame) -> DataFrame:
     types = {field.name.lower(): field.dataType for field in table.schema.fields}
     other = {

@@ -20,12 +20,12 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout
-from silver.debezium_columns import normal, wider
+from silver.decode.column_types import parse_type, wider
 from silver.drift import declares
 from silver.side_columns import BUILT_COLUMNS
 
 BUILT = "_tables"
-SOURCE_COLUMNS = "source columns"
+SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
 
 Remembered = Mapping[str, str]
 
@@ -81,13 +81,13 @@ def check(table: Table, remembered: Remembered) -> None:
         raise ConfigurationDrift(table.table, found)
 
 
-def check_types(spark: SparkSession, table: Table, held: list[StructField]) -> None:
+def check_types(table: Table, held: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
         ConfigurationDrift: the type of a declared column is no wider one than that of the log.
     """
-    found = list(_retyped(spark, table, held))
+    found = list(_retyped(table, held))
     if found:
         raise ConfigurationDrift(table.table, found)
 
@@ -134,7 +134,7 @@ def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str,
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
-    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS])
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS])
     remember(spark, target, run_id, {table.table: everything})
 
 
@@ -143,6 +143,12 @@ def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
     text = remembered.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
+
+
+def read_members(remembered: Remembered) -> Mapping[str, str]:
+    """Members of records that expressions use and no column holds, with their types."""
+    found: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
+    return found
 
 
 def _tracked(table: Table) -> str:
@@ -167,17 +173,11 @@ def differences(table: Table, remembered: Remembered) -> Iterator[str]:
             yield f"{aspect} was {before}, is {now}"
 
 
-def _retyped(spark: SparkSession, table: Table, held: list[StructField]) -> Iterator[str]:
+def _retyped(table: Table, held: list[StructField]) -> Iterator[str]:
     """Declared columns whose type is neither the one that the log holds nor a wider one."""
     for field in held:
-        before = field.dataType.simpleString()
-        if not declares(table, field.name) or normal(table.columns[field.name].type) == before:
-            continue
-        now = _resolved(spark, table.columns[field.name].type)
-        if before != now and wider(before, now) != now:
-            yield f"columns.{field.name} was {before}, is {now}"
-
-
-def _resolved(spark: SparkSession, type: str) -> str:
-    """A type as Spark holds it in a table: a varchar is a string."""
-    return spark.range(0).select(F.lit(None).cast(type)).schema[0].dataType.simpleString()
+        if declares(table, field.name):
+            now = parse_type(table.columns[field.name].type)
+            before, after = field.dataType.simpleString(), now.simpleString()
+            if before != after and wider(field.dataType, now) != now:
+                yield f"columns.{field.name} was {before}, is {after}"

@@ -70,6 +70,12 @@ CHANGE_COLUMNS = (
     LayerColumn("_feed", "string", "bronze table that brought the record"),
     LayerColumn("_feed_batch", "bigint", "its ingest batch there"),
     LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
+    LayerColumn(
+        "_unlike",
+        "boolean",
+        "true on a record that shows columns or types which its batch was decoded without; the"
+        " batch is then written anew before it is applied. Null otherwise",
+    ),
 )
 
 DEAD_LETTER_COLUMNS = (

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from lakehouse.table import LearnedColumn, Table
-from silver.column_lists import published
-from silver.debezium_columns import normal, wider
-from silver.shapes import Shape
+from silver.decode.column_types import parse_type, wider
+from silver.decode.columns import Shape, is_published
 
 Kind = Literal["add_column", "widen", "drop_column", "incompatible"]
 Fields = Mapping[str, str | None]
@@ -56,7 +55,7 @@ def drifts(
     types = dict(held)
     source = None if before is None else dict(before)
     for shape in shapes:
-        fields = {n: t and normal(t) for n, t in shape.fields.items() if _counts(table, n)}
+        fields = {n: t and normal_type(t) for n, t in shape.fields.items() if _counts(table, n)}
         if source is None:
             types |= {name: type for name, type in fields.items() if name not in types}
         else:
@@ -72,8 +71,18 @@ def declares(table: Table, column: str) -> bool:
     return declared is not None and not isinstance(declared, LearnedColumn)
 
 
+def normal_type(type: str) -> str:
+    """A type as Spark prints it: `INTEGER` is int, `Decimal(10, 2)` is decimal(10,2)."""
+    return parse_type(type).simpleString()
+
+
+def _wider(one: str, other: str) -> str | None:
+    both = wider(parse_type(one), parse_type(other))
+    return None if both is None else both.simpleString()
+
+
 def _counts(table: Table, column: str) -> bool:
-    return not column.startswith("_") and published(table, column)
+    return not column.startswith("_") and is_published(table, column)
 
 
 def _changes(
@@ -104,7 +113,7 @@ def _kind(
     held, known = types[name], source.get(name)
     if type is None or held is None or (not new and known in (type, None)):
         return ("add_column" if new else None), type
-    both = wider(held, type)
+    both = _wider(held, type)
     if both is None:
         return "incompatible", type
     return ("widen" if both != held else "add_column" if new else None), both

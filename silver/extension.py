@@ -1,21 +1,21 @@
 """A table's change log brought up to bronze: what is new there is decoded, gated and added."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
-from bronze.contract import beginning
-from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, lateness, layout, log, reading, schema_drift
+from silver import lateness, log, reading
 from silver.batch import Seen
-from silver.debezium_recall import is_unlike, keep_plan, plan_of, recall_nothing, recalled
-from silver.decode import RECALLING, Recall, decode, with_learned
-from silver.expectations import gate
-from silver.summary import Summary
+from silver.decoded_batch import RawBatch, write_decoded, write_looked_through
+from silver.summary import Summary, Watched
+
+Shown = MutableMapping[str, Any]
+"""The columns that a run has decoded by, of each table whose log it extended."""
 
 
 def extend(
@@ -26,74 +26,51 @@ def extend(
     seen: Seen,
     newest: Mapping[str, int],
     applied: int,
-    recall: Recall | None = None,
+    shown: Shown | None = None,
 ) -> tuple[Seen, Summary | None]:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
 
-    `applied` is the newest batch of the log that is applied. A batch unlike the last is decoded
-    once more: a write that failed has written nothing. Returns what the log holds then, and the
-    summary of the batch where its write told it.
+    `applied` is the newest batch of the log that is applied. `shown` gets the columns of the batch.
+    Returns what the log holds then, and the summary of the batch where its write told it.
+
+    Raises:
+        SchemaChangeRefused: the batch changes the source's columns in a way that the table fails.
     """
-    learned = layout.learned(spark, target, table)
-    built.check_types(spark, table, learned)
+    raw = reading.unread(spark, target, table, seen.positions, newest)
+    batch, number = RawBatch(spark, target, table, run_id, seen, raw), seen.batch + 1
 
-    def add() -> Summary | None:
-        gated = _planned(spark, target, table, run_id, seen, newest, learned, recall)
-        return log.append(spark, target, table, gated, seen.batch + 1, seen.whole.epochs)
+    def write(changes: DataFrame) -> Watched:
+        return log.write(spark, target, table, changes, number, seen.whole.epochs)
 
-    try:
-        summary = add()
-    except SPARK_FAILURES as failure:
-        if recall is None or not is_unlike(failure):
-            raise
-        recall_nothing(table, recall)
-        summary = add()
+    def rewrite(changes: DataFrame) -> Watched:
+        return log.rewrite(spark, target, table, changes, number, seen.whole.epochs)
+
+    columns, written = write_decoded(batch, write, rewrite)
+    if shown is not None:
+        shown[table.table] = columns
+    summary = written.summary()
     if lateness.reject(spark, target, table, seen.batch, seen.horizon, applied):
         summary = None
-    after = seen._replace(batch=seen.batch + 1, positions=dict(seen.positions) | dict(newest))
+    after = seen._replace(batch=number, positions=dict(seen.positions) | dict(newest))
     return after, summary
 
 
-def _planned(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    run_id: str,
-    seen: Seen,
-    newest: Mapping[str, int],
-    learned: list[StructField],
-    recall: Recall | None,
-) -> DataFrame:
-    """What is new, decoded and gated.
+def finish(
+    spark: SparkSession, target: Target, table: Table, run_id: str, seen: Seen, newest: int
+) -> None:
+    """Writes the newest batch of the log anew where a killed run left it without some columns.
 
-    Planning a short batch takes longer than its work. So all of bronze is planned where that plan
-    will do for the next batches too, each of which is a part of it.
+    Raises:
+        SchemaChangeRefused: as `extend`.
     """
-    kept = plan_of(table, learned, recall) if recall is not None else None
-    if kept is not None and kept.sparkSession is spark:
-        return _part(kept, table, seen, newest)
-    raw = reading.unread(spark, target, table, seen.positions, newest)
-    changes = decode(raw, table, learned, recall)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
-    if recall is not None and _serves_again(table, learned, recall):
-        everything = decode(reading.raw(spark, target, table), table, learned, recall)
-        keep_plan(table, learned, recall, gate(everything, table))
-    return gate(changes, table)
+    rows = log.read(spark, target, table).where(F.col("_batch") == newest)
+    if rows.where("_unlike").isEmpty():
+        return
+    spans = rows.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
+    parts = [reading.between(spark, target, table, *span) for span in spans]
+    batch = RawBatch(spark, target, table, run_id, seen, reduce(DataFrame.unionByName, parts))
 
+    def rewrite(changes: DataFrame) -> Watched:
+        return log.rewrite(spark, target, table, changes, newest, seen.whole.epochs)
 
-def _part(plan: DataFrame, table: Table, seen: Seen, newest: Mapping[str, int]) -> DataFrame:
-    """The part of bronze's plan that is new; Spark takes the condition down to what is read.
-
-    It is one of texts, see `lakehouse.numbers`.
-    """
-    (feed,) = reading.feeds_of(table)
-    arrival, done = F.col("_arrival"), seen.positions.get(feed, 0)
-    first, end = beginning(done + 1), beginning(newest[feed] + 1)
-    return plan.where((arrival >= first) & (arrival < end))
-
-
-def _serves_again(table: Table, learned: list[StructField], recall: Recall) -> bool:
-    """Whether what was seen of the batch is kept for the next, and is all that it asks for."""
-    known = with_learned(table, learned)
-    alone = len(reading.feeds_of(table)) == 1 and table.schema_changes.incompatible != "fail"
-    return alone and table.format in RECALLING and recalled(known, recall) is not None
+    write_looked_through(batch, batch.known(first=newest == 1), rewrite)

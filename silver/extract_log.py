@@ -7,18 +7,18 @@ day that arrives late or gets more files it is the days after it, which are then
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append, replace
-from silver import built, extract_days, extract_state, layout, schema_drift
+from silver import extract_days, extract_state, layout
 from silver.batch import Seen, to_all
 from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
-from silver.decode import decode
-from silver.expectations import gate
+from silver.decoded_batch import RawBatch, write_decoded
 from silver.extract_changes import (
     DUPLICATE,
     Extract,
@@ -109,17 +109,35 @@ def _staged(
     spark: SparkSession, target: Target, table: Table, raw: DataFrame, seen: Seen, run_id: str
 ) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
-    learned = layout.learned(spark, target, table)
-    built.check_types(spark, table, learned)
-    changes = decode(raw, table, learned)
-    schema_drift.follow(spark, target, table, raw, changes, seen.built, run_id)
-    rows = digested(gate(changes, table), table)
-    layer = (*GATED_COLUMNS, *DIGEST_COLUMNS)
-    fields = layout.business(rows.schema)
-    staged = f"{table.table}_staged"
-    name, _ = layout.ensure(spark, target, staged, fields, layer)
-    replace(spark, target, "silver", staged, rows)
-    return spark.table(name).select(*[column(c) for c in rows.columns])
+    staged, layer = f"{table.table}_staged", (*GATED_COLUMNS, *DIGEST_COLUMNS)
+    name = names.name(target, "silver", staged)
+
+    def write(changes: DataFrame) -> _Staged:
+        rows = _Staged(digested(changes, table), Observation())
+        layout.ensure(spark, target, staged, layout.business(changes.schema), layer)
+        replace(spark, target, "silver", staged, rows.watched())
+        return rows
+
+    def rewrite(changes: DataFrame) -> _Staged:
+        spark.sql(layout.create_sql(name, layout.business(changes.schema), layer, anew=True))
+        return write(changes)
+
+    _, rows = write_decoded(RawBatch(spark, target, table, run_id, seen, raw), write, rewrite)
+    return spark.table(name).select(*[column(c) for c in rows.changes.columns])
+
+
+class _Staged(NamedTuple):
+    """Rows that are staged, and what is seen of them meanwhile."""
+
+    changes: DataFrame
+    seen: Observation
+
+    def watched(self) -> DataFrame:
+        return self.changes.observe(self.seen, F.count("_unlike").alias("unlike"))
+
+    def unlike(self) -> int:
+        """How many records show columns or types that they were decoded without."""
+        return int(self.seen.get["unlike"])
 
 
 def _repeats_only(staged: DataFrame, read: int) -> bool:

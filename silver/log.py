@@ -21,7 +21,7 @@ from silver.contract import LOG_COLUMNS
 from silver.epochs import Epoch, sequence_sql
 from silver.presence import absent_before
 from silver.stages import apart
-from silver.summary import Summary, watched
+from silver.summary import Summary, Watched, watched
 
 _LEAVE_OUT = ("ydb", "bigquery", "rows")
 
@@ -41,15 +41,54 @@ def append(
     Returns:
         What the batch holds; None where its write did not tell.
     """
+    return write(spark, target, table, changes, batch, epochs).summary()
+
+
+def write(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
+) -> Watched:
+    """The same; returns what was seen of the batch on its way."""
+    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
+    layout.ensure(spark, target, name, layout.business(changes.schema), LOG_COLUMNS, batch)
+    writing.append(spark, target, "silver", name, rows.rows)
+    return rows
+
+
+def rewrite(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
+) -> Watched:
+    """Puts decoded and gated changes in place of those that the log has of a batch.
+
+    A log that holds no other batch is created anew: its columns may have been of other types.
+    """
+    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
+    fields, full_name = layout.business(changes.schema), names.name(target, "silver", name)
+    if spark.table(full_name).where(F.col("_batch") != batch).isEmpty():
+        spark.sql(layout.create_sql(full_name, fields, LOG_COLUMNS, anew=True))
+        writing.append(spark, target, "silver", name, rows.rows)
+    else:
+        layout.ensure(spark, target, name, fields, LOG_COLUMNS, batch)
+        writing.replace_where(spark, target, "silver", name, rows.rows, f"_batch = {batch}")
+    return rows
+
+
+def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
     fields = layout.business(changes.schema)
-    layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS, batch)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))
     place = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    going = watched(numbered, place)
-    writing.append(spark, target, "silver", f"{table.table}_changes", going.rows)
-    return going.summary()
+    return watched(numbered, place)
 
 
 def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:

@@ -16,7 +16,7 @@ from silver import group_state, keyless, layout, log, reading
 from silver.apply import compacted
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column, digest
-from silver.decode import decode
+from silver.decode.spark import decode_known
 from silver.group_order import grouped
 from silver.heirs import inherit
 from silver.history import joined
@@ -70,7 +70,7 @@ def _batch(
     What kinds of changes there are is known from the log.
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
-    decoded = sealed(decode(raw, table, layout.learned(spark, target, table)))
+    decoded = sealed(decode_known(raw, table, layout.learned(spark, target, table)))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if waits := group_state.waiting(spark, target, table, seen.batch):
         left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))

@@ -23,7 +23,7 @@ from silver import built, dead_letters, job, layout, log, reading, snapshots, ta
 from silver.batch import FEW, Seen, to_all
 from silver.compact import digest
 from silver.contract import LOG_COLUMNS
-from silver.decode import decode
+from silver.decode.spark import decode_alone
 from silver.expectations import gate
 from silver.group_repairs import NOT_APPLIED, held_from_replay, pin
 from silver.group_state import held_back, let_through
@@ -81,7 +81,7 @@ def replay(
     if log.newest(spark, target, table) > seen.batch:
         raise TableFailed(table.table, NOT_APPLIED)
     learned = layout.learned(spark, target, table)
-    built.check_types(spark, table, learned)
+    built.check_types(table, learned)
     held = built.Built(remembered)
     held.learn(built.aspects(table))
     built.remember(spark, target, run_id, {table.table: held.news})
@@ -131,7 +131,9 @@ def decoded(
         for row in spans.collect()
     ]
     learned = layout.learned(spark, target, table)
-    changes = sealed(gate(decode(reduce(DataFrame.unionByName, parts), table, learned), table))
+    changes = sealed(
+        gate(decode_alone(reduce(DataFrame.unionByName, parts), table, learned), table)
+    )
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]

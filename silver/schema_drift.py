@@ -6,8 +6,7 @@ again.
 """
 
 import json
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,11 +18,10 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
-from silver import debezium_schema, layout
+from silver import layout
 from silver.built import SOURCE_COLUMNS, Built, source_columns
-from silver.debezium_columns import normal
-from silver.drift import Drift, declares, drifts
-from silver.shapes import Shape, announced
+from silver.decode.columns import Shape
+from silver.drift import Drift, declares, drifts, normal_type
 from silver.side_columns import DRIFT_COLUMNS
 
 DRIFT = "_schema_drift"
@@ -36,8 +34,7 @@ def follow(
     spark: SparkSession,
     target: Target,
     table: Table,
-    raw: DataFrame,
-    changes: DataFrame,
+    shapes: Sequence[Shape],
     before: Built,
     run_id: str,
 ) -> None:
@@ -47,8 +44,7 @@ def follow(
         spark: the session.
         target: where the lake lies.
         table: the table's configuration.
-        raw: the batch's bronze rows.
-        changes: the same rows decoded; nothing of them is written yet.
+        shapes: what the batch's records announce, in order of arrival.
         before: what the table was built with, which gets the source's columns.
         run_id: the run.
 
@@ -56,19 +52,31 @@ def follow(
         SchemaChangeRefused: some change is of a kind that the table's `schema_changes` fail.
     """
     held = {f.name: f.dataType.simpleString() for f in layout.learned(spark, target, table)}
-    declared = {n: normal(c.type) for n, c in table.columns.items() if declares(table, n)}
+    declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares(table, n)}
     columns = source_columns(before.known)
-    found, after = drifts(announced(changes), columns, declared | held, table)
-    _record(spark, target, table, _placed(raw, changes, found), run_id)
+    found, after = drifts(shapes, columns, declared | held, table)
+    placed = [(drift, drift.shape.first_position or None) for drift in found]
+    _record(spark, target, table, placed, run_id)
     refused = [drift for drift in found if drift.action == "failed"]
-    said, kinds = [drift.said for drift in refused], {drift.kind for drift in refused}
-    if table.schema_changes.incompatible == "fail" and not refused:
-        said = _misfits(changes)
-        kinds = {"incompatible"} if said else set()
-    if said:
-        raise SchemaChangeRefused(table.table, said, sorted(kinds))
+    if refused:
+        kinds = sorted({drift.kind for drift in refused})
+        raise SchemaChangeRefused(table.table, [drift.said for drift in refused], kinds)
     if after and after != columns:
         before.learn({SOURCE_COLUMNS: json.dumps(dict(after))})
+
+
+def refuse_misfits(table: Table, changes: DataFrame) -> None:
+    """Decodes a batch before it is written, where the table fails incompatible changes.
+
+    Raises:
+        SchemaChangeRefused: some value of the batch is of an incompatible kind.
+    """
+    if table.schema_changes.incompatible != "fail":
+        return
+    rows = changes.where(F.col("_reason") == INCOMPATIBLE).select("_message", "_position").limit(3)
+    said = [f"{row['_message']} in {row['_position']}" for row in rows.collect()]
+    if said:
+        raise SchemaChangeRefused(table.table, said, ["incompatible"])
 
 
 def record_misfits(
@@ -91,33 +99,6 @@ def record_misfits(
 
 def _misfit(column: str, held: str | None) -> Drift:
     return Drift("incompatible", column, held, None, "dead_letter", Shape({}))
-
-
-def _misfits(changes: DataFrame) -> list[str]:
-    """What the first values of an incompatible kind are, as phrases for a person."""
-    rows = changes.where(F.col("_reason") == INCOMPATIBLE).select("_message", "_position").limit(3)
-    return [f"{row['_message']} in {row['_position']}" for row in rows.collect()]
-
-
-def _placed(
-    raw: DataFrame, changes: DataFrame, found: Sequence[Drift]
-) -> list[tuple[Drift, str | None]]:
-    """Each change with the place of the first record that shows it; one query for all of a kind."""
-    marks = {drift.shape.mark for drift in found} - {""}
-    marked = debezium_schema.first_positions(raw, marks) if marks else {}
-    named = _first_carried(changes, {drift.column for drift in found if not drift.shape.mark})
-    return [(d, marked.get(d.shape.mark) if d.shape.mark else named[d.column]) for d in found]
-
-
-def _first_carried(changes: DataFrame, columns: Collection[str]) -> dict[str, str | None]:
-    """Where the first record lies that names each of some columns."""
-    if not columns:
-        return {}
-    listed = sorted(columns)
-    members = [re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:" for name in listed]
-    arrivals = [F.when(F.col("_raw").rlike(member), F.col("_arrival")) for member in members]
-    firsts = [F.min_by("_position", arrival).alias(f"p{n}") for n, arrival in enumerate(arrivals)]
-    return dict(zip(listed, changes.agg(*firsts).collect()[0], strict=True))
 
 
 def ensure(spark: SparkSession, target: Target) -> str:

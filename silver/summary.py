@@ -139,6 +139,10 @@ class Watched(NamedTuple):
     seen: Observation
     began: int
 
+    def unlike(self) -> int:
+        """How many of the records show columns or types that they were decoded without."""
+        return int(self.seen.get["unlike"])
+
     def summary(self) -> Summary | None:
         """The summary of what was written; None where the sums do not tell it all."""
         found = self.seen.get
@@ -165,6 +169,7 @@ def _sums(place: str) -> dict[str, Column]:
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
+        "unlike": F.count("_unlike"),
         "changes": F.count_if(changes),
         "truncates": F.count_if(sound & (F.col("_operation") == TRUNCATE)),
         "without_change": F.count_if(sound & (F.col("_operation") == NONE)),

@@ -26,8 +26,7 @@ from silver import (
 from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.contract import waits_in_log
-from silver.decode import Recall
-from silver.extension import extend
+from silver.extension import Shown, extend, finish
 from silver.extract_job import apply_extracts
 from silver.history import apply_history
 from silver.keyless import apply_keyless
@@ -45,13 +44,13 @@ def apply_new(
     run_id: str,
     seen: Seen,
     newest: Mapping[str, int],
-    recall: Recall | None = None,
+    shown: Shown | None = None,
 ) -> Pass:
     """Decodes what bronze has gained up to the batches `newest` into the log, and applies it.
 
-    `recall` is what the run keeps of the tables' last batches.
+    `shown` gets the columns of the batch.
     """
-    after, summary = extend(spark, target, table, run_id, seen, newest, seen.batch, recall)
+    after, summary = extend(spark, target, table, run_id, seen, newest, seen.batch, shown)
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
     return apply_part(spark, target, table, run_id, rows, seen, after, summary)
 
@@ -63,6 +62,7 @@ def apply_ahead(
 
     So a run that was killed is brought to its end. Effects that are there already do not change.
     """
+    finish(spark, target, table, run_id, seen, newest)
     lateness.reject(spark, target, table, seen.batch, seen.horizon)
     rows = log.read(spark, target, table).where(F.col("_batch") <= newest)
     after = _logged(rows, seen, newest)
@@ -78,7 +78,7 @@ def apply_days(
     newest: Mapping[str, int],
 ) -> Pass:
     """Compares and applies extracts."""
-    built.check_types(spark, table, layout.learned(spark, target, table))
+    built.check_types(table, layout.learned(spark, target, table))
     after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
     return Pass(after, counts, TableChanges([], []), False)
 
@@ -91,7 +91,7 @@ def extended(
     seen: Seen,
     logged: int,
     found: Mapping[str, Arrived],
-    recall: Recall | None = None,
+    shown: Shown | None = None,
 ) -> tuple[Seen, Summary | None]:
     """Brings a table's log up to bronze without applying it.
 
@@ -101,11 +101,12 @@ def extended(
     newest, applied, waits = reading.reaches(table, found), seen.batch, seen.waits
     alone = logged <= applied
     if not alone and waits is None:
+        finish(spark, target, table, run_id, seen, logged)
         lateness.reject(spark, target, table, applied, seen.horizon)
         seen = _logged(log.read(spark, target, table), seen, logged)
     seen = seen._replace(batch=max(logged, applied))
     if reading.has_new(table, seen.positions, found):
-        after, summary = extend(spark, target, table, run_id, seen, newest, applied, recall)
+        after, summary = extend(spark, target, table, run_id, seen, newest, applied, shown)
         if summary is not None and waits is not None:
             return after, waits.joined(summary)
         return after, summary if alone else None

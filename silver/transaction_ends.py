@@ -21,16 +21,9 @@ from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout, sequence
 from silver.contract import TRANSACTIONS
-from silver.debezium_envelope import opened
+from silver.decode.debezium.transaction_marks import FOUND_SQL, end_batches
 from silver.side_columns import TRANSACTION_COLUMNS
 
-_PARTS = {
-    "status": "STRING",
-    "id": "STRING",
-    "event_count": "BIGINT",
-    "data_collections": "ARRAY<STRUCT<data_collection: STRING, event_count: BIGINT>>",
-    "ts_ms": "BIGINT",
-}
 _TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
 
 
@@ -84,18 +77,18 @@ def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -
 
 def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:
     """The ENDs among bronze rows as rows of `silver._transactions`, a repeat once a batch."""
-    found = opened(raw, _PARTS).where("_status = 'END' AND _id IS NOT NULL")
-    expected = _expected(F.col("_data_collections"), members)
+    read = raw.select(F.col("_raw").cast("binary"), "_whole", "_batch", "_arrival")
+    found = read.mapInArrow(end_batches, FOUND_SQL)
     rows = found.select(
         F.lit(group).alias("group"),
         transaction().alias("transaction"),
-        sequence.section(F.regexp_extract("_id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
-        expected.alias("expected"),
-        F.timestamp_millis("_ts_ms").alias("ended_at"),
+        sequence.section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
+        _expected(F.col("counts"), members).alias("expected"),
+        "ended_at",
         F.lit(feed).alias("feed"),
-        F.col("_batch").alias("feed_batch"),
+        "feed_batch",
         F.row_number()
-        .over(Window.partitionBy("_batch").orderBy(F.desc("_arrival")))
+        .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
         .alias("_back"),
     )
     touching = F.coalesce(F.size("expected") > 0, F.lit(True)) | (F.col("_back") == 1)
@@ -104,31 +97,27 @@ def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> Dat
 
 def transaction() -> Column:
     """The transaction of an END as the change logs have it: of PostgreSQL's the first part."""
-    plain = F.regexp_extract("_id", _TX_ID, 1)
-    return F.when(plain != "", plain).otherwise(F.col("_id"))
+    plain = F.regexp_extract("id", _TX_ID, 1)
+    return F.when(plain != "", plain).otherwise(F.col("id"))
 
 
-def _expected(collections: Column, members: Sequence[Table]) -> Column:
+def _expected(counts: Column, members: Sequence[Table]) -> Column:
     """How many records of each member there are; null when the END does not tell."""
-    counts = []
+    sums = []
     for table in members:
-        own = F.filter(collections, _brings(table))
-        total = F.aggregate(own, F.lit(0).cast("bigint"), _added)
-        counts += [F.lit(table.table), total]
-    told = F.map_filter(F.create_map(*counts), lambda _, count: count > 0)
-    return F.when(collections.isNotNull(), told)
+        own = F.map_filter(counts, _brings(table))
+        total = F.aggregate(F.map_values(own), F.lit(0).cast("bigint"), lambda a, b: a + b)
+        sums += [F.lit(table.table), total]
+    told = F.map_filter(F.create_map(*sums), lambda _, count: count > 0)
+    return F.when(counts.isNotNull(), told)
 
 
-def _added(total: Column, entry: Column) -> Column:
-    return total + F.coalesce(entry["event_count"], F.lit(0))
-
-
-def _brings(table: Table) -> Callable[[Column], Column]:
-    """Whether an entry, which names a source table `schema.table`, is the member's."""
+def _brings(table: Table) -> Callable[[Column, Column], Column]:
+    """Whether a source table `schema.table`, which an END counts, is the member's."""
     topics = topics_of(table)
 
-    def own(entry: Column) -> Column:
-        name = F.regexp_replace(entry["data_collection"], r"[^A-Za-z0-9._-]", "_")
+    def own(collection: Column, _: Column) -> Column:
+        name = F.regexp_replace(collection, r"[^A-Za-z0-9._-]", "_")
         if not topics:
             return F.lower(F.substring_index(name, ".", -1)) == F.lit(table.table.lower())
         ends = [F.lit(f".{topic}").endswith(F.concat(F.lit("."), name)) for topic in topics]

@@ -12,7 +12,7 @@ from lakehouse.views import resolved, stored
 from silver import layout, log, order, snapshots
 from silver.apply import apply_current
 from silver.batch import Seen
-from silver.decode import decode
+from silver.decode.spark import decode_alone
 from silver.expectations import gate
 from silver.history import apply_history
 from silver.summary import summarize
@@ -43,7 +43,7 @@ def deliver_rows(
 ) -> int:
     """One batch of bronze rows, whose batch is the one after `done`."""
     learned = layout.learned(spark, target, table)
-    decoded = decode(raw, table, learned)
+    decoded = decode_alone(raw, table, learned)
     log.append(spark, target, table, gate(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
         _apply(spark, target, table, done, remember=stop == "after all")

@@ -1,5 +1,6 @@
 """Which columns a table's changes have: declared, learned from the source before, or found now."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
@@ -147,6 +148,18 @@ def is_published(table: Table, name: str) -> bool:
     if table.column_list is not None:
         return name in table.column_list
     return name not in (table.except_column_list or [])
+
+
+def is_wanted(table: Table, name: str) -> bool:
+    """Whether a field of the source can be a column: not of one left out or of the layer's names.
+
+    A column that is left out is read where a sequence group names it.
+    """
+    if name.startswith("_"):
+        return False
+    return is_published(table, name) or any(
+        name in re.findall(r"\w+", group.sequence_by) for group in table.sequence_groups
+    )
 
 
 def adds_columns(table: Table) -> bool:

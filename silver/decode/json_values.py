@@ -39,16 +39,33 @@ def parse_json(text: bytes | str) -> object:
     """
     try:
         given = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        check_levels(given)
         return _parse_any(given)
     except NotJson:
         return _parse_lenient(text)
 
 
+def check_levels(text: bytes) -> None:
+    """Raises `NotJson` for a text of more than `MOST_LEVELS` levels of nesting."""
+    if len(text) < 2 * MOST_LEVELS or text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return
+    level = 0
+    for found in _LEVELS.finditer(text):
+        mark = found[0]
+        if mark in b"[{":
+            level += 1
+            if level > MOST_LEVELS:
+                raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+        elif mark in b"]}":
+            level -= 1
+
+
 def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
     """A function that parses JSON texts of one shape, and raises `NotJson` for all others.
 
-    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a `msgspec.Struct`. Members that the shape does
-    not name are skipped, but must be JSON too.
+    Control characters must be escaped. `shape` is a type as msgspec takes it, such as a
+    `msgspec.Struct`. Members that the shape does not name are skipped, but must be JSON too. Levels
+    of nesting are for the caller to check.
     """
     decode = msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
@@ -56,8 +73,6 @@ def parser_of(shape: type[_Shape]) -> Callable[[bytes], _Shape]:
         try:
             if not text.isascii():
                 text.decode()  # msgspec looks at no encoding in what it skips
-            if len(text) >= 2 * MOST_LEVELS and _is_too_deep(text):
-                raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
             return decode(text)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise NotJson(str(error)) from None
@@ -78,8 +93,7 @@ def text_of(value: object) -> str:
 def _parse_lenient(text: bytes | str) -> object:
     try:
         given = text if isinstance(text, str) else text.decode()
-        if _is_too_deep(given.encode("utf-8", "replace")):
-            raise NotJson(f"more than {MOST_LEVELS} levels of nesting")
+        check_levels(given.encode("utf-8", "replace"))
         return json.loads(given, strict=False, parse_float=NumberText, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
@@ -87,21 +101,6 @@ def _parse_lenient(text: bytes | str) -> object:
 
 def _refuse(name: str) -> NoReturn:
     raise NotJson(f"found {name}, which is no JSON")
-
-
-def _is_too_deep(text: bytes) -> bool:
-    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
-        return False
-    level = 0
-    for found in _LEVELS.finditer(text):
-        mark = found[0]
-        if mark in b"[{":
-            level += 1
-            if level > MOST_LEVELS:
-                return True
-        elif mark in b"]}":
-            level -= 1
-    return False
 
 
 def _as_json(value: object) -> msgspec.Raw:

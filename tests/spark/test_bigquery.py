@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.bigquery import to_changes
+from tests.decoding import to_changes
 from silver.contract import CHANGE_COLUMNS
 from silver.sequence import literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.table import LearnedColumn, Table
-from silver.debezium import to_changes
+from tests.decoding import to_changes
 from tests.records import plain_rows, whole_rows
 
 ZERO = "0" * 16

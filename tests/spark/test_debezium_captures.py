@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.table import Table
-from silver.debezium import to_changes
+from tests.decoding import to_changes
 from tests.records import captured, kafka_rows, whole_rows
 from tests.truth import comparable, truth_key, truth_rows, truth_schema
 

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from lakehouse.table import Table
 from silver.contract import GATED_COLUMNS
 from silver.expectations import conditions, gate
-from silver.rows import to_changes
+from tests.decoding import to_changes
 from tests.builders import bronze_rows
 
 if TYPE_CHECKING:

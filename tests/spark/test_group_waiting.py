@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from silver.debezium import to_changes
+from tests.decoding import to_changes
 from silver.transaction_ends import ends
 from silver.transactions import Waiting
 from silver.waiting import waiting

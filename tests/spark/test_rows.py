@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.table import LearnedColumn
-from silver.rows import to_changes
+from tests.decoding import to_changes
 from silver.sequence import literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
 

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from silver.contract import CHANGE_COLUMNS
 from silver.sequence import literal
-from silver.ydb import to_changes
+from tests.decoding import to_changes
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
 
 UPDATES_MODE = '{"key": [1, "one"], "update": {"payload": "lorem ipsum", "date": "2022-02-22"}}'

@@ -5,7 +5,7 @@ import pytest
 
 from silver.decode.sequences import literal_sequence
 from tests.builders import table
-from tests.decoding import ARRIVED_AT, Line, decoded
+from tests.flat_records import ARRIVED_AT, Line, decoded
 
 
 def change(

@@ -12,7 +12,7 @@ from silver.decode import columns as columns_module
 from silver.decode.columns import Columns, Shape, known_columns
 from silver.decode.expressions.names import FAULT, MEMBER
 from tests.builders import table
-from tests.decoding import Line, decoded, decoder, discovery, record
+from tests.flat_records import Line, decoded, decoder, discovery, record
 
 ROWS = table("rows", ["id"], sequence_by="at", columns={"id": "bigint"})
 LEARNED: dict[str, T.DataType] = {"id": T.LongType(), "a": T.IntegerType()}

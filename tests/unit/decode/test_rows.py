@@ -6,7 +6,7 @@ from pyspark.sql import types as T
 from silver.decode.expressions.names import FAULT, MEMBER, has_expressions, members_read
 from silver.decode.flat.rows import EVERY, OF_KEY, OF_VALUES
 from tests.builders import table
-from tests.decoding import ARRIVED_AT, Line, decoded
+from tests.flat_records import ARRIVED_AT, Line, decoded
 
 
 def test_every_row_is_an_upsert_whose_operation_and_order_are_left_to_the_expressions() -> None:

@@ -5,7 +5,7 @@ import pytest
 from silver.decode.flat.snapshot_files import folder_of, sequence_of_day
 from silver.decode.sequences import literal_sequence
 from tests.builders import table
-from tests.decoding import ARRIVED_AT, Line, decoded
+from tests.flat_records import ARRIVED_AT, Line, decoded
 
 FULL = table("snapshot", ["id"], columns={"qty": "int"}, source={"mode": "full"})
 DAY_10 = 10 * 86_400_000_000

@@ -9,7 +9,7 @@ from silver.decode.columns import known_columns
 from silver.decode.flat.ydb import Decoder
 from silver.decode.sequences import literal_sequence
 from tests.builders import table
-from tests.decoding import ARRIVED_AT, decoded, micros, record
+from tests.flat_records import ARRIVED_AT, decoded, micros, record
 
 UPDATES_MODE = '{"key": [1, "one"], "update": {"payload": "lorem ipsum", "date": "2022-02-22"}}'
 ERASE = '{"key": [2, "two"], "erase": {}}'

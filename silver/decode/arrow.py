@@ -1,0 +1,257 @@
+"""What a Spark task runs: Arrow batches of bronze records in, Arrow batches of changes out.
+
+`decode_batches` and `discover_batches` are imported by name where a task runs, and their plans are
+pickled. A batch is worked on in slices, so that large records do not fill the memory of the task's
+Python process, whatever the size of the batches that Spark hands over.
+"""
+
+import gc
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from lakehouse.table import Table
+from silver.decode.arrow_types import arrow_type
+from silver.decode.change import Change, Record
+from silver.decode.columns import Columns
+from silver.decode.protocols import PROTOCOLS
+
+MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
+"""A slice has at most so many records, and so many bytes unless it is one record."""
+
+READ = tuple(f"_{field.name}" for field in fields(Record))
+"""The columns that a record is made of, in the order of its fields."""
+
+CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
+"""Columns that a batch of changes takes over as they are."""
+
+TOLD = {
+    "_operation": pa.string(),
+    "_sequence": pa.string(),
+    "_absent": pa.list_(pa.string()),
+    "_group_sequences": pa.map_(pa.string(), pa.string()),
+    "_old_key": pa.string(),
+    "_snapshot": pa.string(),
+    "_snapshot_last": pa.bool_(),
+    "_source_time": pa.timestamp("us", tz="UTC"),
+    "_transaction": pa.string(),
+    "_transaction_order": pa.int64(),
+    "_reason": pa.string(),
+    "_message": pa.string(),
+    "_unlike": pa.bool_(),
+}
+"""What a change tells beside its values: the fields of `Change` and their Arrow types."""
+
+_REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
+_LONGEST_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class DecodePlan:
+    """What a task needs to decode records of a table.
+
+    `schema` has, in the order of the decoder's values, the columns as they leave the task.
+    `keeps_raw` says that every change takes its raw record along, else dead letters alone.
+    """
+
+    table: Table
+    columns: Columns
+    schema: StructType
+    keeps_raw: bool
+
+
+@dataclass(frozen=True)
+class DiscoveryPlan:
+    """What a task needs to find columns in records of a table."""
+
+    table: Table
+    columns: Columns
+
+
+def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decodes records of one table, one row out per row in.
+
+    Args:
+        plan: the table and its columns.
+        batches: records with the columns `READ` and `CARRIED`; `_raw`, `_key` and `_headers` are
+            binary, times are microseconds since 1970.
+
+    Yields:
+        The table's columns, then `TOLD`, `CARRIED` and `_raw` (binary), for one slice of records.
+    """
+    decode = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns).decode
+    output = _Output(plan)
+    for part in _slices(batches):
+        with _without_collector():
+            changes = [_decoded(decode, record) for record in _records(part)]
+            decoded = output.batch(part, changes)
+        yield decoded
+
+
+def discover_batches(
+    plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Looks for columns in records; `batches` have the columns `READ` and `_position`.
+
+    Yields:
+        One row: the task's discovery, pickled, and how many records it looked at.
+    """
+    discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
+    records = 0
+    for part in _slices(batches):
+        records += part.num_rows
+        with _without_collector():
+            positions = part.column("_position").to_pylist()
+            for record, position in zip(_records(part), positions, strict=True):
+                discovery.look(record, position)
+    found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
+    yield pa.RecordBatch.from_arrays(found, names=["discovery", "records"])
+
+
+def output_fields(schema: StructType) -> list[pa.Field]:
+    """The Arrow fields of the table's columns and of what a change tells."""
+    own = [pa.field(f.name, arrow_type(f.dataType)) for f in schema.fields]
+    return [*own, *[pa.field(name, type) for name, type in TOLD.items()]]
+
+
+def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parts of the batches, each small enough to be held as Python objects."""
+    for batch in batches:
+        start, room = 0, MOST_BYTES
+        if batch.num_rows > MOST_ROWS or batch.get_total_buffer_size() > MOST_BYTES:
+            for at, size in enumerate(_sizes(batch)):
+                if at > start and (size > room or at - start == MOST_ROWS):
+                    yield batch.slice(start, at - start)
+                    start, room = at, MOST_BYTES
+                room -= size
+        if start < batch.num_rows:
+            yield batch.slice(start)
+
+
+def _sizes(batch: pa.RecordBatch) -> list[int]:
+    """The bytes of each record."""
+    parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
+    sizes: list[int] = pc.add(*parts).to_pylist()
+    return sizes
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's collector of cycles is off: decoding makes many objects and no cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _records(part: pa.RecordBatch) -> Iterator[Record]:
+    return map(Record, *[part.column(name).to_pylist() for name in READ])
+
+
+def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:
+    """The change of a record; an error that the decoder did not foresee costs that record alone."""
+    try:
+        return decode(record)
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
+        return Change(None, (), reason="bad_value", message=f"the decoder failed with {found}")
+
+
+class _Output:
+    """Makes Arrow batches of changes."""
+
+    def __init__(self, plan: DecodePlan) -> None:
+        self.plan = plan
+        self.fields = output_fields(plan.schema)
+        self.nothing = (None,) * len(plan.schema.fields)
+
+    def batch(self, part: pa.RecordBatch, changes: list[Change]) -> pa.RecordBatch:
+        """The changes of the records of `part`, in the same order."""
+        raw = part.column("_raw")
+        told = self._arrays(changes)
+        reasons = told[len(self.nothing) + list(TOLD).index("_reason")]
+        if not self.plan.keeps_raw:
+            raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
+        carried = [part.column(name) for name in CARRIED]
+        names = [*[field.name for field in self.fields], *CARRIED, "_raw"]
+        return pa.RecordBatch.from_arrays([*told, *carried, raw], names=names)
+
+    def _arrays(self, changes: list[Change]) -> list[pa.Array]:
+        """The columns of the changes; a value that Arrow refuses makes its change a dead letter."""
+        found: list[pa.Array] = []
+        columns = self._columns(changes)
+        while len(found) < len(self.fields):
+            at = len(found)
+            try:
+                found.append(pa.array(columns[at], self.fields[at].type))
+            except _REFUSALS:
+                for row, value in enumerate(columns[at]):
+                    if _is_refused(value, self.fields[at].type):
+                        changes[row] = self._misfit(changes[row], at, value)
+                columns = self._columns(changes)
+                found = []
+        return found
+
+    def _columns(self, changes: list[Change]) -> list[Sequence[object]]:
+        values = [change.values or self.nothing for change in changes]
+        told = map(_told, changes)
+        return [*zip(*values, strict=True), *zip(*told, strict=True)]
+
+    def _misfit(self, change: Change, at: int, value: object) -> Change:
+        """The dead letter of a change, one value of which is refused; other keys are kept."""
+        field, plan = self.fields[at], self.plan
+        column = plan.table.columns.get(field.name)
+        hidden = column is not None and column.sensitive
+        shown = "a value that is not shown" if hidden else repr(str(value)[:_LONGEST_SHOWN])
+        expected = field.type
+        if at < len(self.nothing):
+            expected = plan.schema.fields[at].dataType.simpleString()
+        kept = [
+            one if n != at and own.name in plan.table.keys else None
+            for n, (own, one) in enumerate(
+                zip(plan.schema.fields, change.values or self.nothing, strict=True)
+            )
+        ]
+        message = _valid(f"column {field.name}: found {shown}, expected {expected}")
+        return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
+
+
+def _told(change: Change) -> tuple[object, ...]:
+    """What a change tells, in the order of `TOLD`."""
+    groups, message = change.group_sequences, change.message
+    return (
+        change.operation,
+        change.sequence,
+        change.absent,
+        None if groups is None else list(groups.items()),
+        change.old_key,
+        change.snapshot,
+        change.snapshot_last,
+        change.source_time,
+        change.transaction,
+        change.transaction_order,
+        change.reason,
+        None if message is None else _valid(message),
+        change.unlike or None,
+    )
+
+
+def _valid(text: str) -> str:
+    """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_refused(value: object, type: pa.DataType) -> bool:
+    try:
+        pa.array([value], type)
+    except _REFUSALS:
+        return True
+    return False

@@ -1,0 +1,182 @@
+"""Finding the columns of a batch: names, types and shapes, from schema blocks or from values.
+
+A declared column has its declared type. A learned one keeps its type, or grows to a wider one of
+its kind when a schema block says so. A new one takes its type from the schema blocks in order of
+arrival, or from the values where there are none.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode.change import Record
+from silver.decode.column_types import wider
+from silver.decode.columns import (
+    Column,
+    Columns,
+    Shape,
+    adds_columns,
+    is_wanted,
+    room,
+    settle_names,
+)
+from silver.decode.debezium.encodings import Encoding
+from silver.decode.debezium.envelope import Envelope, Row, key_row, open_record
+from silver.decode.debezium.schema_blocks import block_fields
+from silver.decode.inference import SeenValues, inferred_type
+from silver.decode.json_values import NotJson
+
+_Mark = bytes | tuple[str, ...]
+"""A schema block, or the sorted names of the fields of a row that came without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first record that shows something."""
+
+    arrival: str
+    position: str
+
+
+class Discovery:
+    """What the records of a batch show of their table's columns."""
+
+    def __init__(self, table: Table, known: Columns) -> None:
+        self.table = table
+        self.known = known
+        self.keys = {name.lower() for name in table.keys}
+        self.typed = {c.name.lower() for c in known.columns if not c.provisional}
+        self.firsts: dict[_Mark, _First] = {}
+        self.values: dict[str, SeenValues] = {}
+
+    def look(self, record: Record, position: str) -> None:
+        """Takes in what a record shows; one that cannot be read shows nothing."""
+        try:
+            envelope, block = open_record(record)
+        except NotJson:
+            return
+        first = _First(record.arrival, position)
+        if block is not None and block_fields(block):
+            self._note(block, first)
+        elif envelope is not None:
+            self._look_at_rows(envelope, record, first)
+
+    def merge(self, other: "Discovery") -> None:
+        """Takes in what another discovery of the same table has seen."""
+        for mark, first in other.firsts.items():
+            self._note(mark, first)
+        for name, seen in other.values.items():
+            self.values.setdefault(name, SeenValues()).merge(seen)
+
+    def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
+        """The table's columns, and the shapes in order of arrival.
+
+        `whole` says that all records of the batch were looked at: the columns are settled then.
+        """
+        marks = sorted(self.firsts, key=lambda mark: self.firsts[mark].arrival)
+        known = [self._grown(column, marks) for column in self.known.columns]
+        names = self._new_names(marks)
+        new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
+        columns = Columns((*known, *new), whole, self.known.announced)
+        return columns, [self._shape(mark, names) for mark in marks]
+
+    def _note(self, mark: _Mark, first: _First) -> None:
+        held = self.firsts.get(mark)
+        if held is None or first.arrival < held.arrival:
+            self.firsts[mark] = first
+
+    def _look_at_rows(self, envelope: Envelope, record: Record, first: _First) -> None:
+        """Takes in the rows of a record without a schema block.
+
+        Keys are also looked for in `before` and the record's key; a table without keys shows whole
+        rows in `before`.
+        """
+        after, before = envelope.after, envelope.before
+        row = after if after is not None or self.keys else before
+        if row:
+            self._note(tuple(sorted(row)), first)
+        if after:
+            self._look_at_values(after, after)
+        if before:
+            keys = [name for name in before if name.lower() in self.keys]
+            self._look_at_values(before, keys if self.keys else before)
+        if self.keys - self.typed:
+            key = key_row(record.key) or {}
+            self._look_at_values(key, [name for name in key if name.lower() in self.keys])
+
+    def _look_at_values(self, row: Row, names: Iterable[str]) -> None:
+        for name in names:
+            value, lower = row[name], name.lower()
+            if value is not None and lower not in self.typed:
+                self.values.setdefault(lower, SeenValues()).add(value)
+
+    def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
+        """New columns by name, called as the field that came first.
+
+        They are so many at most as the table has room for, the first that came.
+        """
+        own = [column.name for column in self.known.columns]
+        if not adds_columns(self.table):
+            return []
+        taken = {name.lower() for name in own}
+        sound = [fields for mark in marks if len(fields := sorted(_fields(mark))) <= room(own)]
+        arrived: dict[str, str] = {}
+        for name in [name for fields in sound for name in fields]:
+            if name.lower() not in taken and is_wanted(self.table, name):
+                arrived.setdefault(name.lower(), name)
+        return sorted(settle_names(arrived.values(), own).usable)
+
+    def _typed(self, names: Iterable[str], marks: list[_Mark]) -> Iterator[tuple[str, T.DataType]]:
+        """The names that something tells a type of, with it."""
+        for name in names:
+            type = self._type_of(name, None, marks)
+            if type is not None:
+                yield name, type
+
+    def _grown(self, column: Column, marks: list[_Mark]) -> Column:
+        if column.declared:
+            return column
+        start = None if column.provisional else column.type
+        return replace(column, type=self._type_of(column.name, start, marks) or column.type)
+
+    def _type_of(
+        self, name: str, start: T.DataType | None, marks: Iterable[_Mark]
+    ) -> T.DataType | None:
+        """The type that the schema blocks make of a column's, else that of its values."""
+        grows = self.table.schema_changes.widen == "apply" or start is None
+        type = start
+        for told in _told(name, marks):
+            both = told if type is None else wider(type, told)
+            if both is not None and (grows or type is None):
+                type = both
+        if type is None and name.lower() in self.values:
+            type = inferred_type(self.values[name.lower()], zeros_are_whole=False)
+        return type
+
+    def _shape(self, mark: _Mark, new: Iterable[str]) -> Shape:
+        """The shape with the columns' names for its fields, without what becomes no column.
+
+        A field that the table ignores keeps its name.
+        """
+        names = {name.lower(): name for name in [*(c.name for c in self.known.columns), *new]}
+        adds, first = adds_columns(self.table), self.firsts[mark]
+        fields = {
+            names.get(field.lower(), field): encoding and encoding.type.simpleString()
+            for field, encoding in _fields(mark).items()
+            if field.lower() in names or not adds
+        }
+        return Shape(fields, True, first.position, first.arrival)
+
+
+def _fields(mark: _Mark) -> Mapping[str, Encoding | None]:
+    return block_fields(mark) if isinstance(mark, bytes) else dict.fromkeys(mark)
+
+
+def _told(name: str, marks: Iterable[_Mark]) -> Iterator[T.DataType]:
+    """The types that schema blocks give a column, in order of arrival."""
+    for mark in marks:
+        for field, encoding in _fields(mark).items():
+            if encoding is not None and field.lower() == name.lower():
+                yield encoding.type

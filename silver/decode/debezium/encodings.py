@@ -1,0 +1,126 @@
+"""How a column's value is written in JSON: told by the schema block, else assumed from its type.
+
+Source of the rules: Debezium's data type mappings and Kafka Connect's logical types.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Source
+
+Kind = Literal[
+    "plain", "base64", "base64url", "hex", "decimal", "variable", "precise", "loose",
+    "date", "time", "timestamp", "array", "json",
+]  # fmt: skip
+Unit = Literal["guess", "ms", "us", "ns"]
+Field = Mapping[str, object]
+
+
+class Encoding(NamedTuple):
+    """What a JSON value stands for.
+
+    `type` is the Spark type that the encoding has by itself; `scale` counts the decimals of a
+    `decimal` or `precise` number; `unit` is that of ticks; `items` is the encoding of an array's
+    elements. `precise` is a number that may be base64, of variable scale or plain; `loose` a text
+    that may be a number of variable scale.
+    """
+
+    kind: Kind
+    type: T.DataType
+    scale: int = 0
+    unit: Unit = "us"
+    items: "Encoding | None" = None
+
+
+_TEXT, _NTZ = T.StringType(), T.TimestampNTZType()
+_CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+_BY_NAME: Mapping[str, Encoding] = {
+    _DATA + "VariableScaleDecimal": Encoding("variable", _TEXT),
+    _CONNECT + "Date": Encoding("date", T.DateType()),
+    _CONNECT + "Time": Encoding("time", _TEXT, unit="ms"),
+    _CONNECT + "Timestamp": Encoding("timestamp", _NTZ, unit="ms"),
+    _TIME + "Date": Encoding("date", T.DateType()),
+    _TIME + "Time": Encoding("time", _TEXT, unit="ms"),
+    _TIME + "MicroTime": Encoding("time", _TEXT, unit="us"),
+    _TIME + "NanoTime": Encoding("time", _TEXT, unit="ns"),
+    _TIME + "Timestamp": Encoding("timestamp", _NTZ, unit="ms"),
+    _TIME + "MicroTimestamp": Encoding("timestamp", _NTZ, unit="us"),
+    _TIME + "NanoTimestamp": Encoding("timestamp", _NTZ, unit="ns"),
+    _TIME + "ZonedTimestamp": Encoding("timestamp", T.TimestampType()),
+    _TIME + "IsoDate": Encoding("date", T.DateType()),
+    _TIME + "IsoTime": Encoding("time", _TEXT),
+    _TIME + "IsoTimestamp": Encoding("timestamp", _NTZ),
+}
+_BY_TYPE: Mapping[str, Encoding] = {
+    "int8": Encoding("plain", T.ByteType()),
+    "int16": Encoding("plain", T.ShortType()),
+    "int32": Encoding("plain", T.IntegerType()),
+    "int64": Encoding("plain", T.LongType()),
+    "float": Encoding("plain", T.FloatType()),
+    "float32": Encoding("plain", T.FloatType()),
+    "double": Encoding("plain", T.DoubleType()),
+    "float64": Encoding("plain", T.DoubleType()),
+    "boolean": Encoding("plain", T.BooleanType()),
+    "string": Encoding("plain", _TEXT),
+    "bytes": Encoding("base64", T.BinaryType()),
+}
+_UNITS: Mapping[str, Unit] = {
+    "connect": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+    "isostring": "us",
+}
+_BINARY: Mapping[str, Kind] = {"hex": "hex", "base64-url-safe": "base64url"}
+
+
+def from_block(field: Field) -> Encoding:
+    """The encoding of one field of a schema block; JSON text for what has no type of its own."""
+    name, type = str(field.get("name")), str(field.get("type"))
+    items = field.get("items")
+    if name == _CONNECT + "Decimal":
+        return _decimal(field.get("parameters"))
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if type == "array" and isinstance(items, Mapping):
+        element = from_block(items)
+        return Encoding("array", T.ArrayType(element.type), items=element)
+    return _BY_TYPE.get(type, Encoding("json", _TEXT))
+
+
+def assumed(type: T.DataType, source: Source) -> Encoding:
+    """The encoding of a column of a known type in a record without a schema block."""
+    precise = source.decimal_handling_mode == "precise"
+    if isinstance(type, T.NumericType):
+        scale = type.scale if isinstance(type, T.DecimalType) else -1
+        return Encoding("precise" if precise else "plain", type, scale)
+    if isinstance(type, T.BinaryType):
+        return Encoding(_BINARY.get(source.binary_handling_mode, "base64"), type)
+    if isinstance(type, T.TimestampType | T.TimestampNTZType):
+        return Encoding("timestamp", type, unit=_UNITS.get(source.time_precision_mode, "guess"))
+    if isinstance(type, T.ArrayType):
+        return Encoding("array", type, items=assumed(type.elementType, source))
+    if isinstance(type, T.StringType):
+        return Encoding("loose" if precise else "plain", type)
+    return Encoding("date" if isinstance(type, T.DateType) else "plain", type)
+
+
+def in_mode(encoding: Encoding, type: T.DataType, source: Source) -> Encoding:
+    """The block's encoding, unless only the binary handling mode tells that a text holds bytes."""
+    text = encoding.kind == "plain" and isinstance(encoding.type, T.StringType)
+    return assumed(type, source) if text and isinstance(type, T.BinaryType) else encoding
+
+
+def _decimal(parameters: object) -> Encoding:
+    known = parameters if isinstance(parameters, Mapping) else {}
+    scale = _whole(known.get("scale"), 0)
+    precision = _whole(known.get("connect.decimal.precision"), 38)
+    if not 0 <= scale <= precision <= 38:
+        return Encoding("decimal", _TEXT, scale)
+    return Encoding("decimal", T.DecimalType(precision, scale), scale)
+
+
+def _whole(text: object, otherwise: int) -> int:
+    return int(str(text)) if re.fullmatch(r"-?\d{1,5}", str(text)) else otherwise

@@ -1,0 +1,143 @@
+"""The parts of a Debezium record: the envelope of before and after, and its schema block.
+
+A record is a plain value, a value wrapped with its schema (`{"schema":…,"payload":…}`), or a whole
+record with either of them inside. A record is parsed once.
+"""
+
+import msgspec
+
+from silver.decode.change import Record
+from silver.decode.json_values import MOST_LEVELS, NotJson, check_levels, parse_json, parser_of
+
+Row = dict[str, object]
+
+OLD_KEY_HEADER = "__debezium.oldkey"
+_SPACE = b" \t\r\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Source(msgspec.Struct, gc=False):
+    """Where the connector read a change."""
+
+    connector: object = None
+    name: object = None
+    snapshot: object = None
+    ts_us: object = None
+    ts_ns: object = None
+    ts_ms: object = None
+    txId: object = None  # Debezium's name
+    lsn: object = None
+    sequence: object = None
+    file: object = None
+    pos: object = None
+    row: object = None
+    commit_lsn: object = None
+    change_lsn: object = None
+    event_serial_no: object = None
+    commit_scn: object = None
+    scn: object = None
+
+
+class Transaction(msgspec.Struct, gc=False):
+    """A change's transaction, and the place of the change in it."""
+
+    id: object = None
+    total_order: object = None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """A change event, transaction marker, schema change or heartbeat.
+
+    `pk` is the bare key that some sources put beside `after`.
+    """
+
+    before: Row | None = None
+    after: Row | None = None
+    source: Source | None = None
+    transaction: Transaction | None = None
+    op: object = None
+    pk: object = None
+    status: object = None
+    ddl: object = None
+    ts_us: object = None
+    ts_ms: object = None
+
+
+class _Value(Envelope, gc=False):
+    """An envelope, or a schema block with the envelope as its payload."""
+
+    schema: msgspec.Raw = msgspec.Raw()
+    payload: Envelope | None = None
+
+
+class _Whole(msgspec.Struct, gc=False):
+    """A whole record; its origin and key are columns of bronze."""
+
+    value: _Value | None = None
+
+
+_parse_value = parser_of(_Value)
+_parse_whole = parser_of(_Whole)
+
+
+def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
+    """The record's envelope, None for a log-compaction tombstone, and the text of its schema block.
+
+    Raises:
+        NotJson: the record is not one JSON object of this shape.
+    """
+    text = record.raw
+    if text is None:
+        return None, None
+    if text[:1] != b"{" or text[-1:] != b"}":
+        text = _trimmed(text)
+        if text in (b"", b"null"):
+            return None, None
+    value = _parse_whole(text).value if record.whole else _parse_value(text)
+    block = b"" if value is None else bytes(value.schema)
+    if len(text) - len(block) >= 2 * MOST_LEVELS:
+        check_levels(text)
+    if value is None:
+        return None, None
+    if not block or block == b"null":
+        return value.payload or value, None
+    if block[:1] != b"{":
+        raise NotJson("the schema is no object")
+    return (None, None) if value.payload is None else (value.payload, block)
+
+
+def key_row(key: bytes | str | None) -> Row | None:
+    """A record's key as an object, unwrapped where it comes with a schema; None for another key."""
+    if key is None:
+        return None
+    try:
+        return _unwrapped(parse_json(key))
+    except NotJson:
+        return None
+
+
+def old_key_row(headers: bytes | None) -> Row | None:
+    """The key that the row had before a key change, as a header of the record names it."""
+    if headers is None or OLD_KEY_HEADER.encode() not in headers:
+        return None
+    named = key_row(headers)
+    header = named and named.get(OLD_KEY_HEADER)
+    return key_row(header) if isinstance(header, str) else _unwrapped(header)
+
+
+def _unwrapped(key: object) -> Row | None:
+    if not isinstance(key, dict):
+        return None
+    if len(key) == 2 and "schema" in key and "payload" in key:
+        payload = key["payload"]
+        return payload if isinstance(payload, dict) else None
+    return key
+
+
+def _trimmed(text: bytes) -> bytes:
+    """The text without space and byte order marks around it."""
+    shorter = text.strip(_SPACE)
+    while shorter.startswith(_BYTE_ORDER_MARK) or shorter.endswith(_BYTE_ORDER_MARK):
+        shorter = shorter.removeprefix(_BYTE_ORDER_MARK).removesuffix(_BYTE_ORDER_MARK)
+        shorter = shorter.strip(_SPACE)
+    return shorter

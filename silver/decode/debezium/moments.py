@@ -1,0 +1,161 @@
+"""Dates, times and timestamps from Debezium's ticks and texts.
+
+Spark and Python share the years 1 to 9999. What lies after them is held at their last moment (that
+is PostgreSQL's `infinity` in all its encodings), `-infinity` at their first; any other earlier
+moment does not fit. Timestamps are microseconds and dates days since 1970.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from silver.decode.debezium.encodings import Unit
+from silver.decode.typed_values import Misfit, date_of, text_of, timestamp_of
+
+_TICKS = re.compile(r"-?[0-9]{1,19}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_AFTER_9999 = re.compile(r"infinity|\+?[0-9]{5,}-")
+_BEFORE_ALL = re.compile(r"-infinity|-[0-9]{6,}-")
+_EPOCH = datetime.fromisoformat("1970-01-01")
+_FIRST_DAY, _LAST_DAY = -719162, 2932896
+_INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
+_MOST_DAYS = 2**31 - 1
+_MOST_TICKS = 2**63
+_DAY = 86_400_000_000
+_FIRST, _LAST = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
+_MINUS_INFINITY_US = -9_000_000_000_000_000_000
+_GUESS_MS_BELOW = 10_000_000_000_000
+_YEAR_9999_MS = range(253370764800000, 253402300799999 + 1)
+_INFINITY_MS = (9223372036825200, -9223372036832400)
+_LENGTHS = (19, 23, 26)
+
+
+def date_value(value: object) -> int:
+    """A date from days since 1970, which have 32 bits, or ISO text."""
+    if type(value) is int:
+        return _date_of_days(value)
+    text = text_of(value)
+    if _DATE.match(text):
+        return _within(date_of(text.rstrip("Z")), _FIRST_DAY, _LAST_DAY)
+    if _TICKS.fullmatch(text):
+        return _date_of_days(int(text))
+    return _edge(text, _FIRST_DAY, _LAST_DAY)
+
+
+def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
+    """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
+
+    With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
+    in the year 9999, else microseconds. Microseconds within 116 days of 1970 are therefore misread;
+    the unit is certain with a schema block, or with time_precision_mode microseconds, nanoseconds
+    or connect.
+    """
+    if type(value) is int:
+        return _micros_within(value, unit)
+    text = text_of(value)
+    if text[4:5] == "-" and text[7:8] == "-":
+        usual = _usual(text)
+        if usual is not None:
+            return usual
+        if _DATE.match(text):
+            return _within(timestamp_of(text, zoned), _FIRST, _LAST)
+    if _TICKS.fullmatch(text):
+        return _micros_within(int(text), unit)
+    return _edge(text, _FIRST, _LAST)
+
+
+def date_of_timestamp(micros: int) -> int:
+    """The day of a timestamp."""
+    return micros // _DAY
+
+
+def timestamp_of_date(days: int) -> int:
+    """The first moment of a day."""
+    return days * _DAY
+
+
+def time_text(value: object, unit: Unit) -> str:
+    """HH:MM:SS and up to six digits of fraction as PostgreSQL prints it, 24:00:00 included."""
+    text = text_of(value)
+    if not _TICKS.fullmatch(text):
+        return text.rstrip("Z")
+    micros = _micros(int(text), unit)
+    if not 0 <= micros <= _DAY:
+        raise Misfit(value)
+    seconds, fraction = divmod(micros, 1_000_000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return clock + (f".{fraction:06}".rstrip("0") if fraction else "")
+
+
+def date_text(days: int) -> str:
+    """A date as Spark prints it."""
+    return (_EPOCH + timedelta(days=days)).date().isoformat()
+
+
+def timestamp_text(micros: int) -> str:
+    """A timestamp without a zone as Spark prints it: no zeros at the end of the fraction."""
+    text = (_EPOCH + timedelta(microseconds=micros)).isoformat(" ", "microseconds")
+    return text.rstrip("0").removesuffix(".")
+
+
+def _usual(text: str) -> int | None:
+    """The moment of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
+    plain = text[:-1] if text[-1] == "Z" else text
+    if len(plain) not in _LENGTHS or plain[10] != "T":
+        return None
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None:
+        return None
+    past = moment - _EPOCH
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
+
+
+def _date_of_days(days: int) -> int:
+    if _FIRST_DAY <= days <= _LAST_DAY:
+        return days
+    if _LAST_DAY < days <= _MOST_DAYS or days == _INFINITE_DAY:
+        return _LAST_DAY
+    if days == _MINUS_INFINITE_DAY:
+        return _FIRST_DAY
+    raise Misfit(days)
+
+
+def _micros_within(ticks: int, unit: Unit) -> int:
+    if not -_MOST_TICKS <= ticks < _MOST_TICKS:
+        raise Misfit(ticks)
+    micros = _micros(ticks, unit)
+    if micros > _LAST:
+        return _LAST
+    if micros >= _FIRST:
+        return micros
+    if micros < _MINUS_INFINITY_US:
+        return _FIRST
+    raise Misfit(ticks)
+
+
+def _micros(ticks: int, unit: Unit) -> int:
+    if unit == "us":
+        return ticks
+    if unit == "ns":
+        return ticks // 1000
+    if unit == "ms":
+        return ticks * 1000
+    small = -_GUESS_MS_BELOW <= ticks <= _GUESS_MS_BELOW
+    return ticks * 1000 if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS else ticks
+
+
+def _within(value: int, first: int, last: int) -> int:
+    if not first <= value <= last:
+        raise Misfit(value)
+    return value
+
+
+def _edge(text: str, first: int, last: int) -> int:
+    """The first or last moment for a text that names one beyond it."""
+    if _AFTER_9999.match(text):
+        return last
+    if _BEFORE_ALL.match(text):
+        return first
+    raise Misfit(text)

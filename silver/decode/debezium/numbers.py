@@ -1,0 +1,68 @@
+"""Exact numbers from Debezium's encodings.
+
+`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told
+elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`.
+"""
+
+import base64
+import re
+from decimal import Context, Decimal
+
+from silver.decode.typed_values import Misfit
+
+_LONGEST = 1024
+_WIDEST_SCALE = 16384
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_EXACT = Context(prec=_WIDEST_SCALE + 4 * _LONGEST)
+
+
+def packed_integer(value: object) -> int:
+    """The whole number in base64.
+
+    Raises:
+        Misfit: the value is no base64, empty, or over 1 kB.
+    """
+    try:
+        octets = base64.b64decode(str(value), validate=True)
+    except ValueError:
+        raise Misfit(value) from None
+    if not 0 < len(octets) <= _LONGEST:
+        raise Misfit(value)
+    return int.from_bytes(octets, "big", signed=True)
+
+
+def scaled(integer: int, scale: int) -> Decimal:
+    """The number with so many decimals, exactly."""
+    return _EXACT.scaleb(Decimal(integer), -scale)
+
+
+def scaled_text(integer: int, scale: int) -> str:
+    """The number with so many decimals as people write it: 123.45."""
+    if scale <= 0:
+        return str(integer) + "0" * -scale
+    digits = str(abs(integer)).rjust(scale + 1, "0")
+    return f"{'-' if integer < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def is_variable(value: object) -> bool:
+    """Whether a value is a number of variable scale as Debezium writes it."""
+    return isinstance(value, dict) and value.keys() == {"scale", "value"}
+
+
+def variable_parts(value: object) -> tuple[int, int]:
+    """The whole number and the scale of a number of variable scale.
+
+    Raises:
+        Misfit: the value is none.
+    """
+    if not isinstance(value, dict):
+        raise Misfit(value)
+    scale, packed = value.get("scale"), value.get("value")
+    if type(scale) is not int or abs(scale) > _WIDEST_SCALE or not isinstance(packed, str):
+        raise Misfit(value)
+    return packed_integer(packed), scale
+
+
+def is_base64(text: str) -> bool:
+    """Whether text can be base64 of a number; `1.5`, `-5` and `NaN` cannot."""
+    return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None

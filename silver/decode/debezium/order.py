@@ -1,0 +1,185 @@
+"""Where a Debezium record stands: its sequence, snapshot, source time and transaction.
+
+Each connector's position is one small function; the first whose fields the source block has tells
+the sequence. Positions count by their text: a whole number of up to 20 digits, as number or text.
+"""
+
+import re
+from collections.abc import Callable
+
+from silver.decode.change import Change
+from silver.decode.debezium.envelope import Envelope, Source, Transaction
+from silver.decode.json_values import NotJson, parse_json
+from silver.decode.sequences import WIDTH, join_sections, section, sequence_of
+from silver.decode.typed_values import text_of
+
+Position = Callable[[Source, Transaction | None], str | None]
+
+_DIGITS = re.compile(r"[0-9]{1,20}")
+_TICKS = re.compile(r"[0-9]{1,19}")
+_BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
+_LAST_DIGITS = re.compile(r"([0-9]+)\Z")
+_LSN_PAIR = re.compile(r"[0-9A-Fa-f:]{1,24}")
+_TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
+_SQL_SERVER_WIDTH, _SERIAL_WIDTH = 20, 8
+_MOST_SERIAL = 0xFFFFFFFF
+_LIMIT = 1 << 63
+_LAST_MICROSECOND = 253_402_300_799_999_999
+_LAST_ROWS = ("last", "last_in_data_collection")
+_WITHOUT_SOURCE = sequence_of(0)
+
+
+def ordered_change(envelope: Envelope, operation: str | None) -> Change:
+    """A change of this operation without values yet, with all that tells its place in order.
+
+    The sequence is None where the connector's position is missing or malformed. A record without
+    a source block has no position: all of them are equal, arrival decides.
+    """
+    source, transaction = envelope.source, envelope.transaction
+    change = Change(operation, snapshot_last=False)
+    if transaction is not None:
+        change.transaction_order = _bigint(transaction.total_order)
+        change.transaction = _transaction(transaction.id)
+    if source is None:
+        change.sequence = _WITHOUT_SOURCE
+        change.source_time = _possible_time(_micros(envelope.ts_us, None, envelope.ts_ms))
+        return change
+    lsn = postgresql_lsn(source)
+    change.sequence = sequence_by_position(source, transaction, lsn)
+    change.source_time = _possible_time(_micros(source.ts_us, source.ts_ns, source.ts_ms))
+    if change.transaction is None and source.txId is not None:
+        id = source.txId
+        change.transaction = str(id) if type(id) is int else str(text_of(id))
+    if envelope.op == "r":
+        change.snapshot_last = source.snapshot in _LAST_ROWS
+        if source.snapshot != "incremental":
+            change.snapshot = _snapshot(source, lsn, change.sequence)
+    return change
+
+
+def sequence_by_position(
+    source: Source, transaction: Transaction | None, lsn: object
+) -> str | None:
+    """The sequence by the connector's own position; `lsn` is what `postgresql_lsn` gives."""
+    if lsn is not None:
+        order = _order_within(transaction)
+        if type(lsn) is int and type(order) is int and 0 <= lsn < _LIMIT and 0 <= order < _LIMIT:
+            return f"{lsn:016X}/{order:016X}"
+        return _numbers(lsn, order)
+    if source.file is not None:
+        return mysql_sequence(source)
+    if source.commit_lsn is not None:
+        return sql_server_sequence(source)
+    return oracle_sequence(source, transaction)
+
+
+def postgresql_lsn(source: Source) -> object:
+    """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
+    if source.lsn is not None or source.sequence is None:
+        return source.lsn
+    try:
+        pair = parse_json(str(text_of(source.sequence)))
+    except NotJson:
+        return None
+    known = pair if isinstance(pair, list) else []
+    return next((one for one in reversed(known[:2]) if one is not None), None)
+
+
+def mysql_sequence(source: Source) -> str | None:
+    """MySQL and MariaDB: number of the binlog file, position in it, row of the event."""
+    number = _LAST_DIGITS.search(str(text_of(source.file)))
+    pos = 0 if source.pos is None else source.pos
+    row = 0 if source.row is None else source.row
+    return _numbers(number and number[1], pos, row)
+
+
+def sql_server_sequence(source: Source) -> str | None:
+    """SQL Server: commit LSN, change LSN and event serial number packed into three sections."""
+    serial = 0 if source.event_serial_no is None else _ticks(source.event_serial_no)
+    commit = _packed(source.commit_lsn)
+    change = _packed("0" if source.change_lsn is None else source.change_lsn)
+    if serial is None or serial > _MOST_SERIAL or commit is None or change is None:
+        return None
+    packed = f"{commit}{change}{serial:0{_SERIAL_WIDTH}X}"
+    return join_sections(*(packed[at : at + WIDTH] for at in (0, WIDTH, 2 * WIDTH)))
+
+
+def oracle_sequence(source: Source, transaction: Transaction | None) -> str | None:
+    """Oracle: commit SCN, SCN, order in the transaction."""
+    scn = source.commit_scn if source.scn is None else source.scn
+    commit = scn if source.commit_scn is None else source.commit_scn
+    return _numbers(commit, scn, _order_within(transaction))
+
+
+def _order_within(transaction: Transaction | None) -> object:
+    order = None if transaction is None else transaction.total_order
+    return 0 if order is None else order
+
+
+def _numbers(*values: object) -> str | None:
+    return join_sections(*map(_section, values))
+
+
+def _section(value: object) -> str | None:
+    if type(value) is int:
+        return section(value)
+    text = None if value is None else str(text_of(value))
+    return section(int(text)) if text and _DIGITS.fullmatch(text) else None
+
+
+def _packed(lsn: object) -> str | None:
+    text = str(text_of(lsn))
+    digits = text.replace(":", "").upper()
+    fits = _LSN_PAIR.fullmatch(text) and len(digits) <= _SQL_SERVER_WIDTH
+    return digits.rjust(_SQL_SERVER_WIDTH, "0") if fits else None
+
+
+def _snapshot(source: Source, lsn: object, sequence: str | None) -> str | None:
+    """The id of the full snapshot a row was read by; only `op` r tells, `source.snapshot` does not.
+
+    Rows of an incremental snapshot belong to none: they are upserts at their LSN.
+    """
+    place = sequence if lsn is None else text_of(lsn)
+    name = "" if source.name is None else text_of(source.name)
+    return None if place is None else f"{name}:{place}"
+
+
+def _transaction(id: object) -> str | None:
+    """The transaction; of PostgreSQL's `txId:lsn`, whose end differs within one, the first part."""
+    if id is None:
+        return None
+    text = str(text_of(id))
+    pair = _TX_ID_AND_LSN.fullmatch(text)
+    return pair[1] if pair else text
+
+
+def _micros(us: object, ns: object, ms: object) -> int | None:
+    """Microseconds since 1970 from the finest of the counts, of which each may be missing."""
+    micros = _ticks(us)
+    if micros is not None:
+        return micros
+    nanos = _ticks(ns)
+    if nanos is not None:
+        return nanos // 1000
+    millis = _ticks(ms)
+    return None if millis is None else millis * 1000
+
+
+def _possible_time(micros: int | None) -> int | None:
+    """The time, None after the year 9999."""
+    return micros if micros is not None and micros <= _LAST_MICROSECOND else None
+
+
+def _ticks(value: object) -> int | None:
+    """A count from 0 to 2^63 - 1."""
+    if type(value) is not int:
+        text = "" if value is None else text_of(value)
+        value = int(text) if _TICKS.fullmatch(text) else -1
+    return value if 0 <= value < _LIMIT else None
+
+
+def _bigint(value: object) -> int | None:
+    if type(value) is not int:
+        text = "" if value is None else text_of(value).strip()
+        value = int(text) if _BIGINT.fullmatch(text) else _LIMIT
+    return value if -_LIMIT <= value < _LIMIT else None

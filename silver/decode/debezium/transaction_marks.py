@@ -1,0 +1,104 @@
+"""The ENDs of source transactions, as Debezium writes them to the connector's transaction topic."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from silver.decode.json_values import NotJson, parser_of
+
+
+class End(NamedTuple):
+    """The end of a transaction.
+
+    Attributes:
+        id: the transaction's id, of PostgreSQL `txId:lsn`.
+        counts: source tables (`schema.table`), each with how many records the transaction has of
+            it; None where the record does not tell.
+        ended_at: commit time in microseconds since 1970.
+    """
+
+    id: str
+    counts: list[tuple[str, int]] | None
+    ended_at: int | None
+
+
+class _Collection(msgspec.Struct, gc=False):
+    data_collection: object = None
+    event_count: object = None
+
+
+class _Marker(msgspec.Struct, gc=False):
+    status: object = None
+    id: object = None
+    data_collections: list[_Collection] | None = None
+    ts_ms: object = None
+
+
+class _Value(_Marker, gc=False):
+    payload: _Marker | None = None
+
+
+class _Whole(msgspec.Struct, gc=False):
+    value: _Value | None = None
+
+
+_parse_value = parser_of(_Value)
+_parse_whole = parser_of(_Whole)
+
+_FOUND = pa.schema(
+    [
+        ("id", pa.string()),
+        ("counts", pa.map_(pa.string(), pa.int64())),
+        ("ended_at", pa.timestamp("us", tz="UTC")),
+        ("feed_batch", pa.int64()),
+        ("_arrival", pa.string()),
+    ]
+)
+FOUND_SQL = (
+    "id string, counts map<string,bigint>, ended_at timestamp, feed_batch bigint, _arrival string"
+)
+"""The columns that `end_batches` gives."""
+
+
+def read_end(raw: bytes | None, whole: bool) -> End | None:
+    """The END that a record is; None for every other record.
+
+    `whole` says that the record has its value inside, as `Record.whole` does.
+    """
+    if not raw:
+        return None
+    try:
+        value = _parse_whole(raw).value if whole else _parse_value(raw)
+    except NotJson:
+        return None
+    marker = value and (value.payload or value)
+    if not marker or marker.status != "END" or not isinstance(marker.id, str):
+        return None
+    ended_at = marker.ts_ms * 1_000 if isinstance(marker.ts_ms, int) else None
+    return End(marker.id, _counts(marker.data_collections), ended_at)
+
+
+def end_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The ENDs among Arrow batches with `_raw` (binary), `_whole`, `_batch` and `_arrival`."""
+    for batch in batches:
+        names = ("_raw", "_whole", "_batch", "_arrival")
+        rows = zip(*[batch.column(name).to_pylist() for name in names], strict=True)
+        ends = [(read_end(raw, whole), *place) for raw, whole, *place in rows]
+        found = [(*end, *place) for end, *place in ends if end is not None]
+        columns = zip(*found, strict=True) if found else [()] * len(_FOUND)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _FOUND, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_FOUND)
+
+
+def _counts(collections: list[_Collection] | None) -> list[tuple[str, int]] | None:
+    """The counts, one per source table."""
+    if collections is None:
+        return None
+    counts: dict[str, int] = {}
+    for one in collections:
+        if isinstance(one.data_collection, str):
+            records = one.event_count if isinstance(one.event_count, int) else 0
+            counts[one.data_collection] = counts.get(one.data_collection, 0) + records
+    return list(counts.items())

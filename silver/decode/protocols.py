@@ -1,0 +1,26 @@
+"""The protocols that sources speak: who decodes a format's records, and who finds their columns."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from lakehouse.table import Table
+from silver.decode.change import Decoder
+from silver.decode.columns import Columns, Discovery
+from silver.decode.debezium import decoder, discovery
+from silver.decode.flat import bigquery, rows, snapshot_files, ydb
+
+
+class Protocol(NamedTuple):
+    """What makes a table's decoder, and its discovery, from the table and its known columns."""
+
+    decoder: Callable[[Table, Columns], Decoder]
+    discovery: Callable[[Table, Columns], Discovery]
+
+
+PROTOCOLS: Mapping[str, Protocol] = {
+    "debezium": Protocol(decoder.Decoder, discovery.Discovery),
+    "ydb": Protocol(ydb.Decoder, ydb.Discovery),
+    "bigquery": Protocol(bigquery.Decoder, bigquery.Discovery),
+    "rows": Protocol(rows.Decoder, rows.Discovery),
+    "snapshot": Protocol(snapshot_files.Decoder, snapshot_files.Discovery),
+}

@@ -1,0 +1,228 @@
+"""The Spark plan of decoding: columns are looked for, records decoded, values finished in SQL.
+
+A batch is decoded by the columns that are known: declared, learned before, or shown by its first
+records. A record that shows others is marked `_unlike`; who wrote such a batch then looks through
+all of it and decodes it once more.
+"""
+
+import pickle
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakehouse.names import quote
+from lakehouse.table import Table
+from silver.contract import CHANGE_COLUMNS
+from silver.decode.arrow import (
+    CARRIED,
+    READ,
+    TOLD,
+    DecodePlan,
+    DiscoveryPlan,
+    decode_batches,
+    discover_batches,
+)
+from silver.decode.arrow_types import carrier
+from silver.decode.change import BAD_VALUE
+from silver.decode.column_types import parse_type
+from silver.decode.columns import Column as DecodeColumn
+from silver.decode.columns import Columns, Discovery, Shape, is_published, known_columns
+from silver.decode.expressions.names import MEMBER, has_expressions, members_read
+from silver.decode.expressions.rows import with_expressions
+from silver.decode.flat.rows import with_fault_column
+
+FIRST_RECORDS = 2_000
+_BINARY, _TIMES = ("_raw", "_key", "_headers"), ("_timestamp", "_arrived_at")
+_CONTRACT = {column.name: column.type for column in CHANGE_COLUMNS}
+
+
+class Look(NamedTuple):
+    """What a look through records found: columns, and shapes in order of arrival.
+
+    `whole` says that every record was looked at. The columns do for other records only if these
+    have the one shape that was found.
+    """
+
+    columns: Columns
+    shapes: list[Shape]
+    whole: bool
+
+
+def discover(raw: DataFrame, table: Table, known: Columns, most: int | None = None) -> Look:
+    """Looks through bronze rows of one table for columns; one job.
+
+    Args:
+        raw: rows with the columns of `bronze.contract`.
+        table: the table's configuration.
+        known: the columns that are known before.
+        most: of more rows, some so many are looked at.
+    """
+    some = raw if most is None else raw.limit(most)
+    plan = DiscoveryPlan(table, known)
+    given = some.select(*_read(table, (*READ, "_position")))
+    rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
+    found = rows.collect()
+    whole = most is None or sum(row["records"] for row in found) < most
+    states: list[Discovery] = [pickle.loads(row["discovery"]) for row in found]
+    if not states:
+        return Look(known, [], whole)
+    first, *others = states
+    for other in others:
+        first.merge(other)
+    return Look(*first.settle(whole), whole)
+
+
+def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
+    """Decodes bronze rows of one table, one row out per row in.
+
+    Args:
+        raw: rows with the columns of `bronze.contract`, and `_feed`.
+        table: the table's configuration.
+        columns: its columns; those of a look through all of `raw` leave no record `_unlike`.
+
+    Returns:
+        Key and business columns that the table publishes, then the contract's change columns.
+    """
+    if table.format == "rows":
+        columns = with_fault_column(columns)
+    plan = DecodePlan(table, columns, _carriers(columns.schema()), _keeps_raw(table, columns))
+    given = raw.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
+    told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
+    changes = with_expressions(_parsed(told, columns), table)
+    own = [name for name in columns.names if name in changes.columns]
+    kept = [n for n in own if is_published(table, n) and not n.startswith("_")]
+    layer = _contract(kept, own)
+    return changes.select(
+        *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
+    )
+
+
+def decode_alone(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+    """Decodes bronze rows by the columns that a look through all of them finds.
+
+    `learned` are business columns that earlier batches brought.
+    """
+    known = known_columns(table, {field.name: field.dataType for field in learned})
+    return decode(raw, table, discover(raw, table, known).columns)
+
+
+def decode_known(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+    """Decodes bronze rows by the columns that earlier batches brought, and by no others.
+
+    Only for members that expressions of the table use and no column holds, all rows are looked at.
+    """
+    known = known_columns(table, {field.name: field.dataType for field in learned})
+    if members_read(table):
+        found = discover(raw, table, known).columns.columns
+        members = [column for column in found if column.name.startswith(MEMBER)]
+        known = replace(known, columns=(*known.columns, *members))
+    return decode(raw, table, known)
+
+
+def position() -> Column:
+    """Where a raw record lies: topic/partition/offset, else file and line in it."""
+    split = F.shiftright("_line", 33)
+    line = (F.col("_line") - F.shiftleft(split, 33)).cast("string")
+    within = F.when(split == 0, line).otherwise(F.concat_ws("+", split.cast("string"), line))
+    logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
+    return F.when(F.col("_offset").isNotNull(), logged).otherwise(
+        F.concat(F.col("_file"), F.lit(":"), within)
+    )
+
+
+def _read(table: Table, names: Iterable[str]) -> list[Column]:
+    """Columns of bronze as a task reads them; a file's path only where the format needs it."""
+    read = {name: _as_read(name) for name in names}
+    if table.format != "snapshot":
+        read["_file"] = F.lit(None).cast("string")
+    return [column.alias(name) for name, column in read.items()]
+
+
+def _as_read(name: str) -> Column:
+    if name in _BINARY:
+        return F.col(name).cast("binary")
+    if name in _TIMES:
+        return F.unix_micros(name)
+    if name == "_position":
+        return position()
+    if name == "_place":
+        return F.when(F.col("_offset").isNull(), position())
+    return F.coalesce(name, F.lit(False)) if name == "_whole" else F.col(name)
+
+
+def _carriers(schema: T.StructType) -> T.StructType:
+    return T.StructType([T.StructField(f.name, carrier(f.dataType)) for f in schema.fields])
+
+
+def _keeps_raw(table: Table, columns: Columns) -> bool:
+    """Whether the plan may reject a change after its task decoded it."""
+    parsed = any(carrier(column.type) != column.type for column in columns.columns)
+    judged = any(expectation.severity == "critical" for expectation in table.expectations)
+    return parsed or judged or has_expressions(table)
+
+
+def _schema(plan: DecodePlan) -> T.StructType:
+    """The columns that `decode_batches` gives."""
+    types = {**_CONTRACT, "_batch": "bigint", "_place": "string", "_raw": "binary"}
+    layer = [T.StructField(n, parse_type(types[n])) for n in (*TOLD, *CARRIED, "_raw")]
+    return T.StructType([*plan.schema.fields, *layer])
+
+
+def _contract(kept: Sequence[str], own: Sequence[str]) -> dict[str, Column]:
+    """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
+    logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
+    found = {
+        "_absent": _absent(kept) if len(kept) < len(own) else F.col("_absent"),
+        "_rule": F.lit(None),
+        "_position": F.when(F.col("_offset").isNotNull(), logged).otherwise(F.col("_place")),
+        "_feed_batch": F.col("_batch"),
+    }
+    return {
+        name: found.get(name, F.col(name)).cast(type).alias(name)
+        for name, type in _CONTRACT.items()
+    }
+
+
+def _absent(kept: Sequence[str]) -> Column:
+    names = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
+    return F.when(F.size(names) > 0, names)
+
+
+def _parsed(told: DataFrame, columns: Columns) -> DataFrame:
+    """Changes with the values that left their task as JSON text; a misfit is a dead letter."""
+    texts = [column for column in columns.columns if carrier(column.type) != column.type]
+    if not texts:
+        return told
+    parsed = told.withColumns({f"__{n}": _value(one) for n, one in enumerate(texts)})
+    misfits = [
+        F.when(F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(), _misfit(one))
+        for n, one in enumerate(texts)
+    ]
+    judged = parsed.withColumn("__misfit", F.coalesce(*misfits))
+    bad = F.col("_reason").isNull() & F.col("__misfit").isNotNull()
+    values = {one.name: F.col(f"__{n}") for n, one in enumerate(texts)}
+    own = {
+        "_operation": F.when(~bad, F.col("_operation")),
+        "_absent": F.when(~bad, F.col("_absent")),
+        "_reason": F.when(bad, BAD_VALUE).otherwise(F.col("_reason")),
+        "_message": F.when(bad, F.col("__misfit")).otherwise(F.col("_message")),
+    }
+    given = values | own
+    return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in told.columns])
+
+
+def _value(column: DecodeColumn) -> Column:
+    text = F.col(quote(column.name))
+    if isinstance(column.type, T.VariantType):
+        return F.try_parse_json(text)
+    return F.from_json(text, column.type.json())
+
+
+def _misfit(column: DecodeColumn) -> Column:
+    expected = column.type.simpleString()
+    return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")
