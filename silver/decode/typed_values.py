@@ -16,7 +16,8 @@ Nothing here rounds, wraps around or guesses. A value that the type cannot hold 
 | timestamp_ntz | as a timestamp; its zone does not count |
 | binary | base64, white space and missing padding allowed |
 | array, map, struct | a JSON array or object, or text that is one; every value inside must fit |
-| variant | a JSON object or array, a number or boolean, or text that is JSON |
+| variant | a JSON object or array, a number or boolean, or text that is JSON; becomes JSON text, |
+| | and so does an array, map or struct that holds variants |
 
 A time of day is `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone.
 A zone is `Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or `UT`, or a
@@ -86,9 +87,10 @@ def converter(data_type: T.DataType) -> Converter:
     Raises:
         TypeError: no column of a Delta table is of this type.
     """
-    for kinds, make in _MAKERS:
-        if isinstance(data_type, kinds):
-            return make(data_type)
+    for kind, make in _MAKERS:
+        if isinstance(data_type, kind):
+            made = make(data_type)
+            return _checked_text(made) if _holds_variants(data_type) else made
     raise TypeError(f"found {data_type.simpleString()}, expected a type of a Delta column")
 
 
@@ -361,6 +363,20 @@ def _struct(data_type: T.DataType) -> Converter:
 
 def _variant(data_type: T.DataType) -> Converter:
     return lambda value: json_text(_parsed(value) if isinstance(value, str) else value)
+
+
+def _holds_variants(data_type: T.DataType) -> bool:
+    return "variant" in data_type.simpleString() and not isinstance(data_type, T.VariantType)
+
+
+def _checked_text(convert: Converter) -> Converter:
+    """JSON text of what converts; Arrow carries no variants, inside of another value neither."""
+
+    def checked(value: object) -> str:
+        convert(value)
+        return json_text(_parsed(value) if isinstance(value, str) else value)
+
+    return checked
 
 
 Opened = TypeVar("Opened")

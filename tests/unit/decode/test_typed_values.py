@@ -117,6 +117,8 @@ FITS: Sequence[tuple[T.DataType, str, Any]] = [
     (T.VariantType(), '{"a": [1.50]}', '{"a":[1.50]}'),
     (T.VariantType(), '"{\\"a\\": 1}"', '{"a":1}'),
     (T.VariantType(), "1", "1"),
+    (T.ArrayType(T.VariantType()), '[{"a": 1.50}, null]', '[{"a":1.50},null]'),
+    (T.MapType(STRING, T.VariantType()), '"{\\"a\\": [1]}"', '{"a":[1]}'),
 ]
 MISFITS: Sequence[tuple[T.DataType, str]] = [
     *((INT, text) for text in ('""', '"x"', "1.5", "2147483648", "-2147483649", "true", "[1]")),
@@ -148,6 +150,7 @@ MISFITS: Sequence[tuple[T.DataType, str]] = [
     (T.MapType(INT, STRING), '{"x": "a"}'),
     (NESTED, '[{"at": "1970-01-02", "n": ["x"]}]'),
     (T.VariantType(), '"text"'),
+    (T.ArrayType(T.VariantType()), '["text"]'),
 ]
 
 

@@ -1,0 +1,114 @@
+"""Records of one dropped file, decoded without Spark."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode.change import Change, Decoder, Record
+from silver.decode.columns import Columns, Discovery, known_columns
+from silver.decode.flat import bigquery, rows, snapshot_files, ydb
+
+ARRIVED_AT = 1_714_564_800_000_000
+"""Microseconds since 1970 of 2024-05-01T12:00:00Z."""
+
+Line = str | bytes | dict[str, Any] | None
+
+
+class Format(NamedTuple):
+    """What decodes and discovers the records of a format."""
+
+    decoder: type[Any]
+    discovery: type[Any]
+
+
+FORMATS = {
+    "bigquery": Format(bigquery.Decoder, bigquery.Discovery),
+    "rows": Format(rows.Decoder, rows.Discovery),
+    "snapshot": Format(snapshot_files.Decoder, snapshot_files.Discovery),
+    "ydb": Format(ydb.Decoder, ydb.Discovery),
+}
+
+
+class Decoded(NamedTuple):
+    """The columns that a batch has, and its changes."""
+
+    columns: Columns
+    changes: list[Change]
+
+    def values(self, *names: str) -> list[Any]:
+        """The values of some columns: one each for one name, tuples for several."""
+        places = [self.columns.names.index(name) for name in names]
+        found = [
+            tuple(change.values[at] if change.values else None for at in places)
+            for change in self.changes
+        ]
+        return [one[0] for one in found] if len(names) == 1 else found
+
+    def told(self, *names: str) -> list[Any]:
+        """Attributes of the changes: one each for one name, tuples for several."""
+        found = [tuple(getattr(change, name) for name in names) for change in self.changes]
+        return [one[0] for one in found] if len(names) == 1 else found
+
+    def types(self) -> dict[str, str]:
+        """The columns' types."""
+        return {c.name: c.type.simpleString() for c in self.columns.columns}
+
+
+def record(line: Line, number: int = 0, whole: bool = False, **given: Any) -> Record:
+    """A line of a dropped file; `whole` when it is a whole record."""
+    origin = line if whole and isinstance(line, dict) else {}
+    text = json.dumps(line) if isinstance(line, dict) else line
+    fields: dict[str, Any] = {
+        "raw": text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text,
+        "key": None,
+        "headers": None,
+        "topic": origin.get("topic"),
+        "partition": origin.get("partition"),
+        "offset": origin.get("offset"),
+        "timestamp": None,
+        "arrived_at": ARRIVED_AT,
+        "whole": whole,
+        "arrival": f"{1:08X}{0:06X}{0:010X}{number:08X}",
+        "file": "/landing/t/1.jsonl",
+    }
+    return Record(**(fields | given))
+
+
+def discovery(table: Table, columns: Columns) -> Discovery:
+    """What finds the columns of a table's records."""
+    made: Discovery = FORMATS[table.format].discovery(table, columns)
+    return made
+
+
+def decoder(table: Table, columns: Columns) -> Decoder:
+    """What decodes a table's records."""
+    made: Decoder = FORMATS[table.format].decoder(table, columns)
+    return made
+
+
+def decoded(
+    table: Table,
+    lines: Sequence[Line],
+    whole: bool = False,
+    learned: dict[str, T.DataType] | None = None,
+    **given: Any,
+) -> Decoded:
+    """A batch of lines, its columns discovered in all of it first."""
+    records = [record(line, number, whole, **given) for number, line in enumerate(lines)]
+    seen = discovery(table, known_columns(table, learned or {}))
+    for number, one in enumerate(records):
+        seen.look(one, f"file:{number}")
+    columns, _ = seen.settle()
+    decode = decoder(table, columns).decode
+    return Decoded(columns, [decode(one) for one in records])
+
+
+def micros(text: str) -> int:
+    """Microseconds since 1970 of an ISO text in UTC."""
+    moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+    since = moment - datetime.fromtimestamp(0, timezone.utc)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
