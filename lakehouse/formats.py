@@ -1,18 +1,11 @@
-"""The formats a source can have: what YAML calls each, and the module of silver that decodes it."""
+"""The formats that a source can have, as YAML calls them."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-FORMATS: Mapping[str, str] = {
-    "debezium": "debezium",
-    "ydb": "ydb",
-    "bigquery": "bigquery",
-    "rows": "rows",
-    "snapshot": "extract_rows",
-}
+FORMATS = ("debezium", "ydb", "bigquery", "rows", "snapshot")
 
 
 def _known(name: str) -> str:

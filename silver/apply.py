@@ -32,7 +32,7 @@ from silver import layout
 from silver.batch import Batch, source_of
 from silver.compact import compact
 from silver.contract import CURRENT_COLUMNS
-from silver.group_order import grouped
+from silver.decode.expressions.names import grouped_columns
 from silver.joining import joined, met, whole
 from silver.lives import last_lives, without_repeats
 from silver.merge import Rule, first_class, merge_sql, of_whole_keys, rules
@@ -131,7 +131,7 @@ def compacted(table: Table, batch: Batch, columns: list[str]) -> DataFrame:
     changes = _folded(batch)
     if batch.of_keys is not None:
         changes = last_lives(without_repeats(changes, table.keys), table.keys)
-    return compact(changes, table.keys, columns, batch.partial, grouped(table))
+    return compact(changes, table.keys, columns, batch.partial, grouped_columns(table))
 
 
 def _is_split(batch: Batch) -> bool:

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
-from silver.sequence import WIDTH
+from silver.decode.sequences import WIDTH
 
 _Known = TypeVar("_Known", str, int)
 _EPOCH = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
@@ -19,7 +19,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
-from silver.extract_rows import date_of, effective_date
+from silver.decode.flat.snapshot_files import folder_of, folder_pattern
 from silver.side_columns import EXTRACT_COLUMNS
 
 
@@ -100,6 +100,12 @@ def pending(
     return sorted([*new, *again], key=lambda one: one.day or date.min)
 
 
+def effective_date(file: Column, table: Table) -> Column:
+    """The date in a file's path; null where the folder below the table's is no day since 1970."""
+    day = F.regexp_extract(file, folder_pattern(table), 1).try_cast("date")
+    return F.when(day >= F.lit("1970-01-01").cast("date"), day)
+
+
 def feed(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     """All rows of the table's feed in bronze."""
     return spark.table(names.name(target, "bronze", feed_of(table)))
@@ -120,7 +126,7 @@ def refuse_unreadable(spark: SparkSession, target: Target, table: Table, day: da
     if day is None or not names.exists(spark, target, "bronze", listed):
         return
     files = [row["file"] for row in spark.table(names.name(target, "bronze", listed)).collect()]
-    mine = [file for file in files if date_of(file, table) == day.isoformat()]
+    mine = [file for file in files if folder_of(file, table) == day.isoformat()]
     if mine:
         message = f"the extract of {day} waits for files that cannot be read: {', '.join(mine[:5])}"
         raise TableFailed(table.table, f"{message}; replace or remove them and run again")

@@ -18,6 +18,7 @@ from silver import extract_days, extract_state, layout
 from silver.batch import Seen, to_all
 from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
+from silver.decode.flat.snapshot_files import sequence_of_day
 from silver.decoded_batch import RawBatch, write_decoded
 from silver.extract_changes import (
     DUPLICATE,
@@ -28,8 +29,7 @@ from silver.extract_changes import (
     digested,
     supplied,
 )
-from silver.extract_days import Days, Pending
-from silver.extract_rows import effective_date, sequence_of
+from silver.extract_days import Days, Pending, effective_date
 from silver.extract_state import Came
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
 from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
@@ -84,7 +84,7 @@ def extend(
         new = staged.where(F.col("_feed_batch") > read)
         _write_log(spark, target, table, _noted(new, table), number, None)
         return None
-    sequence = sequence_of(pending.day)
+    sequence = sequence_of_day(pending.day)
     feed = extract_days.feed_of(table)
     extract = Extract(pending.day, sequence, str(found.arrival), feed, pending.newest)
     state = extract_state.before(spark, target, table, days, pending.day)

@@ -20,10 +20,10 @@ from silver import extract_days, layout, log
 from silver.batch import FEW, to_all
 from silver.compact import column
 from silver.contract import DELETE, UPSERT
+from silver.decode.flat.snapshot_files import sequence_of_day
 from silver.extract_changes import digested, last_state, newest
 from silver.extract_days import Day, Days
 from silver.extract_kinds import Kind
-from silver.extract_rows import sequence_of
 from silver.extracts import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.side_columns import DIGEST_COLUMNS
 
@@ -54,7 +54,7 @@ def before(
         return None
     if not extract_days.compared_since(days, day):
         return spark.table(names.name(target, "silver", _table(table)))
-    earlier = log.read(spark, target, table).where(F.col("_sequence") < sequence_of(day))
+    earlier = log.read(spark, target, table).where(F.col("_sequence") < sequence_of_day(day))
     return last_state(earlier, table)
 
 

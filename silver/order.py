@@ -19,12 +19,11 @@ from silver import layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column
 from silver.contract import DELETE, UPSERT
+from silver.decode.expressions.names import grouped_columns
 from silver.epochs import Epoch, epoch
-from silver.flat import names_array
-from silver.group_order import grouped
 from silver.heirs import disordered, inherit
 from silver.lives import folds_keys_anew, of_same_keys
-from silver.presence import absent_before
+from silver.presence import absent_before, names_array
 from silver.snapshots import TableChanges
 from silver.summary import Summary, summarize
 
@@ -134,7 +133,7 @@ def _placed(
             held = _held(spark, target, table, applied, summary.partial, late)
         changes = inherit(changes, held, table.keys, summary.partial, floors)
     fields = layout.business(rows.schema)
-    partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped(table)})})
+    partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped_columns(table)})})
     split = seen.partial or bool(late)
     new, size = floors != before, summary.changes
     batch = Batch(newest, changes, fields, partial, floors, new, split, None, late, size, told=[])

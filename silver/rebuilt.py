@@ -16,8 +16,8 @@ from silver import group_state, keyless, layout, log, reading
 from silver.apply import compacted
 from silver.batch import Batch, Seen, keyed, stamped
 from silver.compact import column, digest
+from silver.decode.expressions.names import grouped_columns
 from silver.decode.spark import decode_known
-from silver.group_order import grouped
 from silver.heirs import inherit
 from silver.history import joined
 from silver.lives import folds_keys_anew
@@ -80,7 +80,7 @@ def _batch(
     floors = seen.whole.floors(table.on_truncate == "apply")
     if summary.heirs and table.keys:
         changes = inherit(changes, None, table.keys, summary.partial, floors)
-    partial = sorted({*summary.partial, *({*values} & {*grouped(table)})})
+    partial = sorted({*summary.partial, *({*values} & {*grouped_columns(table)})})
     once = (table.stored_as_scd_type == 1 and table.keys) or folds_keys_anew(table, bool(partial))
     anew = changes if once else None
     return Batch(0, changes, [], partial, floors, False, bool(partial), anew)

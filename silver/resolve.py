@@ -7,8 +7,8 @@ from lakehouse import names
 from lakehouse.table import Table
 from silver.compact import column
 from silver.contract import DELETE, UPSERT
+from silver.decode.expressions.names import grouped_columns
 from silver.floors import newest_below
-from silver.group_order import grouped
 from silver.snapshots import Truncate
 
 
@@ -20,7 +20,9 @@ def resolve(
     Adds `_life` (the delete or truncate the change came after), `_anchor` (whether the row is the
     first known of its life, which carries all that is older) and `_kept` (see the contract).
     """
-    resolved = _resolved(_lives(ordered, by_key, floors), table.keys, values, grouped(table))
+    resolved = _resolved(
+        _lives(ordered, by_key, floors), table.keys, values, grouped_columns(table)
+    )
     if table.on_delete == "flag":
         return _with_last_values(resolved, by_key, values, floors)
     return resolved.withColumn("_kept", F.lit(None).cast("boolean"))

@@ -14,7 +14,6 @@ from lakehouse.names import quote
 
 _MORE_TASKS_THAN_ANY = 10_000
 _ROW = "_whole_row"
-_MANY_COLUMNS = 12
 
 
 def apart(rows: DataFrame) -> DataFrame:
@@ -23,14 +22,6 @@ def apart(rows: DataFrame) -> DataFrame:
     A coalesce to more tasks than there are moves no row, and ends Spark's stage.
     """
     return rows.coalesce(_MORE_TASKS_THAN_ANY)
-
-
-def apart_if_wide(rows: DataFrame, columns: int) -> DataFrame:
-    """The same; where there are many columns, what is done to them next is a stage of its own.
-
-    Spark writes what a stage does to a row as one method, and Java compiles none that is too long.
-    """
-    return apart(rows) if columns > _MANY_COLUMNS else rows
 
 
 def sealed(rows: DataFrame) -> DataFrame:

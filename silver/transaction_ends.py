@@ -19,9 +19,10 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
-from silver import layout, sequence
+from silver import layout
 from silver.contract import TRANSACTIONS
 from silver.decode.debezium.transaction_marks import FOUND_SQL, end_batches
+from silver.decode.expressions.sequence_columns import section
 from silver.side_columns import TRANSACTION_COLUMNS
 
 _TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
@@ -82,7 +83,7 @@ def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> Dat
     rows = found.select(
         F.lit(group).alias("group"),
         transaction().alias("transaction"),
-        sequence.section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
+        section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
         _expected(F.col("counts"), members).alias("expected"),
         "ended_at",
         F.lit(feed).alias("feed"),

@@ -29,9 +29,9 @@ from silver import layout
 from silver.account import may_tie
 from silver.batch import Seen
 from silver.contract import PENDING, waits_in_log
+from silver.decode.sequences import WIDTH
 from silver.epochs import sequence_sql
 from silver.order import Placed
-from silver.sequence import WIDTH
 from silver.summary import Summary
 
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bronze.records import with_origin
-from silver.decode import decoder
 from tests.builders import bronze_rows, table
+from tests.decoding import to_changes
 from tests.properties.budget import budget
 
 ORIGIN = ("_whole", "_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
@@ -37,9 +36,9 @@ def test_a_text_that_is_no_json_is_a_dead_letter(
     texts = [broken(random, text, random.choice(records)) for text in records] + records
     texts = [text for text in texts if text.strip()]
     raw = with_origin(bronze_rows(spark, texts).drop(*ORIGIN))
-    found = decoder(format)(raw, table(format, ["id"], columns=COLUMNS))
-    reason = F.col("_reason").alias("reason")
-    said = {r["_raw"]: r["reason"] for r in found.select("_raw", reason).collect()}
+    found = to_changes(raw, table(format, ["id"], columns=COLUMNS)).select("_arrival", "_reason")
+    rows = found.join(raw.select("_arrival", "_raw"), "_arrival").collect()
+    said = {row["_raw"]: row["_reason"] for row in rows}
 
     wrong = [text for text in texts if not is_json(text) and said[text] != "not_json"]
     assert wrong == []

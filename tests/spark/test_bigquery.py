@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.decoding import to_changes
 from silver.contract import CHANGE_COLUMNS
-from silver.sequence import literal
+from silver.decode.sequences import literal_sequence as literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
+from tests.decoding import to_changes
 
 
 def change(

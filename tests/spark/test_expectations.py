@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 from lakehouse.table import Table
 from silver.contract import GATED_COLUMNS
 from silver.expectations import conditions, gate
-from tests.decoding import to_changes
 from tests.builders import bronze_rows
+from tests.decoding import to_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

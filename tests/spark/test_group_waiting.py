@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from tests.decoding import to_changes
 from silver.transaction_ends import ends
 from silver.transactions import Waiting
 from silver.waiting import waiting
+from tests.decoding import to_changes
 from tests.records import captured, whole_rows
 
 GROUP = ("orders", "order_items")

@@ -4,9 +4,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.table import LearnedColumn
-from tests.decoding import to_changes
-from silver.sequence import literal
+from silver.decode.sequences import literal_sequence as literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
+from tests.decoding import to_changes
 
 
 def test_operations_come_from_the_tables_own_conditions(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from silver.sequence import canonical, from_column, join, section
+from silver.decode.expressions.sequence_columns import canonical, from_column, join, section
 
 
 def values(spark: SparkSession, rows: Iterable[object], type: str, result: Column) -> list[object]:

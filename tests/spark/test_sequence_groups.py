@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.target import Target
-from silver.decode import decode
-from silver.sequence import literal
+from silver.decode.sequences import literal_sequence as literal
 from tests import flat
 from tests.builders import bronze_rows, decoded, table
+from tests.decoding import to_changes
 
 COLUMNS = {"id": "int", "seq": "int", "price": "int", "stock": "int", "version": "int"}
 GROUPS: dict[str, Any] = {
@@ -34,7 +34,7 @@ def test_a_change_carries_its_groups_sequence_and_leaves_a_group_without_one_alo
         row(1, 3, 12, 6, -1),
         {"id": 1, "seq": 4, "_op": "D"},
     ]
-    found = decode(bronze_rows(spark, lines), table("rows", ["id"], **GROUPS), [])
+    found = to_changes(bronze_rows(spark, lines), table("rows", ["id"], **GROUPS))
     columns = ("_operation", "_absent", "_group_sequences", "_reason")
     assert decoded(found, *columns) == [
         ("upsert", None, {"stock": literal([7]), "version": literal([7])}, None),

@@ -4,9 +4,9 @@ from decimal import Decimal
 from pyspark.sql import SparkSession
 
 from silver.contract import CHANGE_COLUMNS
-from silver.sequence import literal
-from tests.decoding import to_changes
+from silver.decode.sequences import literal_sequence as literal
 from tests.builders import ARRIVED_AT, at, bronze_rows, decoded, table
+from tests.decoding import to_changes
 
 UPDATES_MODE = '{"key": [1, "one"], "update": {"payload": "lorem ipsum", "date": "2022-02-22"}}'
 ERASE = '{"key": [2, "two"], "erase": {}}'

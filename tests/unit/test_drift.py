@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lakehouse.table import Table
+from silver.decode.columns import Shape
 from silver.drift import drifts
-from silver.shapes import Shape
 
 
 def table(columns: dict[str, str] | None = None, **options: Any) -> Table:

@@ -1,0 +1,206 @@
+"""What a Spark task runs, without Spark: slices, dead letters, what goes along."""
+
+import json
+import pickle
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode import arrow
+from silver.decode.arrow import (
+    CARRIED,
+    MOST_BYTES,
+    MOST_ROWS,
+    READ,
+    DecodePlan,
+    DiscoveryPlan,
+    decode_batches,
+    discover_batches,
+)
+from silver.decode.change import Change, Record
+from silver.decode.columns import Column, Columns, known_columns
+from silver.decode.protocols import Protocol
+from tests.builders import table
+
+TYPES = {
+    "_raw": pa.binary(),
+    "_key": pa.binary(),
+    "_headers": pa.binary(),
+    "_partition": pa.int32(),
+    "_offset": pa.int64(),
+    "_timestamp": pa.int64(),
+    "_arrived_at": pa.int64(),
+    "_whole": pa.bool_(),
+    "_batch": pa.int64(),
+}
+EVENTS = table("debezium", ["id"], columns={"id": "int", "name": "string"})
+
+
+def event(id: object, **values: object) -> bytes:
+    source = {"connector": "postgresql", "name": "s", "lsn": 1, "ts_ms": 1}
+    row = {"id": id} | values
+    return json.dumps({"op": "c", "before": None, "after": row, "source": source}).encode()
+
+
+def batch(raws: Sequence[bytes | None]) -> pa.RecordBatch:
+    """Records as Spark hands them over."""
+    given: dict[str, Sequence[Any]] = {
+        "_raw": raws,
+        "_arrived_at": [0] * len(raws),
+        "_whole": [False] * len(raws),
+        "_arrival": [f"{at:08X}" for at in range(len(raws))],
+        "_topic": ["t"] * len(raws),
+        "_feed": ["f"] * len(raws),
+        "_batch": [7] * len(raws),
+        "_place": [f"file:{at}" for at in range(len(raws))],
+        "_position": [f"file:{at}" for at in range(len(raws))],
+    }
+    names = dict.fromkeys((*READ, *CARRIED, "_position"))
+    nothing = [None] * len(raws)
+    arrays = [pa.array(given.get(n, nothing), TYPES.get(n, pa.string())) for n in names]
+    return pa.RecordBatch.from_arrays(arrays, names=[*names])
+
+
+def plan(of: Table, keeps_raw: bool = False) -> DecodePlan:
+    columns = known_columns(of, {})
+    return DecodePlan(of, columns, columns.schema(), keeps_raw)
+
+
+def decoded(plan: DecodePlan, raws: Sequence[bytes | None]) -> list[dict[str, Any]]:
+    found = decode_batches(pickle.loads(pickle.dumps(plan)), iter([batch(raws)]))
+    return [row for part in found for row in part.to_pylist()]
+
+
+def test_a_batch_of_changes_has_a_row_per_record_in_order() -> None:
+    rows = decoded(plan(EVENTS), [event(1, name="a"), None, b"no JSON", event(2, name=None)])
+    assert [(r["id"], r["name"], r["_operation"], r["_reason"]) for r in rows] == [
+        (1, "a", "upsert", None),
+        (None, None, "none", None),
+        (None, None, None, "not_json"),
+        (2, None, "upsert", None),
+    ]
+    assert [r["_place"] for r in rows] == ["file:0", "file:1", "file:2", "file:3"]
+    assert {(r["_topic"], r["_feed"], r["_batch"]) for r in rows} == {("t", "f", 7)}
+
+
+def test_a_raw_record_goes_along_with_a_dead_letter_alone() -> None:
+    records = [event(1), b"\xff no JSON", None]
+    assert [r["_raw"] for r in decoded(plan(EVENTS), records)] == [None, records[1], None]
+    kept = decoded(plan(EVENTS, keeps_raw=True), records)
+    assert [r["_raw"] for r in kept] == records
+
+
+def test_large_records_are_worked_on_in_slices() -> None:
+    """So that a slice, whatever the size of the batch, is all that is held as Python objects."""
+    records = [event(at, name="x" * 1_000_000) for at in range(100)]
+    given = batch(records)
+    del records
+    parts = decode_batches(plan(EVENTS), iter([given]))
+    next(parts)
+    tracemalloc.start()
+    found = [part.num_rows for part in parts]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert max(found) * 1_000_000 <= MOST_BYTES
+    assert most < 6 * MOST_BYTES
+
+
+def test_many_small_records_are_worked_on_in_slices() -> None:
+    given = batch([event(1)] * (2 * MOST_ROWS + 1))
+    parts = [part.num_rows for part in decode_batches(plan(EVENTS), iter([given]))]
+    assert parts == [MOST_ROWS, MOST_ROWS, 1]
+
+
+def test_a_record_larger_than_a_slice_is_one() -> None:
+    records = [event(1), event(2, name="x" * MOST_BYTES), event(3)]
+    parts = [part.num_rows for part in decode_batches(plan(EVENTS), iter([batch(records)]))]
+    assert parts == [1, 1, 1]
+
+
+class Scripted:
+    """A decoder that gives a value as it stands, or fails: what no decoder is meant to do."""
+
+    def __init__(self, of: Table, columns: Columns) -> None:
+        self.columns = columns
+
+    def decode(self, record: Record) -> Change:
+        value = json.loads(record.raw or b"")
+        if value == "fails":
+            raise LookupError("nobody foresaw this")
+        return Change("upsert", [value["id"], value["name"]], message=value.get("message"))
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(arrow, "PROTOCOLS", {"debezium": Protocol(Scripted, Scripted)})
+    yield
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_record_on_which_its_decoder_fails_is_a_dead_letter() -> None:
+    found = decoded(plan(EVENTS), [b'{"id": 1, "name": "a"}', b'"fails"'])
+    assert [(r["id"], r["_reason"]) for r in found] == [(1, None), (None, "bad_value")]
+    assert found[1]["_message"] == "the decoder failed with LookupError: nobody foresaw this"
+    assert found[1]["_raw"] == b'"fails"'
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"id": 1 << 40, "name": "b"}, f"column id: found '{1 << 40}', expected int"),
+        ({"id": 2, "name": 5}, "column name: found '5', expected string"),
+        ({"id": 2, "name": "\ud800"}, r"column name: found '\ud800', expected string"),
+    ],
+)
+def test_a_value_that_its_column_cannot_hold_costs_its_record_alone(
+    given: dict[str, Any], shown: str
+) -> None:
+    sound = {"id": 1, "name": "a"}
+    found = decoded(plan(EVENTS), [json.dumps(one).encode() for one in (sound, given, sound)])
+    assert [r["_operation"] for r in found] == ["upsert", None, "upsert"]
+    assert [r["id"] for r in found] == [1, None if given["id"] > 9 else 2, 1]
+    assert (found[1]["_reason"], found[1]["_message"]) == ("bad_value", shown)
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_message_is_valid_text() -> None:
+    (found,) = decoded(
+        plan(EVENTS), [json.dumps({"id": 1, "name": "", "message": "\udfff"}).encode()]
+    )
+    assert found["_message"] == "?"
+
+
+def test_a_discovery_comes_back_with_what_it_has_seen() -> None:
+    given = plan(table("debezium", ["id"]))
+    look = pickle.loads(pickle.dumps(DiscoveryPlan(given.table, given.columns)))
+    (part,) = discover_batches(look, iter([batch([event(1, n=5)]), batch([event(2, n=None)])]))
+    (found,) = part.to_pylist()
+    columns, (shape, *_) = pickle.loads(found["discovery"]).settle()
+    assert found["records"] == 2
+    assert [(c.name, c.type) for c in columns.columns] == [
+        ("id", T.LongType()),
+        ("n", T.LongType()),
+    ]
+    assert shape.first_position == "file:0"
+
+
+def test_a_task_without_records_finds_nothing() -> None:
+    given = plan(EVENTS)
+    assert list(decode_batches(given, iter([]))) == []
+    (part,) = discover_batches(DiscoveryPlan(given.table, given.columns), iter([]))
+    assert part.to_pylist()[0]["records"] == 0
+
+
+def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
+    from silver.decode.arrow_types import carrier
+
+    variant = T.ArrayType(T.VariantType())
+    assert carrier(variant) == T.StringType()
+    assert carrier(T.ArrayType(T.LongType())) == T.ArrayType(T.LongType())
+    assert Column("v", variant).type == variant
