@@ -142,7 +142,7 @@ def date_of(text: str) -> int:
 
 
 def _text(data_type: T.DataType) -> Converter:
-    return text_of
+    return lambda value: value if type(value) is str else text_of(value)
 
 
 def _whole(data_type: T.DataType) -> Converter:

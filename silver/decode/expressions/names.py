@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     |\d\w*""",
     re.VERBOSE,
 )
+_OPERATORS = re.compile(r"""['"`()=<>!+*/%,]""")
 _NO_COLUMNS = frozenset(
     (
         *("and", "or", "not", "is", "null", "true", "false", "in", "like", "between", "case"),
@@ -114,7 +115,8 @@ def members_read(table: Table) -> list[str]:
     """
     named: dict[str, str] = {}
     for one in [*row_expressions(table), *group_orders(table), *time_columns(table)]:
-        for name in (one, *columns_named(one)):
+        itself = [] if _OPERATORS.search(one) else [one]
+        for name in (*itself, *columns_named(one)):
             named.setdefault(name.lower(), name)
     return [name for name in named.values() if _is_apart(table, name)]
 

@@ -7,7 +7,7 @@ what its key is as of that date; columns that a row lacks are null.
 import re
 from collections.abc import Mapping
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
@@ -42,19 +42,14 @@ class Decoder:
     """Decodes rows of snapshot files."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        self._table = table
         self._reader = RowReader(table, columns)
-        self._day_of = lru_cache(maxsize=1_024)(self._effective_date)
+        self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert as of its file's day; a dead letter has that day's sequence too."""
         day = self._day_of(record.file or "")
-        change = Change(UPSERT)
-        if day is None:
-            change.source_time = time_of(record)
-        else:
-            change.sequence = sequence_of_day(day)
-            change.source_time = (day - _DAY_OF_1970).days * _MICROS_OF_A_DAY
+        sequence, time = (None, time_of(record)) if day is None else day
+        change = Change(UPSERT, (), sequence, source_time=time)
         if record.raw is None:
             change.operation = NONE
             return change
@@ -74,15 +69,6 @@ class Decoder:
             change.reason, change.message = fault
         return change
 
-    def _effective_date(self, file: str) -> date | None:
-        """The date of the file's folder; None where that is no day since 1970."""
-        folder = folder_of(file, self._table)
-        try:
-            day = date.fromisoformat(folder or "")
-        except ValueError:
-            return None
-        return day if day >= _DAY_OF_1970 else None
-
 
 class Discovery(FlatDiscovery):
     """Finds the columns of rows in snapshot files."""
@@ -90,3 +76,14 @@ class Discovery(FlatDiscovery):
     def row_of(self, record: Record) -> Mapping[str, object] | None:
         """The members of the row; None where the record is no JSON object."""
         return None if record.raw is None else row_object(record.raw)
+
+
+def _day_of(table: Table, file: str) -> tuple[str, int] | None:
+    """Sequence and time of the file's day; None where its folder is no day since 1970."""
+    try:
+        day = date.fromisoformat(folder_of(file, table) or "")
+    except ValueError:
+        return None
+    if day < _DAY_OF_1970:
+        return None
+    return sequence_of_day(day), (day - _DAY_OF_1970).days * _MICROS_OF_A_DAY

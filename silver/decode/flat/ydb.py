@@ -152,7 +152,11 @@ def _members(record: Record) -> Members | None:
 
 def _first_of(members: Members, *names: str) -> object:
     """The first of the members that is there and not null, else None."""
-    return next((members[name] for name in names if members.get(name) is not None), None)
+    for name in names:
+        value = members.get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def _row_of(table: Table, members: Members) -> Members | None:
@@ -166,7 +170,7 @@ def _row_of(table: Table, members: Members) -> Members | None:
 
 def _is_no_change(members: Members) -> bool:
     """Whether the record is a barrier, or tells of the table's schema, and of no row."""
-    if any(members.get(name) is not None for name in _OF_A_ROW):
+    if _first_of(members, *_OF_A_ROW) is not None:
         return False
     names = map(str.lower, members)
     of_schema = any("schema" in name or name.startswith("tablechange") for name in names)
@@ -188,16 +192,16 @@ def _stamped(record: Record, moment: object) -> Change:
         (),
         sequence_of(*numbers) if len(numbers) == 2 else None,
         source_time=time_of(record) if time is None else time,
-        transaction="/".join(text_of(part) for part in parts if part is not None),
+        transaction="/".join([text_of(part) for part in parts if part is not None]),
     )
 
 
 def _number(part: object) -> int | None:
-    if isinstance(part, bool):
-        return None
-    if isinstance(part, str):
-        return int(part) if part.isascii() and part.isdigit() and len(part) <= 20 else None
-    return part if isinstance(part, int) and part >= 0 else None
+    if type(part) is int:
+        return part if part >= 0 else None
+    if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
+        return int(part)
+    return None
 
 
 def _micros(count: int | None) -> int | None:
@@ -216,7 +220,7 @@ def _micros(count: int | None) -> int | None:
 
 
 def _fault_of_flags(members: Members) -> Fault | None:
-    flags = sum(members.get(flag) is not None for flag in _FLAGS)
+    flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
     if flags != 1:
         found = f"{flags} of update, reset and erase, expected exactly one"
         return Fault(ILLEGAL_CHANGE, found)
