@@ -8,6 +8,7 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, Record
+from silver.decode.column_types import Misfit
 from silver.decode.columns import (
     UNFIT,
     Column,
@@ -19,7 +20,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.json_values import NotJson, NumberText, parse_json
-from silver.decode.typed_values import Converter, Misfit, converter, misfit_message
+from silver.decode.typed_values import Converter, converter, misfit_message
 
 
 class Fault(NamedTuple):
