@@ -23,7 +23,6 @@ from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, memb
 from silver.decode.json_values import NotJson, NumberText, parse_json
 from silver.decode.typed_values import Converter, converter, misfit_message
 
-
 _MOST_NAMES = 4 * MOST_COLUMNS
 
 
