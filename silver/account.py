@@ -21,7 +21,7 @@ from lakehouse.errors import AccountMismatch
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.batch import Seen, keyed
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import ACCOUNT_NOTES, DELETE, UPSERT
 from silver.epochs import position
 from silver.lives import without_repeats

@@ -30,7 +30,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch, source_of
-from silver.compact import compact
+from silver.row_columns import compact
 from silver.contract import CURRENT_COLUMNS
 from silver.group_order import grouped
 from silver.joining import joined, met, whole

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.fold import order_key
 
 
 class LayerColumn(NamedTuple):
@@ -170,6 +171,13 @@ HISTORY_COLUMNS = (
         "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
     ),
 )
+
+
+
+def sequence_text(order: str) -> str:
+    """SQL of the sequence that an order key stands for, in the text form that people read."""
+    return order_key.sequence_text_sql(order)
+
 
 PENDING = "_pending"
 """What the name ends in of the table, or view, that shows what waits to be applied."""

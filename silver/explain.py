@@ -17,7 +17,7 @@ from lakehouse.target import Target
 from silver import layout, log, one_key
 from silver.batch import Seen
 from silver.carried import as_json, carried, listed
-from silver.compact import stamp
+from silver.row_columns import stamp
 from silver.contract import TRUNCATE, UPSERT
 from silver.epochs import Epoch, in_epochs
 from silver.known import applied

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, NONE, UPSERT
 from silver.extracts import (
     DIGESTS,

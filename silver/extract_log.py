@@ -15,7 +15,7 @@ from lakehouse.target import Target
 from lakehouse.writing import append, replace
 from silver import built, extract_days, extract_state, layout, schema_drift
 from silver.batch import Seen, to_all
-from silver.compact import column, digest
+from silver.row_columns import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
 from silver.expectations import gate

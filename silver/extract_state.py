@@ -18,7 +18,7 @@ from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import extract_days, layout, log
 from silver.batch import FEW, to_all
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, UPSERT
 from silver.extract_changes import digested, last_state, newest
 from silver.extract_days import Day, Days

@@ -20,7 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_state, log, transaction_ends
 from silver.batch import Seen
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import TRANSACTIONS
 from silver.group_state import State
 from silver.transactions import Waiting

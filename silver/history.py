@@ -16,7 +16,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch, source_of
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, HISTORY_COLUMNS, UPSERT
 from silver.floors import first_above
 from silver.lives import without_repeats

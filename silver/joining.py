@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse import names
-from silver.compact import all_of, column
+from silver.row_columns import all_of, column
 from silver.merge import Rule, first_class
 
 _STAYS = -1

@@ -15,7 +15,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
 from silver.batch import Batch
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.epochs import position
 from silver.statements import execute, inserting

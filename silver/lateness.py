@@ -20,7 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout, log, reading
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
 
 HORIZONS = "_horizons"

@@ -32,8 +32,7 @@ OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
 STATISTICS = {
-    "_batch", "_feed_batch", "_arrival", "_sequence", "_stamp", "_upsert_stamp", "_deleted_stamp",
-    "_next_stamp", "_source_time", "at", "resolved_at",
+    "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "at", "resolved_at",
 }  # fmt: skip
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
     ByteType: (ShortType, IntegerType, LongType),

@@ -16,7 +16,7 @@ from lakehouse.numbers import as_text
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.compact import digest
+from silver.row_columns import digest
 from silver.contract import LOG_COLUMNS
 from silver.epochs import Epoch, sequence_sql
 from silver.presence import absent_before
@@ -45,9 +45,9 @@ def append(
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS, batch)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))
-    place = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
+    sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    going = watched(numbered, place)
+    going = watched(numbered, sequence)
     writing.append(spark, target, "silver", f"{table.table}_changes", going.rows)
     return going.summary()
 

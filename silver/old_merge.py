@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lakehouse import names
-from silver.compact import own_stamp
+from silver.row_columns import own_stamp
 from silver.statements import inserting, updating
 
 _META = (

@@ -30,7 +30,7 @@ from lakehouse.writing import replace
 from silver import layout
 from silver.apply import compacted, numbered, woven
 from silver.batch import Batch, source_of
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import (
     CURRENT_COLUMNS,
     DELETE,

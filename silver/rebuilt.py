@@ -15,7 +15,7 @@ from lakehouse.target import Target
 from silver import group_state, keyless, layout, log, reading
 from silver.apply import compacted
 from silver.batch import Batch, Seen, keyed, stamped
-from silver.compact import column, digest
+from silver.row_columns import column, digest
 from silver.decode import decode
 from silver.group_order import grouped
 from silver.heirs import inherit

@@ -21,7 +21,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
 from silver.batch import FEW, Seen, to_all
-from silver.compact import digest
+from silver.row_columns import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode import decode
 from silver.expectations import gate

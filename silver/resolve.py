@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from lakehouse import names
 from lakehouse.table import Table
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import DELETE, UPSERT
 from silver.floors import newest_below
 from silver.group_order import grouped

@@ -12,7 +12,7 @@ from lakehouse.answers import JSON_OPTIONS
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.batch import Seen
-from silver.compact import column
+from silver.row_columns import column
 from silver.contract import UPSERT
 
 ONE_ROW = "one row per key"
