@@ -106,7 +106,7 @@ LOG_COLUMNS = (
 )
 
 FACTS = (
-    "struct<upsert: binary, removed: binary, columns: map<string,binary>, ties: array<bigint>>"
+    "struct<upsert: binary, removed: binary, columns: map<string,binary>, changes: array<binary>>"
 )
 
 CURRENT_COLUMNS = (
@@ -120,10 +120,10 @@ CURRENT_COLUMNS = (
         "_facts",
         FACTS,
         "null on most rows. upsert: order key of the newest upsert, where it is not _order;"
-        " removed: order key of the newest delete or truncate point, where it is not _order and the"
-        " row has columns with an order of their own; columns: order key of each column that is not"
-        " the newest upsert's, empty where no change carried it; ties: digests of changes that lost"
-        " a tie at the row's sequence",
+        " removed: order key of the newest delete before that upsert; columns: order key of each"
+        " column that is not the newest upsert's, empty where no change carried it; changes: per"
+        " sequence that the row names, the sequence and the digests (8 bytes each) of the changes"
+        " that came there, but for _digest",
     ),
     LayerColumn(
         "_batch",
