@@ -8,9 +8,7 @@ from lakehouse.views import View
 from silver.contract import sequence_text
 
 # A delete of a key that was never seen has no row to keep.
-_KEPT_ROWS = (
-    "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
-)
+_KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
 _KEPT_VERSIONS = (
     "NOT _is_current AS is_deleted FROM {source}"
     " WHERE _is_current OR (_kept AND _next_order IS NULL)"

@@ -12,8 +12,9 @@ from lakehouse.table import Table
 from silver.built import NOTHING, Built
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, sequence_sql
+from silver.fold.law import Cutoff
 from silver.fold.order_key import order_sql
-from silver.snapshots import CutOff, TableChanges
+from silver.snapshots import TableChanges
 from silver.summary import Summary
 
 # Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
@@ -54,22 +55,24 @@ class Batch(NamedTuple):
     `changes` are upserts and deletes with order keys, `_new` where they are the batch's own. Where
     `of_whole_keys` says so they are all changes of their keys, earlier ones too. `partial` names
     columns that some of them do not carry; `seen_partial` tells whether a stored row may have
-    columns with an order of their own; `cut_offs` are those in force, oldest first. `late` are
+    columns with an order of their own; `cutoffs` are those in force, oldest first. `late` are
     columns that rows of earlier batches did not carry, with the batch that brought them. `size` is
-    how many changes the batch has, `first` their lowest order key, where these are known.
+    how many changes there are, `new` how many of them are the batch's own, and `first` their lowest
+    order key, where these are known.
     """
 
     number: int
     changes: DataFrame
     fields: list[StructField]
     partial: list[str]
-    cut_offs: list[CutOff]
-    cut_off_is_new: bool
+    cutoffs: list[Cutoff]
+    cutoff_is_new: bool
     seen_partial: bool
     of_whole_keys: bool = False
     late: Mapping[str, int] = MappingProxyType({})
     size: int | None = None
     first: bytes | None = None
+    new: int | None = None
 
     @property
     def few(self) -> bool:
@@ -77,9 +80,9 @@ class Batch(NamedTuple):
         return self.size is not None and self.size <= FEW
 
     @property
-    def cut_off(self) -> bytes | None:
+    def cutoff(self) -> bytes | None:
         """The order key below which no change counts any more; None without one."""
-        return self.cut_offs[-1].order if self.cut_offs else None
+        return self.cutoffs[-1].order if self.cutoffs else None
 
 
 def to_all(rows: DataFrame, few: bool) -> DataFrame:

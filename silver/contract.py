@@ -85,9 +85,7 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
-    LayerColumn(
-        "_order", "binary", "order key of the change, where its sequence could be read"
-    ),
+    LayerColumn("_order", "binary", "order key of the change, where its sequence could be read"),
     LayerColumn("_source_time", "timestamp", "commit time at the source, else time of arrival"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),
     LayerColumn("_arrival", "string", "the record's order of arrival there, which identifies it"),
@@ -113,9 +111,7 @@ CURRENT_COLUMNS = (
     LayerColumn("_order", "binary", "order key of the key's newest change"),
     LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
     LayerColumn("_digest", "bigint", "digest of the newest change; tells a redelivery"),
-    LayerColumn(
-        "_source_time", "timestamp", "on tombstones: commit time of the delete; else null"
-    ),
+    LayerColumn("_source_time", "timestamp", "on tombstones: commit time of the delete; else null"),
     LayerColumn(
         "_facts",
         FACTS,
@@ -171,7 +167,6 @@ HISTORY_COLUMNS = (
         "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
     ),
 )
-
 
 
 def sequence_text(order: str) -> str:

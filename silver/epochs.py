@@ -50,7 +50,7 @@ class Epoch(NamedTuple):
         return f"{int(self.snapshot.rpartition(':')[2]):016X}"
 
     @property
-    def cut_off(self) -> bytes:
+    def cutoff(self) -> bytes:
         """The order key at the start of the epoch, before all its changes."""
         return make_order(f"{2 * self.number:0{WIDTH}X}")
 

@@ -16,9 +16,9 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.traces import pattern
 from silver import layout
-from silver.row_columns import column
 from silver.dead_letters import SAME
 from silver.one_key import Key, check_types, is_key, says_key
+from silver.row_columns import column
 
 SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""

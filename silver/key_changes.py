@@ -18,15 +18,15 @@ from pyspark.sql.types import StructField
 from lakehouse.local_rows import local_rows
 from lakehouse.names import quote
 from silver.contract import UPSERT
+from silver.fold.law import Cutoff
 from silver.row_columns import all_of, column
-from silver.snapshots import CutOff
 
 Links = Mapping[tuple[str, int], str]
 """By the insert (its order key in hex) and the place of a column: the insert to take it from."""
 
 
 def resolve(
-    changes: DataFrame, everything: DataFrame, keys: list[str], cut_offs: list[CutOff]
+    changes: DataFrame, everything: DataFrame, keys: list[str], cutoffs: list[Cutoff]
 ) -> DataFrame:
     """Fills what inserts under a new key left out, where the changes of the old key carry it.
 
@@ -37,7 +37,7 @@ def resolve(
         changes: upserts and deletes of a batch, with order keys.
         everything: all upserts and deletes of the table up to the batch, with order keys.
         keys: the key columns.
-        cut_offs: those in force, oldest first.
+        cutoffs: those in force, oldest first.
 
     Returns:
         The changes; a filled column is no longer in `_absent`. Where nothing is known of the old
@@ -47,7 +47,7 @@ def resolve(
     moved = _moved(changes).unionByName(_moved(donors), allowMissingColumns=True)
     absent = moved.select(F.explode("_absent").alias("column")).distinct().collect()
     partial = sorted(row["column"] for row in absent)
-    given = _given(moved, donors, keys, partial, cut_offs)
+    given = _given(moved, donors, keys, partial, cutoffs)
     links = _links(given, partial)
     if links:
         given = _through(given, roots(links), partial)
@@ -106,7 +106,7 @@ def _given(
     donors: DataFrame,
     keys: list[str],
     partial: list[str],
-    cut_offs: list[CutOff],
+    cutoffs: list[Cutoff],
 ) -> DataFrame:
     """Per insert under a new key, `_heir`, what the old key gives: `_g0`, `_g1`, … by column.
 
@@ -118,20 +118,22 @@ def _given(
     asked = moved.select(
         F.hex("_order").alias("_heir"),
         F.col("_absent").alias("_missing"),
-        _newest_below(cut_offs).alias("_cut_off"),
+        _newest_below(cutoffs).alias("_cutoff"),
         *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)],
     ).dropDuplicates(["_heir"])
     same = [F.col(f"_o{at}").eqNullSafe(F.col(f"_k{at}")) for at in range(len(keys))]
-    before = (F.col("_at") < F.col("_heir")) & (F.col("_at") > F.col("_cut_off"))
+    before = (F.col("_at") < F.col("_heir")) & (F.col("_at") > F.col("_cutoff"))
     found = _of_last_life(asked.join(_donors(donors, keys, partial), [*same, before]))
     return found.groupBy("_heir").agg(
         *[_newest(at, donors.schema[c]).alias(f"_g{at}") for at, c in enumerate(partial)]
     )
 
 
-def _newest_below(cut_offs: list[CutOff]) -> Column:
+def _newest_below(cutoffs: list[Cutoff]) -> Column:
     """The newest cut-off before the row, in hex; empty without one."""
-    known = F.from_json(F.lit(json.dumps([c.order.hex().upper() for c in cut_offs])), "array<string>")
+    known = F.from_json(
+        F.lit(json.dumps([c.order.hex().upper() for c in cutoffs])), "array<string>"
+    )
     below = F.filter(known, lambda order: order < F.hex("_order"))
     return F.coalesce(F.array_max(below), F.lit(""))
 

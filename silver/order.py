@@ -17,8 +17,8 @@ from lakehouse.errors import TruncateRefused
 from lakehouse.table import Table
 from silver import key_changes, layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, ordered
-from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, epoch
+from silver.fold.law import Cutoff
 from silver.group_order import grouped
 from silver.row_columns import column
 from silver.snapshots import TableChanges
@@ -52,12 +52,12 @@ def place(table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summa
     known = seen.whole
     after = TableChanges([*known.sightings, *summary.sightings], known.truncates)
     if _reaches_back(table, rows, after.epochs, seen, summary):
-        return _recomputing(table, rows, seen, newest, after)
+        return _recomputing(table, rows, seen, newest, summary)
     placed = _appended(table, rows, seen, newest, summary)
     if not needs_whole_keys(table, placed.batch.seen_partial or summary.incomplete > 0):
         return placed
-    if placed.batch.cut_off_is_new and seen.batch:
-        return _recomputing(table, rows, seen, newest, after)
+    if placed.batch.cutoff_is_new and seen.batch:
+        return _recomputing(table, rows, seen, newest, summary)
     return _with_whole_keys(table, rows, seen, placed, summary)
 
 
@@ -74,9 +74,7 @@ def new_rows(rows: DataFrame, seen: Seen) -> DataFrame:
     return apart(rows.where(F.col("_batch") > seen.batch))
 
 
-def _appended(
-    table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary
-) -> Placed:
+def _appended(table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary) -> Placed:
     """The new rows as a batch of their own."""
     sightings = [*seen.whole.sightings, *summary.sightings]
     epochs = TableChanges(sightings, []).epochs
@@ -84,42 +82,43 @@ def _appended(
     cut = snapshots.truncates(new) if summary.truncates else []
     changed = TableChanges(sightings, _united(seen.whole.truncates, cut))
     applies = table.on_truncate == "apply"
-    cut_offs = changed.cut_offs(applies)
+    cutoffs = changed.cutoffs(applies)
     changes, late = keyed(new).withColumn("_new", F.lit(True)), log.late_columns(table, rows)
     if summary.heirs:
         everything = keyed(ordered(rows, table, epochs))
-        changes = key_changes.resolve(changes, everything, table.keys, cut_offs)
+        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
     batch = Batch(
         number=newest,
         changes=changes,
         fields=layout.business(rows.schema),
         partial=_partial(table, rows, summary),
-        cut_offs=cut_offs,
-        cut_off_is_new=cut_offs != seen.whole.cut_offs(applies),
+        cutoffs=cutoffs,
+        cutoff_is_new=cutoffs != seen.whole.cutoffs(applies),
         seen_partial=seen.partial or bool(late),
         late=late,
         size=summary.changes,
         first=summary.first_order,
+        new=summary.changes,
     )
     return Placed(batch, False, changed)
 
 
 def _recomputing(
-    table: Table, rows: DataFrame, seen: Seen, newest: int, after: TableChanges
+    table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary
 ) -> Placed:
     """The whole log as a batch that replaces the table."""
-    whole = summarize(rows)
-    everything = ordered(rows, table, after.epochs)
+    whole, sightings = summarize(rows), [*seen.whole.sightings, *summary.sightings]
+    everything = ordered(rows, table, TableChanges(sightings, []).epochs)
     cut = snapshots.truncates(everything) if whole.truncates else []
-    changed = TableChanges(after.sightings, _united([], cut))
-    cut_offs = changed.cut_offs(table.on_truncate == "apply")
+    changed = TableChanges(sightings, _united([], cut))
+    cutoffs = changed.cutoffs(table.on_truncate == "apply")
     changes = _marked(keyed(everything), seen)
     if whole.heirs:
-        changes = key_changes.resolve(changes, changes, table.keys, cut_offs)
+        changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
     fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
     late, size = log.late_columns(table, rows), whole.changes
-    batch = Batch(newest, changes, fields, partial, cut_offs, True, False, True, late, size)
-    return Placed(batch, True, changed)
+    batch = Batch(newest, changes, fields, partial, cutoffs, True, False, True, late, size)
+    return Placed(batch._replace(new=summary.changes), True, changed)
 
 
 def _with_whole_keys(
@@ -130,8 +129,8 @@ def _with_whole_keys(
     touched = keyed(new_rows(rows, seen)).select(*[column(k) for k in table.keys]).distinct()
     changes = everything.join(touched, table.keys, "left_semi")
     if seen.heirs or summary.heirs:
-        cut_offs = placed.batch.cut_offs
-        changes = key_changes.resolve(changes, everything, table.keys, cut_offs)
+        cutoffs = placed.batch.cutoffs
+        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
     batch = placed.batch._replace(changes=changes, of_whole_keys=True, first=None)
     return placed._replace(batch=batch)
 
@@ -140,9 +139,7 @@ def _marked(changes: DataFrame, seen: Seen) -> DataFrame:
     return changes.withColumn("_new", F.col("_batch") > seen.batch)
 
 
-def _united(
-    known: list[snapshots.CutOff], found: list[snapshots.CutOff]
-) -> list[snapshots.CutOff]:
+def _united(known: list[Cutoff], found: list[Cutoff]) -> list[Cutoff]:
     return sorted({*known, *found}, key=lambda each: each.order)
 
 

@@ -18,35 +18,26 @@ from lakehouse.writing import alone, append
 from silver import layout
 from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
+from silver.fold.law import Cutoff
 from silver.side_columns import SNAPSHOT_COLUMNS
 
 TABLE_CHANGES = "_table_changes"
-
-
-class CutOff(NamedTuple):
-    """A truncate point or a snapshot cut-off: no change with a lower order key counts any more.
-
-    `at` is the commit time of the truncate, or when the snapshot began (µs since 1970).
-    """
-
-    order: bytes
-    at: int | None
 
 
 class TableChanges(NamedTuple):
     """Everything known of a table's snapshots and truncates."""
 
     sightings: list[Sighting]
-    truncates: list[CutOff]
+    truncates: list[Cutoff]
 
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
         return number(self.sightings)
 
-    def cut_offs(self, apply_truncates: bool) -> list[CutOff]:
+    def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
-        of_snapshots = [CutOff(e.cut_off, e.started) for e in self.epochs if e.complete]
+        of_snapshots = [Cutoff(e.cut_off, e.started) for e in self.epochs if e.complete]
         known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
         return sorted(known, key=lambda each: each.order)
 
@@ -63,18 +54,18 @@ def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
     for r in spark.table(name).withColumn("at", F.unix_micros("at")).collect():
         known = found.setdefault(r["table"], TableChanges([], []))
         if r["order"] is not None:
-            known.truncates.append(CutOff(bytes(r["order"]), r["at"]))
+            known.truncates.append(Cutoff(bytes(r["order"]), r["at"]))
             continue
         seen = (r["snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
         known.sightings.append(Sighting(*seen))
     return found
 
 
-def truncates(ordered: DataFrame) -> list[CutOff]:
+def truncates(ordered: DataFrame) -> list[Cutoff]:
     """The truncate points in a part of the log that has order keys."""
     found = ordered.where(F.col("_operation") == TRUNCATE)
     rows = found.select("_order", F.unix_micros("_source_time").alias("at")).collect()
-    return [CutOff(bytes(r["_order"]), r["at"]) for r in rows]
+    return [Cutoff(bytes(r["_order"]), r["at"]) for r in rows]
 
 
 def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> None:
@@ -96,7 +87,7 @@ def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> N
 
 def _rows(found: TableChanges) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [s._asdict() for s in found.sightings]
-    return rows + [{"hex": t.order.hex(), "us": t.at} for t in found.truncates]
+    return rows + [{"hex": t.order.hex(), "us": t.time} for t in found.truncates]
 
 
 def forget(spark: SparkSession, target: Target, table: str) -> None:
@@ -105,4 +96,6 @@ def forget(spark: SparkSession, target: Target, table: str) -> None:
         return
     name = names.name(target, "silver", TABLE_CHANGES)
     with alone(target, "silver", TABLE_CHANGES):
-        spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table)} AND `order` IS NOT NULL")
+        spark.sql(
+            f"DELETE FROM {name} WHERE table = {names.literal(table)} AND `order` IS NOT NULL"
+        )

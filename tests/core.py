@@ -5,16 +5,16 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
+from silver.apply import apply_current
+from silver.history import apply_history
 
 from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import log, order, snapshots
-from silver.apply import apply_current
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS
-from silver.history import apply_history
 from silver.passes import Pass
 from silver.summary import summarize
 from silver.table_pass import apply_part

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from silver.apply import apply_current
+from silver.history import apply_history
 
 from gold import job as gold
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import resolved, stored
 from silver import layout, log, order, snapshots
-from silver.apply import apply_current
 from silver.batch import Seen
 from silver.decode import decode
 from silver.expectations import gate
-from silver.history import apply_history
 from silver.summary import summarize
 from tests.builders import Line, bronze_rows
 

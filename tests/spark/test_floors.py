@@ -5,9 +5,9 @@ from bisect import bisect_left, bisect_right
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from silver.floors import first_above, newest_below
 
 from silver.epochs import Epoch, epoch
-from silver.floors import first_above, newest_below
 from silver.snapshots import Truncate
 
 

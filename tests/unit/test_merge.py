@@ -1,4 +1,5 @@
 from silver.apply import forget_sql
+
 from silver.merge import merge_sql, of_whole_keys, rules
 
 

@@ -1,5 +1,4 @@
 import pytest
-
 from silver.written import CLASSES, confirmed
 
 NONE = dict.fromkeys(CLASSES, 0)
