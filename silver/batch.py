@@ -1,4 +1,4 @@
-"""A part of the change log put in order: with order keys, above the cut-offs, ready to be folded."""
+"""A part of the change log put in order: with order keys, and ready to be folded."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

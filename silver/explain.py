@@ -153,8 +153,8 @@ def _row(
     if row is None:
         return Explained(None, None, "row", None, "no row", _gone(told), None)
     by = next((t.record for t in told if t.record.order == bytes(row["_order"])), None)
-    newest = (by.position, None, "row", by.source_time) if by else (None, None, "row", None)
-    return Explained(*newest, "current", None, row["_values"])
+    position, time = (by.position, by.source_time) if by else (None, None)
+    return Explained(position, None, "row", time, "current", None, row["_values"])
 
 
 def _live(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:

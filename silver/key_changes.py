@@ -154,13 +154,13 @@ def _of_last_life(found: DataFrame) -> DataFrame:
 
 def _links(given: DataFrame, partial: list[str]) -> Links:
     via = [F.col(f"_g{at}.via") for at in range(len(partial))]
-    linked = given.where(reduce(Column.__or__, [stamp.isNotNull() for stamp in via]))
+    linked = given.where(reduce(Column.__or__, [order.isNotNull() for order in via]))
     rows = linked.select("_heir", F.array(*via).alias("via")).collect()
     return {
-        (row["_heir"], at): stamp
+        (row["_heir"], at): order
         for row in rows
-        for at, stamp in enumerate(row["via"])
-        if stamp is not None
+        for at, order in enumerate(row["via"])
+        if order is not None
     }
 
 

@@ -1,6 +1,7 @@
 """What was done with every record of one key: the reasoning, on a few plain records.
 
-The order and the rules are those of `silver.fold`, told for a person. A pass is what one application of the log took together (`batch`).
+The order and the rules are those of `silver.fold`, told for a person. A pass is what one
+application of the log took together (`batch`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ meets them twice at most, and they win over what they are equal to.
 
 What replaces or deletes rows that no pending change names cannot be shown like this: the whole
 table folded anew, a truncate or a full snapshot that comes in force, keys that are folded from all
-their changes (`silver.lives`), and the first load. These are applied at once, whatever the promise;
+their changes (`silver.order`), and the first load. These are applied at once, whatever the promise;
 what was kept goes first, so until their commit a reader sees what was applied before.
 """
 

@@ -112,7 +112,8 @@ def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | N
 def facts_sql(target: str, keys: list[str]) -> str:
     """The MERGE INTO text that writes the stored columns of rows whose values stay."""
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
-    return f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)} WHEN MATCHED THEN {updating(stored)}"
+    matched = f"WHEN MATCHED THEN {updating(stored)}"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)} {matched}"
 
 
 def _same(keys: list[str]) -> str:
