@@ -12,7 +12,7 @@ from lakehouse.table import Table
 from silver.built import NOTHING, Built
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, sequence_sql
-from silver.fold.law import Cutoff
+from silver.fold.rules import Cutoff
 from silver.fold.order_key import order_sql
 from silver.snapshots import TableChanges
 from silver.summary import Summary

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField
 from lakehouse.local_rows import local_rows
 from lakehouse.names import quote
 from silver.contract import UPSERT
-from silver.fold.law import Cutoff
+from silver.fold.rules import Cutoff
 from silver.row_columns import all_of, column
 
 Links = Mapping[tuple[str, int], str]

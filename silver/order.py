@@ -18,7 +18,7 @@ from lakehouse.table import Table
 from silver import key_changes, layout, log, snapshots
 from silver.batch import Batch, Seen, keyed, ordered
 from silver.epochs import Epoch, epoch
-from silver.fold.law import Cutoff
+from silver.fold.rules import Cutoff
 from silver.group_order import grouped
 from silver.row_columns import column
 from silver.snapshots import TableChanges

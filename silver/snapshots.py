@@ -18,7 +18,7 @@ from lakehouse.writing import alone, append
 from silver import layout
 from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
-from silver.fold.law import Cutoff
+from silver.fold.rules import Cutoff
 from silver.side_columns import SNAPSHOT_COLUMNS
 
 TABLE_CHANGES = "_table_changes"

@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from silver.fold.arrow import COUNTS, CURRENT_FACTS, HISTORY_FACTS, OUTCOMES, FoldPlan, fold_batches
+from silver.fold.arrow import COUNTS, CURRENT_FACTS, HISTORY_FACTS, FoldPlan, fold_batches
+from silver.fold.rules import OUTCOMES
 from silver.row_columns import column
 
 _OF_CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")

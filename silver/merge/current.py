@@ -17,7 +17,7 @@ from silver import layout, log
 from silver.batch import Batch, to_all
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
-from silver.fold.law import FoldRules
+from silver.fold.rules import FoldRules
 from silver.fold.order_key import order_literal
 from silver.fold.spark import Counts, fold, observe
 from silver.group_order import grouped

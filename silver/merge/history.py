@@ -16,7 +16,7 @@ from silver import layout, log
 from silver.batch import Batch, to_all
 from silver.contract import HISTORY_COLUMNS
 from silver.fold.arrow import FoldPlan
-from silver.fold.law import FoldRules
+from silver.fold.rules import FoldRules
 from silver.fold.order_key import order_literal, sequence_of
 from silver.fold.spark import Counts, fold, observe
 from silver.group_order import grouped

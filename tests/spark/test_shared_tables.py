@@ -14,7 +14,7 @@ from lakehouse.gaps import Gap
 from lakehouse.locks import sharing
 from lakehouse.target import Target
 from silver import snapshots
-from silver.fold.law import Cutoff
+from silver.fold.rules import Cutoff
 from silver.snapshots import TableChanges
 
 Commit = Callable[[SparkSession, Target], object]
