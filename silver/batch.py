@@ -12,8 +12,8 @@ from lakehouse.table import Table
 from silver.built import NOTHING, Built
 from silver.contract import DELETE, UPSERT
 from silver.epochs import Epoch, sequence_sql
-from silver.fold.rules import Cutoff
 from silver.fold.order_key import order_sql
+from silver.fold.rules import Cutoff
 from silver.snapshots import TableChanges
 from silver.summary import Summary
 

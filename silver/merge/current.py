@@ -2,9 +2,9 @@
 
 The rows that are written replace those of their keys, so the MERGE names no column of the table but
 its keys and moves no values through its joins. What the table holds of the batch's keys is looked
-up before: order keys and facts, and values only where changes may lack some. So a tombstone has no
-values, unless deleted rows stay in sight (`on_delete: flag`); and where only the facts of a live
-row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
+up before: order keys and facts, and values only where some change may lack a column. So a tombstone
+has no values, unless deleted rows stay in sight (`on_delete: flag`); and where only the facts of a
+live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
 """
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,8 +17,8 @@ from silver import layout, log
 from silver.batch import Batch, to_all
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
-from silver.fold.rules import FoldRules
 from silver.fold.order_key import order_literal
+from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.group_order import grouped
 from silver.merge import counted
@@ -35,12 +35,12 @@ def write_current(
     """Folds a batch into `silver.T`; `replaces` says that the batch is all there is."""
     name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
     values = layout.values(spark.table(name).schema, table.keys)
+    if not (replaces or batch.size or (batch.cutoff_is_new and not empty)):
+        return Counts({}, 0, 0)
     if replaces or empty:
         rows = observe(first_rows(table, batch, values, counted.partitions(target, batch.size)))
         layout.load(spark, target, table.table, rows.rows, replaces)
         return rows.counts
-    if not batch.size and not batch.cutoff_is_new:
-        return Counts({}, 0, 0)
     narrow = is_narrow(table, batch)
     folded = folded_rows(spark.table(name), table, batch, values, narrow)
     kept = _keeps() if narrow else None
@@ -63,8 +63,9 @@ def first_rows(
 
 
 def is_narrow(table: Table, batch: Batch) -> bool:
-    """Whether rows come out right without the stored values of all columns."""
-    return not (batch.seen_partial or table.on_delete == "flag" or batch.of_whole_keys)
+    """Whether no row that is written whole needs a stored value."""
+    whole = not (batch.partial or batch.seen_partial or batch.of_whole_keys)
+    return whole and table.on_delete != "flag"
 
 
 def folded_rows(
@@ -80,8 +81,7 @@ def folded_rows(
         narrow: whether stored values are left out. Then those of a row that keeps its values are
             not right.
     """
-    looked_up = [c for c in values if c in batch.partial] if narrow else values
-    chosen = [] if batch.of_whole_keys else looked_up
+    chosen = [] if narrow or batch.of_whole_keys else values
     wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
     keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
     stored = wanted.join(keys, table.keys, "left_semi")

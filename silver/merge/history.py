@@ -16,8 +16,8 @@ from silver import layout, log
 from silver.batch import Batch, to_all
 from silver.contract import HISTORY_COLUMNS
 from silver.fold.arrow import FoldPlan
-from silver.fold.rules import FoldRules
 from silver.fold.order_key import order_literal, sequence_of
+from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.group_order import grouped
 from silver.merge import counted
@@ -33,12 +33,12 @@ def write_history(
     kept = f"{table.table}_history"
     name, empty = layout.ensure(spark, target, kept, batch.fields, HISTORY_COLUMNS)
     values = layout.values(spark.table(name).schema, table.keys)
+    if not (replaces or batch.size or (batch.cutoff_is_new and not empty)):
+        return Counts({}, 0, 0)
     if replaces or empty:
         rows = observe(first_versions(table, batch, values, counted.partitions(target, batch.size)))
         layout.load(spark, target, kept, rows.rows, replaces)
         return rows.counts
-    if not batch.size and not batch.cutoff_is_new:
-        return Counts({}, 0, 0)
     folded = folded_versions(spark.table(name), table, batch, values)
     text = merge_sql(name, table.keys, values)
     into = counted.Into(kept, HISTORY_COLUMNS, batch.few)

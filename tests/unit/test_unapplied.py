@@ -7,8 +7,8 @@ from lakehouse.target import Target
 from silver.batch import Batch
 from silver.contract import waits_in_log
 from silver.epochs import Sighting, sequence_sql
-from silver.fold.rules import Cutoff
 from silver.fold.order_key import make_order, order_literal, order_sql
+from silver.fold.rules import Cutoff
 from silver.order import Placed
 from silver.snapshots import TableChanges
 from silver.summary import Summary
