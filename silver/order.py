@@ -84,7 +84,7 @@ def _appended(table: Table, rows: DataFrame, seen: Seen, newest: int, summary: S
     applies = table.on_truncate == "apply"
     cutoffs = changed.cutoffs(applies)
     changes, late = keyed(new).withColumn("_new", F.lit(True)), log.late_columns(table, rows)
-    if summary.heirs:
+    if summary.heirs and table.keys:
         everything = keyed(ordered(rows, table, epochs))
         changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
     batch = Batch(
@@ -113,7 +113,7 @@ def _recomputing(
     changed = TableChanges(sightings, _united([], cut))
     cutoffs = changed.cutoffs(table.on_truncate == "apply")
     changes = _marked(keyed(everything), seen)
-    if whole.heirs:
+    if whole.heirs and table.keys:
         changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
     fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
     late, size = log.late_columns(table, rows), whole.changes

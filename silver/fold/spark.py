@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakehouse.names import quote
 from silver.fold.arrow import COUNTS, CURRENT_FACTS, HISTORY_FACTS, FoldPlan, fold_batches
 from silver.fold.rules import OUTCOMES
-from silver.row_columns import column
 
 _OF_CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
 _OF_HISTORY = (*_OF_CHANGE, *(name for name, _ in HISTORY_FACTS))
@@ -88,15 +88,15 @@ def fold(
         Keys, columns, stored columns, `_write`, and the counts, as `silver.fold.arrow` has them.
     """
     names = [*plan.keys, *plan.rules.columns]
-    rows = changes.select(*map(column, names), *_OF_CHANGE, "_new")
+    rows = changes.select(*map(_column, names), *_OF_CHANGE, "_new")
     if stored is not None:
         of_stored = _OF_HISTORY if plan.history else _OF_CURRENT
         given = [c for c in (*names, *of_stored) if c in stored.columns]
         marks = {"_new": F.lit(False), "_stored": F.lit(True)}
-        held = stored.select(*map(column, given)).withColumns(marks)
+        held = stored.select(*map(_column, given)).withColumns(marks)
         rows = rows.withColumn("_stored", F.lit(False))
         rows = rows.unionByName(held, allowMissingColumns=True)
-    keys = [column(k) for k in plan.keys]
+    keys = [_column(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
     fields = [changes.schema[name] for name in names]
@@ -139,3 +139,8 @@ def _fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
 def _schema(fields: list[T.StructField], own: Iterable[tuple[str, str]]) -> T.StructType:
     values = [T.StructField(field.name, field.dataType) for field in fields]
     return T.StructType([*values, *(T.StructField(name, _TYPES[type]) for name, type in own)])
+
+
+def _column(name: str) -> Column:
+    """The column of exactly this name, whatever characters it has."""
+    return F.col(quote(name))
