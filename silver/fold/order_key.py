@@ -44,11 +44,6 @@ def order_sql(sequence: str = "_sequence", arrival: str = "_arrival") -> str:
     return f"unhex(concat('01', {sections}, '00', substring_index({arrival}, '/', 1)))"
 
 
-def start_sql(sequence: str) -> str:
-    """SQL of the lowest order key of a sequence in text form."""
-    return f"unhex(concat('01', replace({sequence}, '/', '01'), '00'))"
-
-
 def sequence_text_sql(order: str) -> str:
     """SQL of the sequence of an order key, in text form; null for null."""
     sections = f"regexp_extract(hex({order}), '^((?:01[0-9A-F]{{16}})+)00', 1)"
