@@ -223,7 +223,7 @@ class KeyState:
         if order < self._cutoff or self._came_before(order, digest, new):
             return
         absent = changes.absent[at] if changes.absent is not None else None
-        if order > self.order:
+        if order >= self.order:
             if changes.upsert[at]:
                 own = changes.own_sequences[at] if changes.own_sequences is not None else None
                 self._newer_upsert(order, absent or (), own or {}, at)
@@ -314,7 +314,8 @@ class KeyState:
                 self._late = True
 
     def _late_delete(self, order: bytes) -> None:
-        if not self.removed < order < self.upsert:
+        """A late delete takes nothing from a deleted row: its values show what was known last."""
+        if self.deleted or order < self.removed:
             return
         self.removed = order
         for column, (known, _) in self.parts.items():
