@@ -1,7 +1,8 @@
-"""One key's changes through the law, without Arrow: a batch per call, the stored rows in between."""
+"""One key's changes through the law, without Arrow: batch by batch, with what is stored between."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from silver.fold.law import Facts, KeyOutcome, KeyState
@@ -62,15 +63,17 @@ def lists(changes: Sequence[Change], new: Sequence[bool]) -> Changes:
     return Changes(
         [c.order for c in changes],
         [c.values is not None for c in changes],
-        [_digest(c) for c in changes],
+        [digest(c) for c in changes],
         list(new),
         [names or None for names in absent],
         [dict(c.own) or None for c in changes],
     )
 
 
-def _digest(change: Change) -> int:
-    return hash((repr(change.values), change.own))
+def digest(change: Change) -> int:
+    """A number that is the same for the same content."""
+    content = repr((change.values, change.own)).encode()
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 
 @dataclass
@@ -111,7 +114,7 @@ class CurrentKey(_Table):
         stored = Change(0, self.values)
         rows = [stored, *batch]
         state.fold(lists(rows, [False, *new]), 1, len(rows))
-        self.wrote = state.differs()
+        self.wrote = state.differs(state.facts())
         if not state.order:
             self.facts, self.values = None, {}
         elif self.wrote:

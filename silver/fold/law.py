@@ -149,14 +149,14 @@ class KeyState:
             if self.deleted:
                 return "deleted" if self.was_live or self.came else "delete_unknown"
             return "updated" if self.was_live else "inserted"
-        if self.received == self.duplicates or self.deleted:
+        if self.received == self.duplicates or self.deleted or not self.order:
             return None
         late = not self.keeps_values() if self._from_log else self._late
         return "late" if late else None
 
-    def differs(self) -> bool:
-        """Whether there is a row that differs from the stored one, so that it is to be written."""
-        return bool(self.order) and self.facts() != self.stored
+    def differs(self, facts: Facts) -> bool:
+        """Whether the row with these facts differs from the stored one, so that it is written."""
+        return bool(self.order) and facts != self.stored
 
     def keeps_values(self) -> bool:
         """Whether all values are those of the stored row."""
