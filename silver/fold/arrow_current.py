@@ -70,7 +70,8 @@ class CurrentFolder:
         """The rows of the keys that were closed, one for each, as columns."""
         closed, self._closed = self._closed, []
         states = [state for state, _ in closed]
-        write = [state.differs() for state in states]
+        facts = [state.facts() for state in states]
+        write = [state.differs(each) for state, each in zip(states, facts, strict=True)]
         newest = [state.newest for state in states]
         some_row = [last if state.newest == NOWHERE else state.newest for state, last in closed]
         deleted = pa.array([state.deleted for state in states], pa.bool_())
@@ -82,7 +83,7 @@ class CurrentFolder:
             "_deleted": deleted,
             "_digest": self._window.take("_digest", newest),
             "_source_time": pc.if_else(deleted, times, pa.scalar(None, times.type)),
-            "_facts": _facts_column([state.facts() for state in states]),
+            "_facts": _facts_column(facts),
             "_write": pa.array(write, pa.bool_()),
             "_keeps_values": pa.array([state.keeps_values() for state in states], pa.bool_()),
         }

@@ -149,14 +149,14 @@ class KeyState:
             if self.deleted:
                 return "deleted" if self.was_live or self.came else "delete_unknown"
             return "updated" if self.was_live else "inserted"
-        if self.received == self.duplicates or self.deleted:
+        if self.received == self.duplicates or self.deleted or not self.order:
             return None
         late = not self.keeps_values() if self._from_log else self._late
         return "late" if late else None
 
-    def differs(self) -> bool:
-        """Whether there is a row that differs from the stored one, so that it is to be written."""
-        return bool(self.order) and self.facts() != self.stored
+    def differs(self, facts: Facts) -> bool:
+        """Whether the row with these facts differs from the stored one, so that it is written."""
+        return bool(self.order) and facts != self.stored
 
     def keeps_values(self) -> bool:
         """Whether all values are those of the stored row."""
@@ -223,7 +223,7 @@ class KeyState:
         if order < self._cutoff or self._came_before(order, digest, new):
             return
         absent = changes.absent[at] if changes.absent is not None else None
-        if order > self.order:
+        if order >= self.order:
             if changes.upsert[at]:
                 own = changes.own_sequences[at] if changes.own_sequences is not None else None
                 self._newer_upsert(order, absent or (), own or {}, at)
@@ -314,7 +314,8 @@ class KeyState:
                 self._late = True
 
     def _late_delete(self, order: bytes) -> None:
-        if not self.removed < order < self.upsert:
+        """A late delete takes nothing from a deleted row: its values show what was known last."""
+        if self.deleted or order < self.removed:
             return
         self.removed = order
         for column, (known, _) in self.parts.items():

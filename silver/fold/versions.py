@@ -362,7 +362,7 @@ class KeyHistory:
         self._emit(row, True, order, max(times, default=None))
 
     def _emit(self, row: _Row, shown: bool, to_order: bytes | None, valid_to: int | None) -> None:
-        kept = None if row.upsert or not self._keeps else row.content is not EMPTY
+        kept = None if row.upsert or not self._keeps else row.content.source != NOWHERE
         facts = VersionFacts(
             row.next_order, shown, shown and to_order is None, row.time, row.from_time, valid_to,
             row.from_order, to_order, row.life, kept,
