@@ -47,6 +47,8 @@ def resolve(
     moved = _moved(changes).unionByName(_moved(donors), allowMissingColumns=True)
     absent = moved.select(F.explode("_absent").alias("column")).distinct().collect()
     partial = sorted(row["column"] for row in absent)
+    if not partial:
+        return changes
     given = _given(moved, donors, keys, partial, cutoffs)
     links = _links(given, partial)
     if links:
