@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.fold import order_key
 
 
 class LayerColumn(NamedTuple):
@@ -84,9 +85,7 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
-    LayerColumn(
-        "_order", "binary", "order key of the change, where its sequence could be read"
-    ),
+    LayerColumn("_order", "binary", "order key of the change, where its sequence could be read"),
     LayerColumn("_source_time", "timestamp", "commit time at the source, else time of arrival"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),
     LayerColumn("_arrival", "string", "the record's order of arrival there, which identifies it"),
@@ -112,9 +111,7 @@ CURRENT_COLUMNS = (
     LayerColumn("_order", "binary", "order key of the key's newest change"),
     LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
     LayerColumn("_digest", "bigint", "digest of the newest change; tells a redelivery"),
-    LayerColumn(
-        "_source_time", "timestamp", "on tombstones: commit time of the delete; else null"
-    ),
+    LayerColumn("_source_time", "timestamp", "on tombstones: commit time of the delete; else null"),
     LayerColumn(
         "_facts",
         FACTS,
@@ -170,6 +167,12 @@ HISTORY_COLUMNS = (
         "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
     ),
 )
+
+
+def sequence_text(order: str) -> str:
+    """SQL of the sequence that an order key stands for, in the text form that people read."""
+    return order_key.sequence_text_sql(order)
+
 
 PENDING = "_pending"
 """What the name ends in of the table, or view, that shows what waits to be applied."""

@@ -15,7 +15,6 @@ from lakehouse.target import Target
 from lakehouse.writing import append, replace
 from silver import built, extract_days, extract_state, layout, schema_drift
 from silver.batch import Seen, to_all
-from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode import decode
 from silver.expectations import gate
@@ -32,6 +31,7 @@ from silver.extract_days import Days, Pending
 from silver.extract_rows import effective_date, sequence_of
 from silver.extract_state import Came
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
+from silver.row_columns import column, digest
 from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
 
 # What every task may hold: keys, and whole records.

@@ -21,12 +21,12 @@ def nulls_to_ignore(table: Table, columns: Sequence[str]) -> Column:
     return F.array_compact(F.array(*marks)) if marks else names_array([])
 
 
-def absent_before(late: Mapping[str, int]) -> Column:
-    """The `_absent` of rows with a `_batch`, and in it the columns that only came after that."""
+def absent_before(late: Mapping[str, int], operation: Column, absent: Column) -> Column:
+    """What rows with a `_batch` do not carry: `absent`, and the columns that came after that."""
     unknown = [F.when(F.col("_batch") < batch, F.lit(name)) for name, batch in late.items()]
-    given = F.coalesce("_absent", names_array([]))
+    given = F.coalesce(absent, names_array([]))
     found = F.array_union(given, F.array_compact(F.array(*unknown)))
-    return F.when((F.col("_operation") == UPSERT) & (F.size(found) > 0), found)
+    return F.when((operation == UPSERT) & (F.size(found) > 0), found)
 
 
 def named_columns(text: Column) -> Column:
