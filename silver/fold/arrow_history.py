@@ -9,10 +9,9 @@ from silver.fold.arrow_values import (
     Window,
     changes_of,
     micros,
-    outcome_counts,
     stored_rows,
 )
-from silver.fold.rules import FoldRules
+from silver.fold.rules import OUTCOMES, FoldRules
 from silver.fold.versions import EMPTY, HistoryRow, KeyHistory, VersionFacts
 
 _CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
@@ -122,16 +121,20 @@ class HistoryFolder:
         time = self._window.column("_source_time").type
         moment = pa.timestamp("us", time.tz)
         columns = {}
-        for at, (name, type) in enumerate(_TYPES.items()):
-            found = pa.array([row.facts[at] for row in rows], type)
+        lists = zip(*(row.facts for row in rows), strict=True) if rows else [()] * len(_TYPES)
+        for (name, type), values in zip(_TYPES.items(), lists, strict=True):
+            found = pa.array(values, type)
             columns[name] = found.cast(moment).cast(time) if name in _TIMES else found
         return columns
 
     def _counts(self, size: int) -> dict[str, pa.Array]:
-        nothing: tuple[Mapping[str, int], int] = {}, 0
-        found = [self._counted.get(at, nothing) for at in range(size)]
+        counts = {name: [0] * size for name in (*OUTCOMES, "ties")}
+        for at, (outcomes, ties) in self._counted.items():
+            counts["ties"][at] = ties
+            for name, n in outcomes.items():
+                counts[name][at] = n
         self._counted, self._carries = {}, []
-        return outcome_counts([counts for counts, _ in found], [ties for _, ties in found])
+        return {f"_n_{name}": pa.array(found, pa.int32()) for name, found in counts.items()}
 
 
 def _stored_facts(window: Window) -> dict[int, VersionFacts]:

@@ -1,11 +1,11 @@
 """Rows of record batches as one window: which neighbours are equal, and rows taken by source."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.rules import NOWHERE, OUTCOMES, Changes
+from silver.fold.rules import NOWHERE, Changes
 from silver.fold.versions import Content
 
 
@@ -163,12 +163,3 @@ def micros(times: pa.Array) -> list[int | None]:
         times.cast(pa.timestamp("us", times.type.tz)).cast("int64").to_pylist()
     )
     return found
-
-
-def outcome_counts(counts: Sequence[Mapping[str, int]], ties: Sequence[int]) -> dict[str, pa.Array]:
-    """The count columns of output rows."""
-    columns = {
-        f"_n_{name}": pa.array([found.get(name, 0) for found in counts], pa.int32())
-        for name in OUTCOMES
-    }
-    return columns | {"_n_ties": pa.array(ties, pa.int32())}

@@ -82,7 +82,7 @@ class KeyState:
     )  # fmt: skip
 
     def __init__(self, rules: FoldRules) -> None:
-        self._columns, self._grouped = rules.columns, rules.grouped
+        self._columns, self._grouped = rules.column_set, rules.grouped
         self._cutoff = rules.newest_cutoff
         self._sequence: bytes | None = None
         self._seen: dict[bytes, dict[int, bool]] = {}
@@ -280,7 +280,8 @@ class KeyState:
         if self.deleted:
             self.removed, self.upsert, self.source = self.order, b"", NOWHERE
             self.parts, self._own = {}, {}
-        self._give(order, {*absent, *self._outranked(absent, own)}, source)
+        lost = self._outranked(absent, own) if self._grouped else ()
+        self._give(order, [*absent, *lost], source)
 
     def _outranked(self, absent: Sequence[str], own: Mapping[str, str]) -> list[str]:
         """The carried columns of which a change with a higher sequence of their own is known."""
@@ -295,18 +296,17 @@ class KeyState:
                 self._own[column] = mine
         return lost
 
-    def _give(self, order: bytes, absent: set[str], source: int) -> None:
+    def _give(self, order: bytes, absent: Sequence[str], source: int) -> None:
         """Makes an upsert the newest one; the columns it lacks stay as they are."""
         before = self.upsert, self.source
-        kept = (c for c in self._columns if c in absent) if absent else ()
-        self.parts = {c: self.parts.get(c, before) for c in kept}
+        self.parts = {c: self.parts.get(c, before) for c in absent if c in self._columns}
         self.upsert, self.source = order, source
 
     def _late_upsert(self, order: bytes, absent: Sequence[str], source: int) -> None:
         if order < self.removed:
             return
         if order > self.upsert:
-            self._give(order, {*absent}, source)
+            self._give(order, absent, source)
             return
         for column, (known, _) in self.parts.items():
             if known < order and column not in absent:

@@ -54,6 +54,11 @@ class FoldRules:
     keeps_deleted: bool = False
 
     @cached_property
+    def column_set(self) -> frozenset[str]:
+        """The columns, to look one up."""
+        return frozenset(self.columns)
+
+    @cached_property
     def cutoff_orders(self) -> tuple[bytes, ...]:
         """The order keys of the cut-offs, oldest first."""
         return tuple(cutoff.order for cutoff in self.cutoffs)

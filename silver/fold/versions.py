@@ -118,7 +118,7 @@ class KeyHistory:
     )  # fmt: skip
 
     def __init__(self, rules: FoldRules, agree: Agree) -> None:
-        self._agree, self._columns, self._grouped = agree, rules.columns, rules.grouped
+        self._agree, self._columns, self._grouped = agree, rules.column_set, rules.grouped
         self._cutoffs: Sequence[Cutoff] = rules.cutoffs
         self._cutoff_orders = rules.cutoff_orders
         self._newest_cutoff = rules.newest_cutoff
@@ -254,15 +254,15 @@ class KeyHistory:
         """
         anchor = stored if stored is not None and not self._begun else None
         self._begun = True
-        life = max(self._life, self._cutoff_before(row.order))
+        life = max(self._life, self._cutoff_before(row.order)) if self._cutoffs else self._life
         known = time
         if anchor is not None:
             life, known = max(life, anchor.life), anchor.time
         if life != self._life:
             self._life, self._lived = life, False
             self._source, self._parts, self._own = NOWHERE, {}, {}
-        times = [t for t in (self._time, known) if t is not None]
-        self._time = max(times, default=None)
+        if self._time is None or (known is not None and known > self._time):
+            self._time = known
         row.life, row.time, row.alone = life, self._time, not self._lived
         self._lived = True
         self._disturbed |= row.stored is not None and row.stored.life != life
@@ -284,7 +284,7 @@ class KeyHistory:
         has_values = row.stored is not None and not self._disturbed and not self._from_log
         if absent and not row.anchored and not has_values:
             before = self._source
-            self._parts = {c: self._parts.get(c, before) for c in self._columns if c in absent}
+            self._parts = {c: self._parts.get(c, before) for c in absent if c in self._columns}
             row.rewritten = self._disturbed
         else:
             self._parts = {}
@@ -358,8 +358,9 @@ class KeyHistory:
         else:
             self._emit(row, True, None, None)
             return
-        times = [t for t in (time, row.from_time) if t is not None]
-        self._emit(row, True, order, max(times, default=None))
+        if time is None or (row.from_time is not None and row.from_time > time):
+            time = row.from_time
+        self._emit(row, True, order, time)
 
     def _emit(self, row: _Row, shown: bool, to_order: bytes | None, valid_to: int | None) -> None:
         kept = None if row.upsert or not self._keeps else row.content.source != NOWHERE
@@ -389,8 +390,6 @@ class KeyHistory:
             self.outcomes["late"] = self.outcomes.get("late", 0) + moved
 
     def _cutoff_before(self, order: bytes) -> bytes:
-        if not self._cutoffs:
-            return b""
         at = bisect_left(self._cutoff_orders, order)
         return self._cutoff_orders[at - 1] if at else b""
 

@@ -33,7 +33,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.parametrize("name", TABLES)
-@budget(400)
+@budget(60)
 @given(seed=SEEDS)
 def test_any_delivery_gives_the_oracles_table(name: str, seed: int) -> None:
     random = Random(seed)

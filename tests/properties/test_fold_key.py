@@ -142,7 +142,7 @@ def _end(version: dict[str, Any], ends: list[tuple[bytes, int]]) -> int | None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@budget(500)
+@budget(200)
 @given(seed=SEEDS)
 def test_a_current_row_and_its_outcomes_are_the_references(kind: str, seed: int) -> None:
     random = Random(seed)
@@ -169,7 +169,7 @@ def test_a_current_row_and_its_outcomes_are_the_references(kind: str, seed: int)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@budget(500)
+@budget(200)
 @given(seed=SEEDS)
 def test_a_history_and_its_outcomes_are_the_references(kind: str, seed: int) -> None:
     random = Random(seed)
