@@ -88,7 +88,7 @@ class _Lake:
         rows = log.read(*given).where(f"_batch <= {newest}")
         new = rows.where(f"_batch > {self.seen.batch}")
         summary = self.summary or summarize(new)
-        placed = order.place(*given, rows, new, self.seen, newest, summary)
+        placed = order.place(self.table, rows, self.seen, newest, summary)
         assert unapplied.shows(*given, placed, summary, self.seen), "more than may wait"
         known = unapplied.show(*given, placed, summary, self.seen._replace(highest=self.highest))
         self.highest = known.highest

@@ -31,7 +31,7 @@ def source(
     """
     waits = f"{table.table}{PENDING}"
     if waits_in_log(target, table):
-        shown = [c for c in columns if not c.startswith("_") or c in ("_stamp", "_deleted")]
+        shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
         held = names.name(target, "silver", kept)
         return query(held, WAITING, WAITING_KEYS, columns, shown, table.keys, None)
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
@@ -39,7 +39,7 @@ def source(
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
     known = spark.table(pending).columns
     same = ["_row"] if not table.keys else [*table.keys]
-    same += ["_stamp"] if table.stored_as_scd_type == 2 else []
+    same += ["_order"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))
     return query(rows, pending, pending, columns, known, same, due)
 

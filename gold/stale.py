@@ -43,16 +43,16 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     fields = ", ".join(f"{quote(key)} {type}" for key, type in types.items())
     waiting = (
-        f"SELECT from_json(_key, {literal(fields)}) AS _own, _stamp, at, reason, position"
-        f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _stamp IS NOT NULL"
+        f"SELECT from_json(_key, {literal(fields)}) AS _own, _order, at, reason, position"
+        f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _order IS NOT NULL"
     )
     keys = ", ".join(f"held.{quote(key)}" for key in types)
     same = " AND ".join(f"held.{quote(key)} = letter._own.{quote(key)}" for key in types)
-    first = "min_by(letter.{0}, letter._stamp) AS {0}"
+    first = "min_by(letter.{0}, letter._order) AS {0}"
     return (
         f"SELECT {keys}, min(letter.at) AS since, {first.format('reason')},"
         f" {first.format('position')} FROM {rows} AS held JOIN ({waiting}) AS letter"
-        f" ON {same} AND letter._stamp > held._stamp WHERE {live} GROUP BY {keys}"
+        f" ON {same} AND letter._order > held._order WHERE {live} GROUP BY {keys}"
     )
 
 

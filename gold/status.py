@@ -25,7 +25,7 @@ Record = dict[str, Any]
 PARTS = 2
 
 _KEYLESS_LIVE = (
-    "NOT _removes AND row_number() OVER (PARTITION BY _content, _removes ORDER BY _stamp)"
+    "NOT _removes AND row_number() OVER (PARTITION BY _content, _removes ORDER BY _order)"
     " > count_if(_removes) OVER (PARTITION BY _content)"
 )
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from lakehouse.names import quote
 from lakehouse.table import Table
 from lakehouse.views import View
+from silver.contract import sequence_text
 
 # A delete of a key that was never seen has no row to keep.
-_KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE _upsert_stamp IS NOT NULL"
+_KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
 _KEPT_VERSIONS = (
     "NOT _is_current AS is_deleted FROM {source}"
-    " WHERE _is_current OR (_kept AND _next_stamp IS NULL)"
+    " WHERE _is_current OR (_kept AND _next_order IS NULL)"
 )
 
 
@@ -43,7 +44,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     chosen = ", ".join(quote(c) for c in columns)
     ranked = (
         f"SELECT {chosen}, _removes, row_number() OVER"
-        " (PARTITION BY _content, _removes ORDER BY _stamp) AS _rank,"
+        " (PARTITION BY _content, _removes ORDER BY _order) AS _rank,"
         f" count_if(_removes) OVER (PARTITION BY _content) AS _removed FROM {source}"
     )
     query = f"SELECT {chosen} FROM ({ranked}) WHERE NOT _removes AND _rank > _removed"
@@ -56,7 +57,8 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
     chosen = ", ".join(quote(c) for c in columns)
     query = (
         f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
-        " _sequence_from AS sequence_from, _sequence_to AS sequence_to,"
+        f" {sequence_text('_from_order')} AS sequence_from,"
+        f" {sequence_text('_to_order')} AS sequence_to,"
         f" _is_current AS is_current FROM {source} WHERE _shown"
     )
     bounds = {

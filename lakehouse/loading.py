@@ -22,6 +22,7 @@ SUFFIXES = (
     "_digests",
     "_extracts",
     "_staged",
+    "_folded",
     "_sensitive",
 )
 COMMAND_LINE = "command line"

@@ -1,19 +1,20 @@
-"""A part of the change log put in order: stamped, above the floors, and ready to be applied."""
+"""A part of the change log put in order: with order keys, and ready to be folded."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.table import Table
 from silver.built import NOTHING, Built
-from silver.compact import stamp
 from silver.contract import DELETE, UPSERT
-from silver.epochs import Epoch, in_epochs
-from silver.snapshots import TableChanges, Truncate
+from silver.epochs import Epoch, sequence_sql
+from silver.fold.order_key import order_sql
+from silver.fold.rules import Cutoff
+from silver.snapshots import TableChanges
 from silver.summary import Summary
 
 # Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
@@ -24,12 +25,13 @@ class Seen(NamedTuple):
     """What a table has applied so far.
 
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes, heirs or ties, its snapshots and truncates, what it was built with (see
-    `silver.built`), and the source time (µs since 1970) up to which its tombstones are purged.
+    partial changes, key changes with an unavailable value (`heirs`) or ties, its snapshots and
+    truncates, what it was built with (see `silver.built`), and the source time (µs since 1970) up
+    to which its tombstones are purged.
     Of a table with `max_staleness` also how many records of the change log the ledger counts as
     `pending`, and when the last run that applied any began (µs since 1970).
     What only a run remembers: how many seconds the last apply took, what the change log holds above
-    the batch, and the highest stamp that the table and the log have.
+    the batch, and the highest order key that the table and the log have.
     """
 
     batch: int = 0
@@ -44,31 +46,33 @@ class Seen(NamedTuple):
     applied_at: int | None = None
     took: float | None = None
     waits: Summary | None = None
-    highest: str | None = None
+    highest: bytes | None = None
 
 
 class Batch(NamedTuple):
-    """What one pass applies.
+    """What one table run applies.
 
-    `changes` are the stamped upserts and deletes; `partial` names the columns that some of them do
-    not carry; `seen_partial` tells whether an earlier batch had such changes; `floors` are the
-    truncates in force, oldest first. `of_keys` are all changes of the batch's keys, earlier ones
-    too, where those must be folded together (see `silver.lives`). `late` are columns that rows of
-    earlier batches did not carry, with the batch that brought them. `size` is how many changes it
-    has, where that is known. `told` takes the rows that a write of it was seen to write, by class.
+    `changes` are upserts and deletes with order keys, `_new` where they are the batch's own. Where
+    `of_whole_keys` says so they are all changes of their keys, earlier ones too. `partial` names
+    columns that some of them do not carry; `seen_partial` tells whether a stored row may have
+    columns with an order of their own; `cutoffs` are those in force, oldest first. `late` are
+    columns that rows of earlier batches did not carry, with the batch that brought them. `size` is
+    how many changes there are, `new` how many of them are the batch's own, and `first` their lowest
+    order key, where these are known.
     """
 
     number: int
     changes: DataFrame
     fields: list[StructField]
     partial: list[str]
-    floors: list[Truncate]
-    floor_is_new: bool
+    cutoffs: list[Cutoff]
+    cutoff_is_new: bool
     seen_partial: bool
-    of_keys: DataFrame | None = None
+    of_whole_keys: bool = False
     late: Mapping[str, int] = MappingProxyType({})
     size: int | None = None
-    told: list[Mapping[str, int]] | None = None
+    first: bytes | None = None
+    new: int | None = None
 
     @property
     def few(self) -> bool:
@@ -76,18 +80,9 @@ class Batch(NamedTuple):
         return self.size is not None and self.size <= FEW
 
     @property
-    def floor(self) -> str | None:
-        """The stamp below which nothing counts any more; None without a truncate in force."""
-        return self.floors[-1].stamp if self.floors else None
-
-
-def source_of(rows: DataFrame, batch: Batch) -> DataFrame:
-    """Rows that a batch writes, as the source of a MERGE.
-
-    What it has of a batch of few changes is sent to every task: then two of its three joins move no
-    row of the table.
-    """
-    return to_all(rows, batch.few)
+    def cutoff(self) -> bytes | None:
+        """The order key below which no change counts any more; None without one."""
+        return self.cutoffs[-1].order if self.cutoffs else None
 
 
 def to_all(rows: DataFrame, few: bool) -> DataFrame:
@@ -95,21 +90,22 @@ def to_all(rows: DataFrame, few: bool) -> DataFrame:
     return F.broadcast(rows) if few else rows
 
 
-def stamped(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
-    """Log rows that can be applied, with their place in the total order."""
+def order_of(table: Table, epochs: list[Epoch]) -> Column:
+    """The order key of a row of the table's change log; null without a sequence."""
+    sequence = sequence_sql(epochs) if table.format == "debezium" else "_sequence"
+    return F.when(F.col("_sequence").isNotNull(), F.expr(order_sql(sequence)))
+
+
+def ordered(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that can be applied, with their order keys."""
     sound = rows.where(F.col("_reason").isNull())
-    placed = in_epochs(sound, epochs) if table.format == "debezium" else sound
-    return placed.withColumn("_stamp", stamp())
+    return sound.withColumn("_order", order_of(table, epochs))
 
 
 def rejected(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
-    """Log rows that cannot be applied, with their place in the total order where it is known."""
+    """Log rows that cannot be applied, with their order keys where their sequence is known."""
     dead = rows.where(F.col("_reason").isNotNull())
-    dead = dead.withColumn("_own_sequence", F.col("_sequence"))
-    placed = in_epochs(dead, epochs) if table.format == "debezium" else dead
-    known = F.when(F.col("_own_sequence").isNotNull(), stamp())
-    own = placed.withColumn("_stamp", known).drop("_sequence")
-    return own.withColumnRenamed("_own_sequence", "_sequence")
+    return dead.withColumn("_order", order_of(table, epochs))
 
 
 def keyed(rows: DataFrame) -> DataFrame:

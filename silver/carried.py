@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.answers import JSON_OPTIONS
 from lakehouse.table import Table
-from silver.compact import column
+from silver.row_columns import column
 
 HIDDEN = "(sensitive)"
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.fold import order_key
 
 
 class LayerColumn(NamedTuple):
@@ -90,9 +91,7 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
     LayerColumn("_sequence", "string", "the change's own sequence, where it could be read"),
-    LayerColumn(
-        "_stamp", "string", "the change's place in order, where its sequence could be read"
-    ),
+    LayerColumn("_order", "binary", "order key of the change, where its sequence could be read"),
     LayerColumn("_source_time", "timestamp", "commit time at the source, else time of arrival"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),
     LayerColumn("_arrival", "string", "the record's order of arrival there, which identifies it"),
@@ -110,26 +109,28 @@ LOG_COLUMNS = (
     LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
 )
 
+FACTS = (
+    "struct<upsert: binary, removed: binary, columns: map<string,binary>, changes: array<binary>>"
+)
+
 CURRENT_COLUMNS = (
-    LayerColumn("_stamp", "string", "newest change's place in order: sequence, blank, arrival"),
+    LayerColumn("_order", "binary", "order key of the key's newest change"),
     LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
+    LayerColumn("_digest", "bigint", "digest of the newest change; tells a redelivery"),
+    LayerColumn("_source_time", "timestamp", "on tombstones: commit time of the delete; else null"),
     LayerColumn(
-        "_upsert_stamp", "string", "newest upsert's stamp; null when only deletes were seen"
+        "_facts",
+        FACTS,
+        "null on most rows. upsert: order key of the newest upsert, where it is not _order;"
+        " removed: order key of the newest delete before that upsert; columns: order key of each"
+        " column that is not the newest upsert's, empty where no change carried it; changes: per"
+        " sequence that the row names, the sequence and the digests (8 bytes each) of the changes"
+        " that came there, but for _digest",
     ),
-    LayerColumn("_deleted_stamp", "string", "newest delete's stamp; null when none was seen"),
     LayerColumn(
-        "_column_stamps", "map<string,string>", "stamp of each column that is not the row's"
-    ),
-    LayerColumn("_partial", "boolean", "whether some columns have stamps of their own"),
-    LayerColumn("_digest", "bigint", "digest of the newest change"),
-    LayerColumn("_source_time", "timestamp", "commit time of the newest change at the source"),
-    LayerColumn("_position", "string", "where the newest change lies in bronze"),
-    LayerColumn("_batch", "bigint", "batch that wrote the row last"),
-    LayerColumn(
-        "_class",
-        "string",
-        "what that batch did: inserted, updated, deleted, delete_unknown; late: only some columns;"
-        " forgotten: a truncate emptied columns",
+        "_batch",
+        "bigint",
+        "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
     ),
 )
 
@@ -137,18 +138,13 @@ KEYLESS_COLUMNS = (
     LayerColumn("_row", "string", "identity of the change: place in order, operation, content"),
     LayerColumn("_content", "string", "digest of the values; equal rows have equal ones"),
     LayerColumn("_removes", "boolean", "whether the change removes one equal row"),
-    LayerColumn("_stamp", "string", "the change's place in order: sequence, blank, arrival"),
+    LayerColumn("_order", "binary", "order key of the change"),
     LayerColumn("_source_time", "timestamp", "commit time at the source"),
-    LayerColumn("_position", "string", "where the change lies in bronze"),
-    LayerColumn("_batch", "bigint", "batch that brought the change"),
-    LayerColumn(
-        "_class", "string", "inserted, updated or deleted; replaced: the old row of an update"
-    ),
 )
 
 HISTORY_COLUMNS = (
-    LayerColumn("_stamp", "string", "the change's place in order: sequence, blank, arrival"),
-    LayerColumn("_next_stamp", "string", "stamp of the key's next change; null on its newest"),
+    LayerColumn("_order", "binary", "order key of the change"),
+    LayerColumn("_next_order", "binary", "that of the key's next change; null on its newest"),
     LayerColumn("_shown", "boolean", "whether the row stands for a version (its newest change)"),
     LayerColumn("_is_current", "boolean", "whether that version is open"),
     LayerColumn("_operation", "string", "upsert or delete"),
@@ -161,22 +157,28 @@ HISTORY_COLUMNS = (
     LayerColumn("_time", "timestamp", "commit time that never runs back along the sequence"),
     LayerColumn("_valid_from", "timestamp", "when the version began at the source"),
     LayerColumn("_valid_to", "timestamp", "when it ended; null while open"),
-    LayerColumn("_sequence_from", "string", "sequence that began the version"),
-    LayerColumn("_sequence_to", "string", "sequence that ended it; null while open"),
+    LayerColumn("_from_order", "binary", "order key of the change that began the version"),
+    LayerColumn("_to_order", "binary", "order key of what ended it; null while open"),
     LayerColumn(
-        "_life", "string", "stamp of the delete or truncate that the row came after; '' if none"
+        "_life", "binary", "order key of the delete or truncate point before; empty without one"
     ),
     LayerColumn(
         "_kept",
         "boolean",
         "on a delete: whether its values are the row's last ones, kept by on_delete: flag",
     ),
-    LayerColumn("_position", "string", "where the change lies in bronze"),
-    LayerColumn("_batch", "bigint", "batch that brought the change"),
     LayerColumn(
-        "_class", "string", "inserted, updated, deleted, delete_unknown, late or superseded"
+        "_batch",
+        "bigint",
+        "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
     ),
 )
+
+
+def sequence_text(order: str) -> str:
+    """SQL of the sequence that an order key stands for, in the text form that people read."""
+    return order_key.sequence_text_sql(order)
+
 
 PENDING = "_pending"
 """What the name ends in of the table, or view, that shows what waits to be applied."""

@@ -11,7 +11,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import one_key
-from silver.compact import all_of
+from silver.row_columns import all_of
 
 SHOWN = (
     "reason", "message", "rule", "key", "sequence", "position", "at", "run_id", "resolved_at",

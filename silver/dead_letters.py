@@ -15,10 +15,10 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, schema_drift
 from silver.batch import rejected
-from silver.compact import all_of, column
 from silver.contract import DEAD_LETTER_COLUMNS
 from silver.epochs import Epoch
 from silver.order import Placed
+from silver.row_columns import all_of, column
 from silver.statements import execute
 from silver.summary import Summary
 
@@ -64,7 +64,7 @@ def record(
         F.lit(None).cast("string").alias("resolved_by"),
         _key(table).alias("_key"),
         "_sequence",
-        "_stamp",
+        "_order",
         "_source_time",
         "_feed",
         "_arrival",
@@ -72,7 +72,7 @@ def record(
     )
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON {SAME}"
-        " WHEN MATCHED AND NOT (t._stamp <=> s._stamp) THEN UPDATE SET t._stamp = s._stamp"
+        " WHEN MATCHED AND NOT (t._order <=> s._order) THEN UPDATE SET t._order = s._order"
         " WHEN NOT MATCHED THEN INSERT *"
     )
     execute(spark, text, letters)
@@ -91,7 +91,7 @@ def keep(
 
     `summary` tells what is new.
     """
-    if summary.rejected or (placed.refold and are_there(spark, target, table)):
+    if summary.rejected or (placed.recomputes and are_there(spark, target, table)):
         record(spark, target, table, rows, run_id, placed.new.epochs)
     if schema_drift.INCOMPATIBLE in summary.rejected:
         schema_drift.record_misfits(spark, target, table, rows, run_id)

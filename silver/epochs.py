@@ -16,13 +16,14 @@ instead.
 import json
 from typing import NamedTuple, TypeVar
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
 from silver.decode.sequences import WIDTH
+from silver.fold.order_key import make_order
 
-_Known = TypeVar("_Known", str, int)
+_Known = TypeVar("_Known", str, int, bytes)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
 )
@@ -49,9 +50,9 @@ class Epoch(NamedTuple):
         return f"{int(self.snapshot.rpartition(':')[2]):016X}"
 
     @property
-    def sweep(self) -> str:
-        """The stamp of the truncate that stands at the start of the epoch."""
-        return f"{2 * self.number:016X} "
+    def cutoff(self) -> bytes:
+        """The order key at the start of the epoch, before all its changes."""
+        return make_order(f"{2 * self.number:0{WIDTH}X}")
 
 
 class Sighting(NamedTuple):
@@ -120,11 +121,6 @@ def position() -> Column:
 def epoch(epochs: list[Epoch]) -> Column:
     """The number of the epoch that a change belongs to."""
     return F.expr(_epoch_sql(epochs))
-
-
-def in_epochs(changes: DataFrame, epochs: list[Epoch]) -> DataFrame:
-    """The changes with the epoch put in front of their sequence."""
-    return changes.withColumn("_sequence", F.expr(sequence_sql(epochs)))
 
 
 def sequence_sql(epochs: list[Epoch]) -> str:

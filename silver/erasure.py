@@ -16,15 +16,15 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.traces import pattern
 from silver import layout
-from silver.compact import column
 from silver.dead_letters import SAME
 from silver.one_key import Key, check_types, is_key, says_key
+from silver.row_columns import column
 
 SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""
 PLACE = ["_feed", "_arrival"]
 """What identifies a record."""
-WITH_KEYS = ("", "_history", "_pending", "_digests", "_staged")
+WITH_KEYS = ("", "_history", "_pending", "_digests", "_staged", "_folded")
 
 
 class Found(NamedTuple):

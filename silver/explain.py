@@ -15,17 +15,16 @@ from lakehouse.answers import TIME_FORMAT
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log, one_key
-from silver.batch import Seen
+from silver.batch import Seen, order_of
 from silver.carried import as_json, carried, listed
-from silver.compact import stamp
 from silver.contract import TRUNCATE, UPSERT
-from silver.epochs import Epoch, in_epochs
+from silver.epochs import Epoch
 from silver.known import applied
 from silver.one_key import Key
 from silver.outcomes import SNAPSHOT, Record, Told, outcomes
 
 _READ = (
-    "_position", "_arrival", "_batch", "_operation", "_sequence", "_stamp", "_digest", "_reason",
+    "_position", "_arrival", "_batch", "_operation", "_sequence", "_order", "_digest", "_reason",
     "_message", "_old_key", "_snapshot", "_time", "_carried", "_values", "_mine", "_moved",
     "_last", "_replayed",
 )  # fmt: skip
@@ -59,7 +58,7 @@ def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list
     seen = applied(spark, target).get(table.table, Seen())
     found = _read(spark, target, table, rows, key, seen.whole.epochs)
     records = [_record(row) for row in found if row["_mine"] or row["_operation"] == TRUNCATE]
-    records += _sweeps(found, seen)
+    records += _cutoffs(found, seen)
     told = outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
     return [*map(_line, told), _row(spark, target, table, key, told)]
 
@@ -76,14 +75,11 @@ def _read(
     last = F.coalesce(F.col("_snapshot_last"), F.lit(False))
     marked = rows.withColumns({"_mine": mine | moved, "_moved": moved & ~mine, "_last": last})
     kept = marked.where(F.col("_mine") | F.col("_last") | (F.col("_operation") == TRUNCATE))
-    own = kept.withColumn("_own", F.col("_sequence"))
-    ordered = in_epochs(own, epochs) if table.format == "debezium" else own
     values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
     own_columns = carried(values)
-    shown = _with_replays(spark, target, table, ordered).withColumns(
+    shown = _with_replays(spark, target, table, kept).withColumns(
         {
-            "_stamp": F.when(F.col("_own").isNotNull(), stamp()),
-            "_sequence": F.col("_own"),
+            "_order": order_of(table, epochs),
             "_time": F.date_format("_source_time", TIME_FORMAT),
             "_carried": own_columns,
             "_values": F.when(
@@ -113,7 +109,7 @@ def _record(row: Row) -> Record:
         batch=row["_batch"],
         operation=row["_operation"],
         sequence=row["_sequence"],
-        stamp=row["_stamp"],
+        order=bytes(row["_order"] or b""),
         digest=row["_digest"] or 0,
         source_time=row["_time"],
         carried=frozenset(row["_carried"]) if row["_operation"] == UPSERT else frozenset(),
@@ -126,7 +122,7 @@ def _record(row: Row) -> Record:
     )
 
 
-def _sweeps(found: Sequence[Row], seen: Seen) -> list[Record]:
+def _cutoffs(found: Sequence[Row], seen: Seen) -> list[Record]:
     """Full snapshots that are complete and do not show the key, as records of the table."""
     shown = {row["_snapshot"] for row in found if row["_mine"]}
     ends = {row["_snapshot"]: row["_batch"] for row in found if row["_last"]}
@@ -136,7 +132,7 @@ def _sweeps(found: Sequence[Row], seen: Seen) -> list[Record]:
             arrival="",
             batch=ends.get(epoch.snapshot, seen.batch),
             operation=SNAPSHOT,
-            stamp=epoch.sweep,
+            order=epoch.cutoff,
         )
         for epoch in seen.whole.epochs
         if epoch.complete and epoch.snapshot not in shown
@@ -156,7 +152,9 @@ def _row(
     row = _live(spark, target, table, key)
     if row is None:
         return Explained(None, None, "row", None, "no row", _gone(told), None)
-    return Explained(row["_position"], None, "row", row["_time"], "current", None, row["_values"])
+    by = next((t.record for t in told if t.record.order == bytes(row["_order"])), None)
+    position, time = (by.position, by.source_time) if by else (None, None)
+    return Explained(position, None, "row", time, "current", None, row["_values"])
 
 
 def _live(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
@@ -167,12 +165,8 @@ def _live(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | 
     rows = spark.table(names.name(target, "silver", kept))
     values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
     live = F.col("_is_current") if history else ~F.col("_deleted")
-    shown = {
-        "_time": F.date_format("_source_time", TIME_FORMAT),
-        "_values": as_json(table, values, listed(values)),
-    }
-    own = rows.where(one_key.is_key(key, rows.schema) & live).withColumns(shown)
-    return own.select("_position", "_time", "_values").first()
+    own = rows.where(one_key.is_key(key, rows.schema) & live)
+    return own.select("_order", as_json(table, values, listed(values)).alias("_values")).first()
 
 
 def _gone(told: Sequence[Told]) -> str:

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from silver.compact import column
 from silver.contract import DELETE, NONE, UPSERT
 from silver.extracts import (
     DIGESTS,
@@ -23,6 +22,7 @@ from silver.extracts import (
     VALUE_DIGEST,
     with_digests,
 )
+from silver.row_columns import column
 from silver.side_columns import LETTER_COLUMN
 
 DUPLICATE = "duplicate_key"

@@ -13,12 +13,13 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import dead_letters, extract_days, extract_log, extract_state, layout, log
-from silver.batch import Batch, Seen, keyed, stamped
+from silver.batch import Batch, Seen, keyed, ordered
 from silver.contract import DELETE, UPSERT
 from silver.extract_days import Days
 from silver.extract_kinds import Kind, counts, kinds
+from silver.fold.order_key import make_order, order_literal
 
-Write = Callable[[SparkSession, Target, Table, Batch, bool], None]
+Write = Callable[[SparkSession, Target, Table, Batch, bool], object]
 
 
 def apply_extracts(
@@ -77,21 +78,23 @@ def _apply(
     pending = rows.where(F.col("_batch") > seen.batch)
     new = [kind for kind in found if seen.batch < kind.batch <= newest]
     oldest = min((kind.sequence for kind in new if kind.letter and kind.sequence), default=None)
-    refold = oldest is not None and _reaches_back(spark, target, table, oldest)
+    recomputes = oldest is not None and _reaches_back(spark, target, table, oldest)
     size = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
-    if refold or size:
-        changes = keyed(stamped(rows if refold else pending, table, []))
+    if recomputes or size:
+        changes = keyed(ordered(rows if recomputes else pending, table, []))
+        changes = changes.withColumn("_new", F.lit(True))
         batch = Batch(newest, changes, layout.business(rows.schema), [], [], False, False)
-        write(spark, target, table, batch._replace(size=None if refold else size), refold)
+        batch = batch._replace(size=None if recomputes else size)
+        write(spark, target, table, batch, recomputes)
     if any(kind.reason for kind in new):
         dead_letters.record(spark, target, table, pending, run_id)
     return seen._replace(batch=newest), counts(new, days, seen.batch)
 
 
 def _reaches_back(spark: SparkSession, target: Target, table: Table, oldest: str) -> bool:
-    """Whether the table holds a change from this sequence on; answered from file statistics."""
+    """Whether the table holds a change from this sequence on."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     if not names.exists(spark, target, "silver", kept):
         return False
     rows = spark.table(names.name(target, "silver", kept))
-    return not rows.where(F.col("_stamp") >= F.lit(oldest)).isEmpty()
+    return not rows.where(F.col("_order") >= F.expr(order_literal(make_order(oldest)))).isEmpty()

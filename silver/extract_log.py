@@ -16,7 +16,6 @@ from lakehouse.target import Target
 from lakehouse.writing import append, replace
 from silver import extract_days, extract_state, layout
 from silver.batch import Seen, to_all
-from silver.compact import column, digest
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.flat.snapshot_files import sequence_of_day
 from silver.decoded_batch import RawBatch, write_decoded
@@ -32,6 +31,7 @@ from silver.extract_changes import (
 from silver.extract_days import Days, Pending, effective_date
 from silver.extract_state import Came
 from silver.extracts import KEY_DIGEST, REST_DIGEST, VALUE_DIGEST, letters, letters_of_few
+from silver.row_columns import column, digest
 from silver.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
 
 # What every task may hold: keys, and whole records.

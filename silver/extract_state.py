@@ -18,13 +18,13 @@ from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import extract_days, layout, log
 from silver.batch import FEW, to_all
-from silver.compact import column
 from silver.contract import DELETE, UPSERT
 from silver.decode.flat.snapshot_files import sequence_of_day
 from silver.extract_changes import digested, last_state, newest
 from silver.extract_days import Day, Days
 from silver.extract_kinds import Kind
 from silver.extracts import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
+from silver.row_columns import column
 from silver.side_columns import DIGEST_COLUMNS
 
 # Share of the live keys from which on the state is written anew, and not merged into.

@@ -20,9 +20,9 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import group_state, log, transaction_ends
 from silver.batch import Seen
-from silver.compact import column
 from silver.contract import TRANSACTIONS
 from silver.group_state import State
+from silver.row_columns import column
 from silver.transactions import Waiting
 from silver.waiting import waiting
 

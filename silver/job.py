@@ -147,7 +147,7 @@ def _record(
     A run that is killed before applies its batches again, which changes nothing.
     """
     for outcome in outcomes:
-        if any(each.refolded for each in outcome.passes):
+        if any(each.recomputed for each in outcome.passes):
             snapshots.forget(spark, target, outcome.entry.table)
     shown = {o.entry.table: [(p.seen.batch, p.whole) for p in o.passes] for o in outcomes}
     snapshots.record(spark, target, shown)

@@ -63,7 +63,7 @@ def keep(
     by_day = {table.table for table in tables if table.format == "snapshot"}
     for outcome in outcomes:
         name = outcome.entry.table
-        large = any(each.refolded or any(each.whole) for each in outcome.passes)
+        large = any(each.recomputed or any(each.whole) for each in outcome.passes)
         if name not in by_day and outcome.entry.status == "ok" and not large:
             seen = _after(before[name].seen, outcome.entry)
             if outcome.passes:

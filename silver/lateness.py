@@ -20,8 +20,8 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout, log, reading
-from silver.compact import column
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
+from silver.row_columns import column
 
 HORIZONS = "_horizons"
 TOO_LATE = "too_late"

@@ -6,6 +6,8 @@ changed rows only. Every other table, be it appended to, replaced as a whole or 
 less ado without them: where a table may have some, every read looks twice for its files.
 """
 
+from collections.abc import Collection
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ByteType,
@@ -32,8 +34,8 @@ OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
 STATISTICS = {
-    "_batch", "_feed_batch", "_arrival", "_sequence", "_stamp", "_upsert_stamp", "_deleted_stamp",
-    "_next_stamp", "_source_time", "at", "resolved_at",
+    "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
+    "resolved_at",
 }  # fmt: skip
 _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
     ByteType: (ShortType, IntegerType, LongType),
@@ -46,6 +48,11 @@ _WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
 def business(schema: StructType) -> list[StructField]:
     """The fields that belong to the source, without silver's own (those begin with `_`)."""
     return [field for field in schema.fields if not field.name.startswith("_")]
+
+
+def values(schema: StructType, keys: Collection[str]) -> list[str]:
+    """The columns that belong to the source and are not in the key."""
+    return [field.name for field in business(schema) if field.name not in keys]
 
 
 def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:

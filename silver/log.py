@@ -7,7 +7,7 @@ that.
 
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names, writing
@@ -16,10 +16,10 @@ from lakehouse.numbers import as_text
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout
-from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.epochs import Epoch, sequence_sql
 from silver.presence import absent_before
+from silver.row_columns import digest
 from silver.stages import apart
 from silver.summary import Summary, Watched, watched
 
@@ -86,9 +86,9 @@ def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epo
     fields = layout.business(changes.schema)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = apart(changes.withColumn("_digest", digest(columns)))
-    place = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
+    sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    return watched(numbered, place)
+    return watched(numbered, sequence)
 
 
 def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
@@ -98,12 +98,18 @@ def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     """
     rows = spark.table(names.name(target, "silver", f"{table.table}_changes"))
     late = late_columns(table, rows)
-    return rows.withColumn("_absent", absent_before(late)) if late else rows
+    given = absent_before(late, F.col("_operation"), F.col("_absent"))
+    return rows.withColumn("_absent", given) if late else rows
 
 
 def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
     """The columns that rows of earlier batches do not carry, with the batch that brought them."""
     return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
+
+
+def number_of(table: Table, batch: int) -> Column:
+    """The `_batch` of rows that a batch writes; null where it is not asked (see `late_columns`)."""
+    return F.lit(batch if table.format in _LEAVE_OUT else None).cast("bigint")
 
 
 def newest(spark: SparkSession, target: Target, table: Table) -> int:

@@ -15,7 +15,6 @@ from silver import dead_letters, deferral, log, order, pending, unapplied
 from silver.batch import Seen
 from silver.passes import Pass
 from silver.snapshots import TableChanges
-from silver.stages import apart
 from silver.summary import Summary, summarize
 from silver.table_pass import apply_part, extended
 
@@ -48,9 +47,9 @@ def passes(
     if due and memory.brief is not None and _is_little(spark, target, table, summary):
         spark = memory.brief
     rows = log.read(spark, target, table).where(F.col("_batch") <= after.batch)
-    new = apart(rows.where(F.col("_batch") > seen.batch))
+    new = order.new_rows(rows, seen)
     summary = summary or summarize(new)
-    placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
+    placed = order.place(table, rows, seen, after.batch, summary)
     if not unapplied.shows(spark, target, table, placed, summary, seen):
         after = after._replace(highest=None)
         if shown > seen.batch:

@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, DataType, StructType
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import KEY
 from lakehouse.names import quote
-from silver.compact import all_of, column
+from silver.row_columns import all_of, column
 
 Key = Mapping[str, str]
 

@@ -1,30 +1,28 @@
-"""Puts the pending part of the change log in order, and notices when that order reaches back.
+"""Puts the new part of the change log in order, and notices when that order reaches back.
 
 A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out
-to have begun before changes that are applied already, or a key change that arrives on the wrong
-side of a change of its old key, changes the order of the past: then the whole log is folded anew.
+to have begun before changes that are applied already, or a change of an old key that arrives after
+the key change that took a value from it, changes the past: then the table is recomputed from its
+whole log. Tables whose columns have orders of their own, and those that keep deleted rows in sight
+and receive partial changes, have the keys of each batch recomputed: what a row held before its last
+delete is not stored.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse import names
 from lakehouse.errors import TruncateRefused
 from lakehouse.table import Table
-from lakehouse.target import Target
-from silver import layout, log, snapshots
-from silver.batch import Batch, Seen, keyed, stamped
-from silver.compact import column
-from silver.contract import DELETE, UPSERT
+from silver import key_changes, layout, log, snapshots
+from silver.batch import Batch, Seen, keyed, ordered
 from silver.decode.expressions.names import grouped_columns
 from silver.epochs import Epoch, epoch
-from silver.heirs import disordered, inherit
-from silver.lives import folds_keys_anew, of_same_keys
-from silver.presence import absent_before, names_array
+from silver.fold.rules import Cutoff
+from silver.row_columns import column
 from silver.snapshots import TableChanges
+from silver.stages import apart
 from silver.summary import Summary, summarize
 
 
@@ -32,31 +30,19 @@ class Placed(NamedTuple):
     """A batch in order; whether it replaces the table; what it adds to the table-wide changes."""
 
     batch: Batch
-    refold: bool
+    recomputes: bool
     new: TableChanges
 
 
-def place(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    rows: DataFrame,
-    pending: DataFrame,
-    seen: Seen,
-    newest: int,
-    summary: Summary,
-) -> Placed:
-    """Orders the log rows `pending`, or the whole log where they change the past.
+def place(table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary) -> Placed:
+    """Orders the log rows above the batch of `seen`, or the whole log where they change the past.
 
     Args:
-        spark: the session.
-        target: where the lake lies.
         table: the table's configuration.
         rows: the change log up to batch `newest`.
-        pending: the part of it to apply; what is applied already changes nothing again.
         seen: what the table has applied.
-        newest: the batch that written rows get.
-        summary: what `pending` holds.
+        newest: the number of the batch.
+        summary: what the rows above the batch of `seen` hold.
 
     Raises:
         TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
@@ -65,100 +51,116 @@ def place(
         raise TruncateRefused(table.table)
     known = seen.whole
     after = TableChanges([*known.sightings, *summary.sightings], known.truncates)
-    earlier = rows.where(F.col("_batch") <= seen.batch)
-    if _reaches_back(earlier, pending, table, known.epochs, after.epochs, seen, summary):
-        none = TableChanges(after.sightings, [])
-        whole = summarize(rows)
-        return _placed(spark, target, table, rows, newest, whole, none, seen, None)
-    placed = _placed(spark, target, table, pending, newest, summary, after, seen, earlier)
-    if not folds_keys_anew(table, placed.batch.seen_partial or summary.incomplete > 0):
+    if _reaches_back(table, rows, after.epochs, seen, summary):
+        return _recomputing(table, rows, seen, newest, summary)
+    placed = _appended(table, rows, seen, newest, summary)
+    if not needs_whole_keys(table, placed.batch.seen_partial or summary.incomplete > 0):
         return placed
-    whole = summarize(rows)
-    if placed.batch.floor_is_new and seen.batch:
-        none = TableChanges(after.sightings, [])
-        return _placed(spark, target, table, rows, newest, whole, none, seen, None)
-    return _with_keys(table, rows, pending, placed, whole)
+    if placed.batch.cutoff_is_new and seen.batch:
+        return _recomputing(table, rows, seen, newest, summary)
+    return _with_whole_keys(table, rows, seen, placed, summary)
 
 
-def anew(table: Table, rows: DataFrame, pending: DataFrame, placed: Placed) -> Placed:
-    """The same batch with all changes of its keys, a redelivered one once, as it came first.
-
-    Args:
-        table: the table's configuration; a current table with keys.
-        rows: the change log up to the batch.
-        pending: the part of it to apply.
-        placed: the same in order.
-    """
-    if placed.batch.of_keys is not None:
-        return placed
-    if placed.refold:
-        return placed._replace(batch=placed.batch._replace(of_keys=placed.batch.changes))
-    return _with_keys(table, rows, pending, placed, summarize(rows))
+def needs_whole_keys(table: Table, partial: bool) -> bool:
+    """Whether a batch brings all changes of its keys together; `partial`: some lack columns."""
+    if not table.keys:
+        return False
+    flagged = table.on_delete == "flag" and table.stored_as_scd_type == 1
+    return bool(table.sequence_groups) or (flagged and partial)
 
 
-def _with_keys(
-    table: Table, rows: DataFrame, pending: DataFrame, placed: Placed, whole: Summary
+def new_rows(rows: DataFrame, seen: Seen) -> DataFrame:
+    """The log rows above the batch of `seen`."""
+    return apart(rows.where(F.col("_batch") > seen.batch))
+
+
+def _appended(table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary) -> Placed:
+    """The new rows as a batch of their own."""
+    sightings = [*seen.whole.sightings, *summary.sightings]
+    epochs = TableChanges(sightings, []).epochs
+    new = ordered(new_rows(rows, seen), table, epochs)
+    cut = snapshots.truncates(new) if summary.truncates else []
+    changed = TableChanges(sightings, _united(seen.whole.truncates, cut))
+    applies = table.on_truncate == "apply"
+    cutoffs = changed.cutoffs(applies)
+    changes, late = keyed(new).withColumn("_new", F.lit(True)), log.late_columns(table, rows)
+    if summary.heirs and table.keys:
+        everything = keyed(ordered(rows, table, epochs))
+        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
+    batch = Batch(
+        number=newest,
+        changes=changes,
+        fields=layout.business(rows.schema),
+        partial=_partial(table, rows, summary),
+        cutoffs=cutoffs,
+        cutoff_is_new=cutoffs != seen.whole.cutoffs(applies),
+        seen_partial=seen.partial or bool(late),
+        late=late,
+        size=summary.changes,
+        first=summary.first_order,
+        new=summary.changes,
+    )
+    return Placed(batch, False, changed)
+
+
+def _recomputing(
+    table: Table, rows: DataFrame, seen: Seen, newest: int, summary: Summary
 ) -> Placed:
-    changes = keyed(stamped(rows, table, placed.new.epochs))
-    if whole.heirs:
-        changes = inherit(changes, None, table.keys, whole.partial, placed.batch.floors)
-    partial = sorted({*whole.partial, *placed.batch.partial})
-    of_keys = of_same_keys(changes, pending, table.keys)
-    return placed._replace(batch=placed.batch._replace(of_keys=of_keys, partial=partial))
+    """The whole log as a batch that replaces the table."""
+    whole, sightings = summarize(rows), [*seen.whole.sightings, *summary.sightings]
+    everything = ordered(rows, table, TableChanges(sightings, []).epochs)
+    cut = snapshots.truncates(everything) if whole.truncates else []
+    changed = TableChanges(sightings, _united([], cut))
+    cutoffs = changed.cutoffs(table.on_truncate == "apply")
+    changes = _marked(keyed(everything), seen)
+    if whole.heirs and table.keys:
+        changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
+    fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
+    late, size = log.late_columns(table, rows), whole.changes
+    batch = Batch(newest, changes, fields, partial, cutoffs, True, False, True, late, size)
+    return Placed(batch._replace(new=summary.changes), True, changed)
 
 
-def _placed(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    rows: DataFrame,
-    newest: int,
-    summary: Summary,
-    known: TableChanges,
-    seen: Seen,
-    earlier: DataFrame | None,
+def _with_whole_keys(
+    table: Table, rows: DataFrame, seen: Seen, placed: Placed, summary: Summary
 ) -> Placed:
-    """Orders `rows`; without `earlier` ones they are the whole log, folded anew."""
-    refold = earlier is None
-    before = None if refold else seen.whole.floors(table.on_truncate == "apply")
-    placed = stamped(rows, table, known.epochs)
-    cut = snapshots.truncates(placed) if summary.truncates else []
-    changed = TableChanges(known.sightings, sorted({*known.truncates, *cut}))
-    floors = changed.floors(table.on_truncate == "apply")
-    changes, late = keyed(placed), log.late_columns(table, rows)
-    if summary.heirs:
-        held = None
-        if earlier is not None:
-            applied = keyed(stamped(earlier, table, known.epochs))
-            held = _held(spark, target, table, applied, summary.partial, late)
-        changes = inherit(changes, held, table.keys, summary.partial, floors)
-    fields = layout.business(rows.schema)
-    partial = sorted({*summary.partial, *({f.name for f in fields} & {*grouped_columns(table)})})
-    split = seen.partial or bool(late)
-    new, size = floors != before, summary.changes
-    batch = Batch(newest, changes, fields, partial, floors, new, split, None, late, size, told=[])
-    if refold and folds_keys_anew(table, bool(partial)):
-        batch = batch._replace(of_keys=changes)
-    return Placed(batch, refold, changed)
+    """The same batch with all changes of its keys."""
+    everything = _marked(keyed(ordered(rows, table, placed.new.epochs)), seen)
+    touched = keyed(new_rows(rows, seen)).select(*[column(k) for k in table.keys]).distinct()
+    changes = everything.join(touched, table.keys, "left_semi")
+    if seen.heirs or summary.heirs:
+        cutoffs = placed.batch.cutoffs
+        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
+    batch = placed.batch._replace(changes=changes, of_whole_keys=True, first=None)
+    return placed._replace(batch=batch)
+
+
+def _marked(changes: DataFrame, seen: Seen) -> DataFrame:
+    return changes.withColumn("_new", F.col("_batch") > seen.batch)
+
+
+def _united(known: list[Cutoff], found: list[Cutoff]) -> list[Cutoff]:
+    return sorted({*known, *found}, key=lambda each: each.order)
+
+
+def _partial(table: Table, rows: DataFrame, summary: Summary) -> list[str]:
+    fields = {f.name for f in layout.business(rows.schema)}
+    return sorted({*summary.partial, *(fields & {*grouped_columns(table)})})
 
 
 def _reaches_back(
-    earlier: DataFrame,
-    pending: DataFrame,
-    table: Table,
-    before: list[Epoch],
-    after: list[Epoch],
-    seen: Seen,
-    summary: Summary,
+    table: Table, rows: DataFrame, after: list[Epoch], seen: Seen, summary: Summary
 ) -> bool:
     if table.format != "debezium" or seen.batch == 0:
         return False
+    before, earlier = seen.whole.epochs, rows.where(F.col("_batch") <= seen.batch)
     if _begins(before) != _begins(after) and _moves(earlier, before, after):
         return True
-    if not table.keys or not (seen.heirs or summary.heirs):
+    if not table.keys or not seen.heirs:
         return False
-    old, new = (keyed(stamped(rows, table, after)) for rows in (earlier, pending))
-    return disordered(old, new, table.keys)
+    pending = rows.where(F.col("_batch") > seen.batch)
+    old, new = (keyed(ordered(part, table, after)) for part in (earlier, pending))
+    return key_changes.are_overtaken(old, new, table.keys)
 
 
 def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
@@ -171,51 +173,9 @@ def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     return not changes.where(epoch(before) != epoch(after)).isEmpty()
 
 
-def _held(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    applied: DataFrame,
-    partial: list[str],
-    late: Mapping[str, int],
-) -> DataFrame | None:
-    """What the table knows of each key from the changes `applied`.
-
-    One row per change of its columns that it tells apart, as that change carried them, and one per
-    delete. `late` are columns that rows written before a batch did not carry, with that batch.
-    """
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    if not names.exists(spark, target, "silver", kept):
-        return None
-    rows = spark.table(names.name(target, "silver", kept))
-    keys = [column(k) for k in table.keys]
-    have = [c for c in partial if c in rows.columns]
-    values = [column(c) if c in have else F.lit(None).alias(c) for c in partial]
-    if table.stored_as_scd_type == 2:
-        carried = [rows.where(F.col("_operation") == UPSERT)]
-    else:
-        carried = [_as_of(rows, F.col("_upsert_stamp"), F.map_keys("_column_stamps"))]
-        for c in have:
-            others = names_array([other for other in partial if other != c])
-            carried.append(_as_of(rows, F.col("_column_stamps")[c], others))
-    deleted = applied.where(F.col("_operation") == DELETE).withColumn("_absent", names_array([]))
-    none = [F.lit(None).cast(applied.schema[c].dataType).alias(c) for c in partial]
-    found = deleted.select(*keys, *none, "_operation", "_stamp", "_absent")
-    for part in carried:
-        known = part.withColumn("_absent", absent_before(late))
-        found = found.unionByName(known.select(*keys, *values, "_operation", "_stamp", "_absent"))
-    return found
-
-
-def _as_of(rows: DataFrame, stamp: Column, absent: Column) -> DataFrame:
-    """The current table's rows as of a stamp, where they have it, without the columns `absent`."""
-    dated = rows.where(stamp > "").withColumns({"_operation": F.lit(UPSERT), "_absent": absent})
-    return dated.withColumn("_stamp", stamp)
-
-
 def fresh(placed: Placed, known: TableChanges) -> TableChanges:
     """The table-wide changes that a batch showed beyond those `known`."""
-    truncates = [] if placed.refold else known.truncates
+    truncates = [] if placed.recomputes else known.truncates
     return TableChanges(
         [s for s in placed.new.sightings if s not in known.sightings],
         [t for t in placed.new.truncates if t not in truncates],

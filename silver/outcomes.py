@@ -1,13 +1,14 @@
 """What was done with every record of one key: the reasoning, on a few plain records.
 
-The order and the rules are those of `silver.batch`, `silver.merge` and `silver.history`, told for a
-person. A pass is what one application of the log took together (`batch`).
+The order and the rules are those of `silver.fold`, told for a person. A pass is what one
+application of the log took together (`batch`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.fold.order_key import sequence_of
 
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 
@@ -15,7 +16,7 @@ SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 class Record(NamedTuple):
     """A record of bronze as the change log has it.
 
-    `stamp` is its place in the total order, null when it has none; `moved` says that the record is
+    `order` is its order key, empty when it has none; `moved` says that the record is
     another key's, which this key became; `values` are the carried ones as JSON.
     """
 
@@ -24,7 +25,7 @@ class Record(NamedTuple):
     batch: int
     operation: str | None
     sequence: str | None = None
-    stamp: str | None = None
+    order: bytes = b""
     digest: int = 0
     source_time: str | None = None
     carried: frozenset[str] = frozenset()
@@ -62,7 +63,7 @@ def outcomes(
     cuts = [r for r in firsts.values() if r.operation == SNAPSHOT or _cuts(r, on_truncate)]
     changes = sorted(
         (r for r in firsts.values() if r.operation in (UPSERT, DELETE) and not r.moved),
-        key=_stamp,
+        key=lambda r: r.order,
     )
     told = [_told(r, firsts, changes, cuts, history, on_truncate) for r in known]
     ordered = sorted([*waiting, *(t for t in told if t is not None)], key=_place)
@@ -73,21 +74,21 @@ def _cuts(record: Record, on_truncate: str) -> bool:
     return record.operation == TRUNCATE and on_truncate == "apply"
 
 
-def _stamp(record: Record) -> str:
-    return record.stamp or ""
+def _place(told: Told) -> tuple[bool, bytes, str]:
+    return (not told.record.order, told.record.order, told.record.arrival)
 
 
-def _place(told: Told) -> tuple[bool, str, str]:
-    return (told.record.stamp is None, _stamp(told.record), told.record.arrival)
+def _identity(record: Record) -> tuple[bytes, str | None, int, bool]:
+    return (_sequence(record), record.operation, record.digest, record.moved)
 
 
-def _identity(record: Record) -> tuple[str, str | None, int, bool]:
-    return (_stamp(record).partition(" ")[0], record.operation, record.digest, record.moved)
+def _sequence(record: Record) -> bytes:
+    return sequence_of(record.order) if record.order else b""
 
 
-def _firsts(known: Sequence[Record]) -> dict[tuple[str, str | None, int, bool], Record]:
+def _firsts(known: Sequence[Record]) -> dict[tuple[bytes, str | None, int, bool], Record]:
     """Of every distinct sound record the one that came first."""
-    firsts: dict[tuple[str, str | None, int, bool], Record] = {}
+    firsts: dict[tuple[bytes, str | None, int, bool], Record] = {}
     for record in known:
         if record.reason is None and record.operation != NONE:
             firsts.setdefault(_identity(record), record)
@@ -96,7 +97,7 @@ def _firsts(known: Sequence[Record]) -> dict[tuple[str, str | None, int, bool], 
 
 def _told(
     record: Record,
-    firsts: Mapping[tuple[str, str | None, int, bool], Record],
+    firsts: Mapping[tuple[bytes, str | None, int, bool], Record],
     changes: list[Record],
     cuts: list[Record],
     history: bool,
@@ -120,10 +121,10 @@ def _cut(
     record: Record, changes: list[Record], cuts: list[Record], on_truncate: str
 ) -> Told | None:
     """A truncate or a snapshot without the key: told only when it took the key's row away."""
-    before = [c for c in changes if _stamp(c) < _stamp(record)]
+    before = [c for c in changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
         return None
-    if any(_stamp(before[-1]) < _stamp(cut) < _stamp(record) for cut in cuts):
+    if any(before[-1].order < cut.order < record.order for cut in cuts):
         return None
     if record.operation == TRUNCATE and on_truncate != "apply":
         return Told(record, "ignored", f"on_truncate is {on_truncate}")
@@ -132,11 +133,11 @@ def _cut(
 
 
 def _changed(record: Record, changes: list[Record], cuts: list[Record], history: bool) -> Told:
-    cut = next((c for c in cuts if _stamp(c) > _stamp(record) and c.batch <= record.batch), None)
+    cut = next((c for c in cuts if c.order > record.order and c.batch <= record.batch), None)
     if cut is not None:
         return Told(record, "superseded", f"by {cut.position}, the {cut.operation} after it")
     met = [c for c in changes if c.batch <= record.batch]
-    later = [c for c in met if _stamp(c) > _stamp(record)]
+    later = [c for c in met if c.order > record.order]
     if not later:
         return _newest(record, changes, met, cuts)
     if history:
@@ -146,11 +147,11 @@ def _changed(record: Record, changes: list[Record], cuts: list[Record], history:
 
 def _newest(record: Record, changes: list[Record], met: list[Record], cuts: list[Record]) -> Told:
     """The newest change of the key when it was applied."""
-    before = [c for c in met if _stamp(c) < _stamp(record)]
+    before = [c for c in met if c.order < record.order]
     gone = (
         not before
         or before[-1].operation == DELETE
-        or any(_stamp(before[-1]) < _stamp(cut) < _stamp(record) for cut in cuts)
+        or any(before[-1].order < cut.order < record.order for cut in cuts)
     )
     if record.operation == DELETE and gone:
         return Told(record, "delete_unknown", "there was no row to delete; kept as a tombstone")
@@ -160,7 +161,7 @@ def _newest(record: Record, changes: list[Record], met: list[Record], cuts: list
 def _why(record: Record, changes: list[Record]) -> Iterator[str]:
     if record.old_key is not None:
         yield f"the row moved here from {record.old_key}"
-    after = [c for c in changes if _stamp(c) > _stamp(record)]
+    after = [c for c in changes if c.order > record.order]
     if after:
         yield f"newest until {after[0].position}"
 
@@ -188,7 +189,7 @@ def _superseded(record: Record, by: Record) -> Told:
 
 
 def _same_place(one: Record, other: Record) -> bool:
-    return _stamp(one).partition(" ")[0] == _stamp(other).partition(" ")[0]
+    return _sequence(one) == _sequence(other)
 
 
 def _with_replay(told: Told) -> Told:

@@ -19,7 +19,7 @@ class Pass(NamedTuple):
     seen: Seen
     counts: dict[str, int]
     whole: TableChanges
-    refolded: bool
+    recomputed: bool
     logged: int = 0
 
 

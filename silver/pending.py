@@ -12,14 +12,15 @@ meets them twice at most, and they win over what they are equal to.
 
 What replaces or deletes rows that no pending change names cannot be shown like this: the whole
 table folded anew, a truncate or a full snapshot that comes in force, keys that are folded from all
-their changes (`silver.lives`), and the first load. These are applied at once, whatever the promise;
+their changes (`silver.order`), and the first load. These are applied at once, whatever the promise;
 what was kept goes first, so until their commit a reader sees what was applied before.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
@@ -28,12 +29,9 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
-from silver.apply import compacted, numbered, woven
-from silver.batch import Batch, source_of
-from silver.compact import column
+from silver.batch import Batch, to_all
 from silver.contract import (
     CURRENT_COLUMNS,
-    DELETE,
     HISTORY_COLUMNS,
     KEYLESS_COLUMNS,
     PENDING,
@@ -41,53 +39,67 @@ from silver.contract import (
     LayerColumn,
     waits_in_log,
 )
-from silver.history import history_merge_sql, joined
-from silver.joining import met
-from silver.keyless import gained, insert_sql
-from silver.merge import first_class, merge_sql
+from silver.fold.spark import Counts, observe
+from silver.merge import current, history, keyless
 from silver.order import Placed
-from silver.presence import absent_before
 from silver.statements import execute
 
 _OWN = [c.name for c in PENDING_COLUMNS]
 
 
+class Staged(NamedTuple):
+    """The rows that are kept of a batch, and what the fold counted."""
+
+    rows: DataFrame
+    counts: Counts
+
+
 def stage(
     spark: SparkSession, target: Target, table: Table, placed: Placed, done: int, came: int | None
-) -> DataFrame | None:
-    """Keeps what the batch would write, in place of what was kept before; returns its rows.
+) -> Staged | None:
+    """Keeps what the batch would write, in place of what was kept before.
 
     It is all of the change log above the batch `done`; `came` is when the oldest of it came there
     (µs since 1970), where that is known. None, and nothing is kept, where it cannot be shown beside
     the table (see above).
     """
     batch, kept = placed.batch, kept_in(table)
-    replaces = placed.refold or batch.floor_is_new or batch.of_keys is not None
+    replaces = placed.recomputes or batch.cutoff_is_new or batch.of_whole_keys
     if replaces or not names.exists(spark, target, "silver", kept):
         return None
     into, _ = layout.ensure(spark, target, kept, batch.fields, _columns(table))
-    rows = _written(spark, table, batch, into)
+    seen = Observation()
+    values = layout.values(spark.table(into).schema, table.keys)
+    if table.keys:
+        fold = history.folded_versions if table.stored_as_scd_type == 2 else _current
+        written = observe(fold(spark.table(into), table, batch, values))
+        rows = written.rows
+    else:
+        rows = keyless.observed(keyless.new_rows(batch, spark.table(into), values), seen)
     name = _place(spark, target, table, batch.fields, rows)
     since = came or _since(spark, target, table, name, done)
     newest = F.lit(batch.number).cast("bigint")
     marked = rows.withColumns({"_since": F.timestamp_micros(F.lit(since)), "_until": newest})
     replace(spark, target, "silver", f"{table.table}{PENDING}", marked)
-    return spark.table(name).drop(*_OWN)
+    counts = written.counts if table.keys else keyless.counts_of(seen, batch)
+    return Staged(spark.table(name).drop(*_OWN), counts)
+
+
+def _current(held: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
+    return current.folded_rows(held, table, batch, values, narrow=False)
 
 
 def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows: DataFrame) -> None:
-    """Joins the rows that were kept of a batch into the table."""
+    """Writes the rows that were kept of a batch into the table."""
     into = names.name(target, "silver", kept_in(table))
-    values = _values(spark, table, into)
+    values = layout.values(spark.table(into).schema, table.keys)
     if not table.keys:
-        text = insert_sql(into, rows.columns)
+        text = keyless.insert_sql(into, rows.columns)
     elif table.stored_as_scd_type == 2:
-        text = history_merge_sql(into, table.keys, values)
+        text = history.merge_sql(into, table.keys, values)
     else:
-        held = met(spark.table(into), rows, table.keys)
-        rows = numbered(woven(rows, held, table, batch, values), batch)
-        text = merge_sql(into, table.keys, values, None)
-    execute(spark, text, source_of(rows, batch) if table.keys else rows)
+        text = current.merge_sql(into, table.keys, values, None)
+    execute(spark, text, to_all(rows, batch.few and bool(table.keys)))
 
 
 def clear(spark: SparkSession, target: Target, table: Table, batch: Batch) -> None:
@@ -124,50 +136,6 @@ def _columns(table: Table) -> tuple[LayerColumn, ...]:
     if not table.keys:
         return KEYLESS_COLUMNS
     return HISTORY_COLUMNS if table.stored_as_scd_type == 2 else CURRENT_COLUMNS
-
-
-def _values(spark: SparkSession, table: Table, into: str) -> list[str]:
-    fields = layout.business(spark.table(into).schema)
-    return [f.name for f in fields if f.name not in table.keys]
-
-
-def _written(spark: SparkSession, table: Table, batch: Batch, into: str) -> DataFrame:
-    """The rows that the MERGE of the batch writes."""
-    values = _values(spark, table, into)
-    if not table.keys:
-        return gained(batch, values)
-    if table.stored_as_scd_type == 2:
-        known = spark.table(into)
-        if batch.late:
-            known = known.withColumn("_absent", absent_before(batch.late))
-        folded = joined(known, batch, table, values, empty=False)
-        return folded.where("_changed").drop("_changed")
-    held = _met(spark.table(into), table, batch)
-    rows = compacted(table, batch, values)
-    if held is None:
-        return numbered(rows.withColumn("_class", F.expr(first_class())), batch)
-    return numbered(woven(rows, held, table, batch, values), batch)
-
-
-def _met(rows: DataFrame, table: Table, batch: Batch) -> DataFrame | None:
-    """The table's rows whose keys have a change in the batch that does not simply replace them.
-
-    Such a change is older than some row of the table, lacks columns, or is a delete whose row stays
-    in sight. None where there can be no such change, which file statistics tell of the first kind.
-    """
-    floor = F.lit(True) if batch.floor is None else F.col("_stamp") > batch.floor
-    changes = batch.changes.where(floor)
-    lacking = F.col("_absent").isNotNull()
-    flagged = (F.col("_operation") == DELETE) & F.lit(table.on_delete == "flag")
-    found = changes.agg(F.min("_stamp").alias("oldest"), F.max(lacking | flagged).alias("some"))
-    oldest, some = next((row["oldest"], row["some"]) for row in found.collect())
-    newer = rows.where(F.col("_stamp") >= F.lit(oldest)).agg(F.max("_stamp").alias("newest"))
-    newest = next(row["newest"] for row in newer.collect())
-    if newest is None and not some:
-        return None
-    meets = lacking | flagged | (F.col("_stamp") <= F.lit(newest or ""))
-    keys = changes.where(meets).select(*[column(k) for k in table.keys]).distinct()
-    return rows.join(source_of(keys, batch), table.keys, "left_semi")
 
 
 def _place(

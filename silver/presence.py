@@ -13,9 +13,9 @@ def names_array(names: Iterable[str]) -> Column:
     return F.array(*map(F.lit, names)).cast("array<string>")
 
 
-def absent_before(late: Mapping[str, int]) -> Column:
-    """The `_absent` of rows with a `_batch`, and in it the columns that only came after that."""
+def absent_before(late: Mapping[str, int], operation: Column, absent: Column) -> Column:
+    """What rows with a `_batch` do not carry: `absent`, and the columns that came after that."""
     unknown = [F.when(F.col("_batch") < batch, F.lit(name)) for name, batch in late.items()]
-    given = F.coalesce("_absent", names_array([]))
+    given = F.coalesce(absent, names_array([]))
     found = F.array_union(given, F.array_compact(F.array(*unknown)))
-    return F.when((F.col("_operation") == UPSERT) & (F.size(found) > 0), found)
+    return F.when((operation == UPSERT) & (F.size(found) > 0), found)

@@ -12,15 +12,14 @@ from lakehouse import names
 from lakehouse.answers import JSON_OPTIONS
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import group_state, keyless, layout, log, reading
-from silver.apply import compacted
-from silver.batch import Batch, Seen, keyed, stamped
-from silver.compact import column, digest
+from silver import group_state, key_changes, layout, log, reading
+from silver.batch import Batch, Seen, keyed, ordered
+from silver.contract import sequence_text
 from silver.decode.expressions.names import grouped_columns
 from silver.decode.spark import decode_known
-from silver.heirs import inherit
-from silver.history import joined
-from silver.lives import folds_keys_anew
+from silver.fold.order_key import sequence_sql
+from silver.merge import current, history, keyless
+from silver.row_columns import column, digest
 from silver.row_laws import key_text
 from silver.stages import sealed
 from silver.summary import summarize
@@ -28,6 +27,7 @@ from silver.summary import summarize
 SAME = "a rebuild from bronze gives the same rows"
 _RECORD = ["_feed", "_arrival"]
 _VERSION = ("_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_is_current")
+_BOUNDS = {"_sequence_from": "_from_order", "_sequence_to": "_to_order"}
 
 
 def laws(
@@ -50,8 +50,7 @@ def laws(
     if not table.keys:
         return {SAME: _without_key(batch, stored, values)}
     chosen = _chosen(logged, table, sample, seen.batch)
-    of_keys = None if batch.of_keys is None else batch.of_keys.where(chosen)
-    part = batch._replace(changes=batch.changes.where(chosen), of_keys=of_keys)
+    part = batch._replace(changes=batch.changes.where(chosen))
     compared = _versions if history else _rows
     return {SAME: compared(part, stored.where(chosen), table, values)}
 
@@ -75,25 +74,28 @@ def _batch(
     if waits := group_state.waiting(spark, target, table, seen.batch):
         left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))
     accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
-    changes = _complete(keyed(stamped(accepted, table, seen.whole.epochs)), stored, values)
+    changes = _complete(keyed(ordered(accepted, table, seen.whole.epochs)), stored, values)
     summary = summarize(logged)
-    floors = seen.whole.floors(table.on_truncate == "apply")
+    cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
     if summary.heirs and table.keys:
-        changes = inherit(changes, None, table.keys, summary.partial, floors)
+        changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
     partial = sorted({*summary.partial, *({*values} & {*grouped_columns(table)})})
-    once = (table.stored_as_scd_type == 1 and table.keys) or folds_keys_anew(table, bool(partial))
-    anew = changes if once else None
-    return Batch(0, changes, [], partial, floors, False, bool(partial), anew)
+    return Batch(0, changes, [], partial, cutoffs, False, False, of_whole_keys=True)
 
 
 def _versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = joined(stored.limit(0), batch, table, values, empty=True)
+    rebuilt = history.first_versions(table, batch, values)
     shown = [*values, *_VERSION]
-    return _compared(rebuilt.where("_shown"), stored.where("_shown"), table, shown)
+    return _compared(_versions_of(rebuilt), _versions_of(stored), table, shown)
+
+
+def _versions_of(rows: DataFrame) -> DataFrame:
+    bounds = {name: F.expr(sequence_text(order)) for name, order in _BOUNDS.items()}
+    return rows.where("_shown").withColumns(bounds)
 
 
 def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = compacted(table, batch, values)
+    rebuilt = current.first_rows(table, batch, values)
     return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
 
 
@@ -102,7 +104,8 @@ def _complete(changes: DataFrame, stored: DataFrame, values: list[str]) -> DataF
     lacking = {
         v: F.lit(None).cast(stored.schema[v].dataType) for v in values if v not in changes.columns
     }
-    return changes.withColumns(lacking | {"_batch": F.lit(0)}).withColumn("_digest", digest(values))
+    own = {"_batch": F.lit(0), "_new": F.lit(True)}
+    return changes.withColumns(lacking | own).withColumn("_digest", digest(values))
 
 
 def _chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
@@ -115,7 +118,7 @@ def _chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Col
 
 
 def _live(rows: DataFrame) -> DataFrame:
-    place = F.substring_index("_stamp", " ", 1)
+    place = F.hex(F.expr(sequence_sql("_order")))
     return rows.where("NOT _deleted").withColumn("_place", place)
 
 
@@ -132,9 +135,7 @@ def _compared(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[s
 
 
 def _without_key(batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
-    changes, floor = batch.changes, batch.floor
-    above = changes if floor is None else changes.where(F.col("_stamp") > floor)
-    rebuilt = keyless.identified(above, values)
+    rebuilt = keyless.new_rows(batch, None, values)
     sides = rebuilt.select("_row", F.lit(1).alias("_n")).unionByName(
         stored.select("_row", F.lit(-1).alias("_n"))
     )

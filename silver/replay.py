@@ -21,13 +21,13 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import built, dead_letters, job, layout, log, reading, snapshots, table_pass
 from silver.batch import FEW, Seen, to_all
-from silver.compact import digest
 from silver.contract import LOG_COLUMNS
 from silver.decode.spark import decode_alone
 from silver.expectations import gate
 from silver.group_repairs import NOT_APPLIED, held_from_replay, pin
 from silver.group_state import held_back, let_through
 from silver.known import applied
+from silver.row_columns import digest
 from silver.stages import sealed
 from silver.statements import execute, updating
 from silver.summary import Summary, summarize
@@ -183,7 +183,7 @@ def _apply(
     others = rows.join(to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti")
     whole = others.unionByName(good, allowMissingColumns=True)
     done = table_pass.apply_part(spark, target, table, run_id, whole, seen, after)
-    if done.refolded:
+    if done.recomputed:
         snapshots.forget(spark, target, table.table)
     snapshots.record(spark, target, {table.table: [(number, done.whole)]})
     return {n: count for n, count in done.counts.items() if n not in reserved} | {"records": 0}

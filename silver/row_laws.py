@@ -12,8 +12,9 @@ from lakehouse.answers import JSON_OPTIONS
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.batch import Seen
-from silver.compact import column
 from silver.contract import UPSERT
+from silver.fold.order_key import order_literal, sequence_sql
+from silver.row_columns import column
 
 ONE_ROW = "one row per key"
 ONE_OPEN = "one open version per key"
@@ -36,14 +37,16 @@ def laws(spark: SparkSession, target: Target, table: Table, seen: Seen) -> dict[
     if not history:
         keys = [column(k) for k in table.keys]
         return {ONE_ROW: _single(rows, keys, key_text(table.keys))}
-    floors = seen.whole.floors(table.on_truncate == "apply")
-    return of_history(rows, table.keys, floors[-1].stamp if floors else "")
+    cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
+    return of_history(rows, table.keys, cutoffs[-1].order if cutoffs else b"")
 
 
-def of_history(rows: DataFrame, keys: list[str], floor: str) -> dict[str, DataFrame]:
-    """The laws of a history, whose newest truncate in force has the stamp `floor`."""
+def of_history(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, DataFrame]:
+    """The laws of a history; `cutoff` is the newest cut-off in force, empty without one."""
     key = key_text(keys)
-    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy("_stamp")
+    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy("_order")
+    bounds = {name: F.expr(sequence_sql(f"_{name}_order")) for name in ("from", "to")}
+    rows = rows.withColumns({f"_sequence_{name}": bound for name, bound in bounds.items()})
     following = F.lead(F.struct("_valid_from", "_sequence_from", "_life")).over(by_key)
     versions = rows.where("_shown").withColumn("_following", following)
     followed = versions.where("_following IS NOT NULL")
@@ -57,7 +60,7 @@ def of_history(rows: DataFrame, keys: list[str], floor: str) -> dict[str, DataFr
         NO_OVERLAP: followed.select(unit, F.coalesce(early, F.lit(True)).alias("bad")),
         GAPS: followed.select(unit, (apart & same_life).alias("bad")),
         BOUNDS: versions.select(unit, (F.col("_valid_from").isNull() | backward).alias("bad")),
-        CURRENT: _newest(rows, keys, floor),
+        CURRENT: _newest(rows, keys, cutoff),
     }
 
 
@@ -76,11 +79,12 @@ def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
     return counted.select(key_text(keys).alias("unit"), (F.col("_n") > 1).alias("bad"))
 
 
-def _newest(rows: DataFrame, keys: list[str], floor: str) -> DataFrame:
-    """A key's newest change, when it is an upsert above the floor, and only that, is open."""
-    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_stamp"))
+def _newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
+    """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
+    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
     newest = F.row_number().over(by_key) == 1
-    due = newest & (F.col("_operation") == UPSERT) & (F.col("_stamp") > F.lit(floor))
+    above = F.col("_order") > F.expr(order_literal(cutoff))
+    due = newest & (F.col("_operation") == UPSERT) & above
     marked = rows.withColumn("_due", due)
     judged = marked.groupBy(*[column(k) for k in keys]).agg(
         F.bool_or(F.coalesce(F.col("_due") != F.col("_is_current"), F.lit(True))).alias("bad")

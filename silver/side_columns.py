@@ -14,7 +14,7 @@ SNAPSHOT_COLUMNS = (
     LayerColumn("complete", "boolean", "whether its last row has been seen"),
     LayerColumn("started", "bigint", "when it began at the source, µs since 1970"),
     LayerColumn("batch", "bigint", "batch that showed it"),
-    LayerColumn("stamp", "string", "a truncate's stamp; null for a snapshot"),
+    LayerColumn("order", "binary", "a truncate's order key; null for a snapshot"),
     LayerColumn("at", "timestamp", "a truncate's commit time"),
 )
 

@@ -18,36 +18,28 @@ from lakehouse.writing import alone, append
 from silver import layout
 from silver.contract import TRUNCATE
 from silver.epochs import Epoch, Sighting, number
+from silver.fold.rules import Cutoff
 from silver.side_columns import SNAPSHOT_COLUMNS
 
 TABLE_CHANGES = "_table_changes"
-
-
-class Truncate(NamedTuple):
-    """A truncate of the source: its stamp, and when it was committed (µs since 1970)."""
-
-    stamp: str
-    at: int | None
 
 
 class TableChanges(NamedTuple):
     """Everything known of a table's snapshots and truncates."""
 
     sightings: list[Sighting]
-    truncates: list[Truncate]
+    truncates: list[Cutoff]
 
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
         return number(self.sightings)
 
-    def floors(self, apply_truncates: bool) -> list[Truncate]:
-        """What is in force as a truncate, oldest first.
-
-        Sweeps of complete snapshots, and truncates.
-        """
-        sweeps = [Truncate(e.sweep, e.started) for e in self.epochs if e.complete]
-        return sorted([*sweeps, *(self.truncates if apply_truncates else [])])
+    def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
+        """The cut-offs of complete full snapshots, and truncate points; oldest first."""
+        of_snapshots = [Cutoff(e.cutoff, e.started) for e in self.epochs if e.complete]
+        known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
+        return sorted(known, key=lambda each: each.order)
 
 
 Batches = list[tuple[int, TableChanges]]
@@ -61,19 +53,19 @@ def read(spark: SparkSession, target: Target) -> dict[str, TableChanges]:
     name = names.name(target, "silver", TABLE_CHANGES)
     for r in spark.table(name).withColumn("at", F.unix_micros("at")).collect():
         known = found.setdefault(r["table"], TableChanges([], []))
-        if r["stamp"] is not None:
-            known.truncates.append(Truncate(r["stamp"], r["at"]))
+        if r["order"] is not None:
+            known.truncates.append(Cutoff(bytes(r["order"]), r["at"]))
             continue
         seen = (r["snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
         known.sightings.append(Sighting(*seen))
     return found
 
 
-def truncates(stamped: DataFrame) -> list[Truncate]:
-    """The truncates in a stamped part of the log; a redelivery counts once."""
-    found = stamped.where(F.col("_operation") == TRUNCATE)
-    rows = found.select("_stamp", F.unix_micros("_source_time").alias("at")).collect()
-    return [Truncate(r["_stamp"], r["at"]) for r in rows]
+def truncates(ordered: DataFrame) -> list[Cutoff]:
+    """The truncate points in a part of the log that has order keys."""
+    found = ordered.where(F.col("_operation") == TRUNCATE)
+    rows = found.select("_order", F.unix_micros("_source_time").alias("at")).collect()
+    return [Cutoff(bytes(r["_order"]), r["at"]) for r in rows]
 
 
 def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> None:
@@ -87,21 +79,23 @@ def record(spark: SparkSession, target: Target, new: Mapping[str, Batches]) -> N
     if not rows:
         return
     layout.ensure(spark, target, TABLE_CHANGES, [], SNAPSHOT_COLUMNS)
-    schema = ", ".join(f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS[:-1]) + ", us bigint"
-    found = local_rows(spark, rows, schema)
-    timed = found.withColumn("at", F.timestamp_micros("us")).drop("us")
-    append(spark, target, "silver", TABLE_CHANGES, timed)
+    typed = [f"{c.name} {c.type}" for c in SNAPSHOT_COLUMNS if c.name not in ("order", "at")]
+    found = local_rows(spark, rows, ", ".join([*typed, "hex string", "us bigint"]))
+    orders = {"order": F.unhex("hex"), "at": F.timestamp_micros("us")}
+    append(spark, target, "silver", TABLE_CHANGES, found.withColumns(orders).drop("hex", "us"))
 
 
 def _rows(found: TableChanges) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [s._asdict() for s in found.sightings]
-    return rows + [{"stamp": t.stamp, "us": t.at} for t in found.truncates]
+    return rows + [{"hex": t.order.hex(), "us": t.time} for t in found.truncates]
 
 
 def forget(spark: SparkSession, target: Target, table: str) -> None:
-    """Removes a table's truncates, whose stamps a renumbering of the epochs has made void."""
+    """Removes a table's truncate points, which a renumbering of the epochs has made void."""
     if not names.exists(spark, target, "silver", TABLE_CHANGES):
         return
     name = names.name(target, "silver", TABLE_CHANGES)
     with alone(target, "silver", TABLE_CHANGES):
-        spark.sql(f"DELETE FROM {name} WHERE table = {names.literal(table)} AND stamp IS NOT NULL")
+        spark.sql(
+            f"DELETE FROM {name} WHERE table = {names.literal(table)} AND `order` IS NOT NULL"
+        )

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.epochs import Sighting, domain, lowest, position
+from silver.fold.order_key import order_sql
 
 
 class Summary(NamedTuple):
@@ -22,8 +23,8 @@ class Summary(NamedTuple):
     columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
     letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
-    write began, in µs since 1970, where that write told the summary; so are `first_place` and
-    `last_place`, the lowest and the highest stamp of a change.
+    write began, in µs since 1970, where that write told the summary; so are `first_order` and
+    `last_order`, the lowest and the highest order key of a change.
     """
 
     records: int
@@ -37,8 +38,8 @@ class Summary(NamedTuple):
     partial: list[str]
     oldest: str | None
     came: int | None = None
-    first_place: str | None = None
-    last_place: str | None = None
+    first_order: bytes | None = None
+    last_order: bytes | None = None
 
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts, of which the later one came to the log after this one."""
@@ -55,8 +56,8 @@ class Summary(NamedTuple):
             partial=sorted({*self.partial, *later.partial}),
             oldest=lowest(self.oldest, later.oldest),
             came=lowest(self.came, later.came),
-            first_place=lowest(self.first_place, later.first_place),
-            last_place=max((p for p in (self.last_place, later.last_place) if p), default=None),
+            first_order=lowest(self.first_order, later.first_order),
+            last_order=max((p for p in (self.last_order, later.last_order) if p), default=None),
         )
 
 
@@ -150,9 +151,9 @@ class Watched(NamedTuple):
         return None if several else _told(found, self.began)
 
 
-def watched(rows: DataFrame, place: str) -> Watched:
-    """The rows, counted while they are written; `place` is SQL of a change's sequence."""
-    seen, sums = Observation(), [told.alias(name) for name, told in _sums(place).items()]
+def watched(rows: DataFrame, sequence: str) -> Watched:
+    """The rows, counted while they are written; `sequence` is SQL of a change's sequence."""
+    seen, sums = Observation(), [told.alias(name) for name, told in _sums(sequence).items()]
     return Watched(rows.observe(seen, *sums), seen, _now())
 
 
@@ -160,10 +161,10 @@ def _now() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
-def _sums(place: str) -> dict[str, Column]:
+def _sums(sequence: str) -> dict[str, Column]:
     sound = F.col("_reason").isNull()
     changes = sound & F.col("_operation").isin(UPSERT, DELETE)
-    stamp = F.when(changes, F.expr(f"concat({place}, ' ', _arrival)"))
+    order = F.when(changes, F.expr(order_sql(sequence)))
     shows, lacks = sound & F.col("_snapshot").isNotNull(), sound & F.col("_absent").isNotNull()
     shown = F.when(shows, F.struct(F.col("_snapshot"), domain().alias("domain")))
     return {
@@ -177,8 +178,8 @@ def _sums(place: str) -> dict[str, Column]:
         "heirs": F.count_if(lacks & F.col("_old_key").isNotNull()),
         "partial": F.array_sort(F.array_distinct(F.flatten(F.collect_set("_absent")))),
         "oldest": F.min(F.when(sound, F.col("_sequence"))),
-        "first_place": F.min(stamp),
-        "last_place": F.max(stamp),
+        "first_order": F.min(order),
+        "last_order": F.max(order),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
         "first_position": F.min(F.when(shows, position())),
@@ -200,6 +201,10 @@ def _told(found: dict[str, Any], began: int) -> Summary:
         partial=found["partial"] or [],
         oldest=found["oldest"],
         came=began,
-        first_place=found["first_place"],
-        last_place=found["last_place"],
+        first_order=_bytes(found["first_order"]),
+        last_order=_bytes(found["last_order"]),
     )
+
+
+def _bytes(order: bytearray | None) -> bytes | None:
+    return None if order is None else bytes(order)

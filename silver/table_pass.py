@@ -1,7 +1,6 @@
 """One pass over one table: what is new goes into the change log, and from there into the table."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,17 +22,18 @@ from silver import (
     reading,
     unapplied,
 )
-from silver.apply import apply_current
 from silver.batch import Batch, Seen
 from silver.contract import waits_in_log
 from silver.extension import Shown, extend, finish
 from silver.extract_job import apply_extracts
-from silver.history import apply_history
-from silver.keyless import apply_keyless
+from silver.fold.spark import Counts
+from silver.merge.current import write_current
+from silver.merge.history import write_history
+from silver.merge.keyless import write_keyless
 from silver.order import Placed
 from silver.passes import Pass
+from silver.pending import Staged
 from silver.snapshots import TableChanges
-from silver.stages import apart
 from silver.summary import Summary, summarize
 
 
@@ -79,7 +79,7 @@ def apply_days(
 ) -> Pass:
     """Compares and applies extracts."""
     built.check_types(table, layout.learned(spark, target, table))
-    after, counts = apply_extracts(spark, target, table, run_id, seen, newest, _write)
+    after, counts = apply_extracts(spark, target, table, run_id, seen, newest, write_batch)
     return Pass(after, counts, TableChanges([], []), False)
 
 
@@ -150,66 +150,50 @@ def apply_part(
     """Applies the rows of the log above the batch of `seen`; `rows` are all up to that of `after`.
 
     What is not due, and not too much, only comes in sight of the readers (see `silver.pending`).
-    Where a change that came again may win a tie, the keys of the batch are folded anew.
     `summary` is what the rows above that batch hold, where it is known.
 
     Raises:
-        AccountMismatch: the classes do not add up to the records.
+        AccountMismatch: the outcomes do not add up to the records.
     """
-    new = apart(rows.where(F.col("_batch") > seen.batch))
+    new = order.new_rows(rows, seen)
     summary = summary or summarize(new)
-    placed = order.place(spark, target, table, rows, new, seen, after.batch, summary)
-    arrived = None
-    if account.may_tie(table, summary, seen):
-        arrived = account.arrivals(table, rows, seen.batch, summary)
-        if account.turns_a_tie(table, summary, arrived, seen):
-            placed = order.anew(table, rows, new, placed)
+    placed = order.place(table, rows, seen, after.batch, summary)
     promises, staged = table.max_staleness is not None, None
     if promises and not waits_in_log(target, table):
         staged = pending.stage(spark, target, table, placed, seen.batch, summary.came)
     waits = staged is not None and not due and deferral.may_wait(summary.records)
-    # A batch's time is largely that of one thread, which plans: what is new is counted beside it.
-    with ThreadPoolExecutor(1) as beside:
-        counted = None
-        if not waits:
-            if arrived is None and seen.batch:
-                counted = beside.submit(account.arrivals, table, rows, seen.batch, summary)
-            _apply(spark, target, table, placed, staged)
-        judged = rows if placed.refold else new
-        dead_letters.keep(spark, target, table, placed, summary, judged, run_id)
-    if waits:
+    counts = None if waits else _apply(spark, target, table, placed, staged)
+    judged = rows if placed.recomputes else new
+    dead_letters.keep(spark, target, table, placed, summary, judged, run_id)
+    if counts is None:
         came = summary.records - seen.pending
-        counts = {"records": came, "pending": came}
-        return Pass(seen, counts, TableChanges([], []), False, after.batch)
-    expected = arrived is not None
-    if arrived is None:
-        arrived = counted.result() if counted else account.first(table, rows, placed, summary)
-    if not expected and account.turns_a_tie(table, summary, arrived, seen):
-        placed = order.anew(table, rows, new, placed)
-        _write(spark, target, table, placed.batch, placed.refold)
-    counts = account.classes(spark, target, table, placed, summary, arrived, seen)
-    counts |= {"bytes": pending.size(spark, target, table)} if promises else {}
+        noted = {"records": came, "pending": came}
+        return Pass(seen, noted, TableChanges([], []), False, after.batch)
+    found = account.outcomes(table.table, summary, counts, seen.pending)
+    found |= {"bytes": pending.size(spark, target, table)} if promises else {}
     partial, heirs = seen.partial or summary.incomplete > 0, seen.heirs or summary.heirs > 0
-    ties = seen.ties or arrived.ties > 0
+    ties = seen.ties or counts.ties > 0
     after = after._replace(partial=partial, heirs=heirs, ties=ties, whole=placed.new, pending=0)
     after = after._replace(waits=None)
-    return Pass(after, counts, order.fresh(placed, seen.whole), placed.refold)
+    return Pass(after, found, order.fresh(placed, seen.whole), placed.recomputes)
 
 
 def _apply(
-    spark: SparkSession, target: Target, table: Table, placed: Placed, staged: DataFrame | None
-) -> None:
+    spark: SparkSession, target: Target, table: Table, placed: Placed, staged: Staged | None
+) -> Counts:
     """Writes a batch into the table, from the rows that are kept of it where there are any.
 
-    Rows that are kept of no batch, or of an earlier one, are laid over no table that went on.
+    Pending rows of an earlier batch are cleared before the table is written, so that a reader never
+    sees old pending rows over newer data.
     """
     if staged is not None:
-        pending.write(spark, target, table, placed.batch, staged)
+        pending.write(spark, target, table, placed.batch, staged.rows)
         pending.clear(spark, target, table, placed.batch)
-        return
+        return staged.counts
     pending.clear(spark, target, table, placed.batch)
-    _write(spark, target, table, placed.batch, placed.refold)
+    counts = write_batch(spark, target, table, placed.batch, placed.recomputes)
     unapplied.hide(target, table)
+    return counts
 
 
 def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:
@@ -218,10 +202,11 @@ def _logged(rows: DataFrame, seen: Seen, newest: int) -> Seen:
     return seen._replace(batch=newest, positions=done)
 
 
-def _write(spark: SparkSession, target: Target, table: Table, batch: Batch, refold: bool) -> None:
+def write_batch(
+    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
+) -> Counts:
+    """Folds a batch into the table; `replaces` says that the batch is all there is."""
     if not table.keys:
-        apply_keyless(spark, target, table, batch, refold)
-    elif table.stored_as_scd_type == 2:
-        apply_history(spark, target, table, batch, refold)
-    else:
-        apply_current(spark, target, table, batch, refold)
+        return write_keyless(spark, target, table, batch, replaces)
+    write = write_history if table.stored_as_scd_type == 2 else write_current
+    return write(spark, target, table, batch, replaces)

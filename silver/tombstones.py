@@ -8,7 +8,7 @@ newer ones were applied. What goes is recorded as the table's horizon first.
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession, Window
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse import names
@@ -64,11 +64,7 @@ def survey(spark: SparkSession, target: Target, table: Table) -> Tombstones | No
     if not names.exists(spark, target, "silver", table.table):
         return None
     current = spark.table(names.name(target, "silver", table.table))
-    until_now = F.least(F.max("_source_time"), F.current_timestamp())
-    timed = current.where("_source_time IS NOT NULL")
-    newest = timed.agg(F.unix_micros(until_now).alias("us"), F.count(F.lit(1)).alias("n")).first()
-    watermark = newest["us"] if newest and newest["n"] else None
-    observed = observed_lateness(spark, target, table)
+    watermark, observed = observed_times(spark, target, table)
     if watermark is None:
         return Tombstones(0, 0, None, observed, None)
     horizon = watermark - max(seconds(table.tombstone_retention) * 1_000_000, observed)
@@ -78,11 +74,12 @@ def survey(spark: SparkSession, target: Target, table: Table) -> Tombstones | No
     return Tombstones(rows, purgeable, watermark, observed, horizon)
 
 
-def observed_lateness(spark: SparkSession, target: Target, table: Table) -> int:
-    """The longest by which a change came after a newer one of an earlier batch, in µs.
+def observed_times(spark: SparkSession, target: Target, table: Table) -> tuple[int | None, int]:
+    """The newest commit time of a change, and the longest by which a change came late, in µs.
 
-    Batches are the table's own, over all feeds, and those of each feed, which outlast a rebuild.
-    Repeats and changes that came too late count as well: they tell how late records may come.
+    A change is late that came after a newer one of an earlier batch. Batches are the table's own,
+    over all feeds, and those of each feed, which outlast a rebuild. Repeats and changes that came
+    too late count as well: they tell how late records may come. A time in the future is now.
     """
     kinds = f"_operation IN ('{UPSERT}', '{DELETE}') OR _reason = '{lateness.TOO_LATE}'"
     timed = log.read(spark, target, table).where(f"_source_time IS NOT NULL AND ({kinds})")
@@ -93,11 +90,13 @@ def observed_lateness(spark: SparkSession, target: Target, table: Table) -> int:
         F.min(F.unix_micros("_source_time")).alias("oldest"),
         F.max(F.unix_micros("_source_time")).alias("newest"),
     )
-    by_number = Window.partitionBy("_line").orderBy("_number")
-    earlier = by_number.rowsBetween(Window.unboundedPreceding, -1)
-    late = bounds.withColumn("_late", F.max("newest").over(earlier) - F.col("oldest"))
-    row = late.agg(F.max("_late").alias("late")).first()
-    return max(0, row["late"] or 0) if row else 0
+    newest: dict[str, int] = {}
+    longest, now = 0, int(datetime.now(timezone.utc).timestamp() * 1_000_000)
+    for row in sorted(bounds.collect(), key=lambda row: (row["_line"], row["_number"])):
+        before = newest.get(row["_line"], row["oldest"])
+        longest = max(longest, before - row["oldest"])
+        newest[row["_line"]] = max(before, row["newest"])
+    return min(max(newest.values()), now) if newest else None, longest
 
 
 def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str) -> None:

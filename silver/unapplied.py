@@ -2,7 +2,7 @@
 
 A view and no table: nothing is written but its text. It reads the batches of the change log from
 the one after the newest applied up to the newest shown, which stand in it as numbers, and brings
-them to one row per key as `silver.compact` does; the table's own row of a key is one of its changes
+them to one row per key as the fold does; the table's own row of a key is one of its changes
 where it may be newer than what waits. Gold lays the view over the table whenever that is read. So a
 change is seen once it is in the log, and the MERGE can wait until it pays (`silver.deferral`).
 
@@ -26,11 +26,11 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View, publish, retract, stored
 from silver import layout
-from silver.account import may_tie
 from silver.batch import Seen
 from silver.contract import PENDING, waits_in_log
 from silver.decode.sequences import WIDTH
 from silver.epochs import sequence_sql
+from silver.fold.order_key import order_literal, order_sql, split_order
 from silver.order import Placed
 from silver.summary import Summary
 
@@ -51,13 +51,22 @@ def shows(
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
     full snapshot, columns or types that the table has not, or ties.
     """
-    unlike = placed.refold or placed.batch.floor_is_new or placed.batch.of_keys is not None
-    split = bool(summary.incomplete or placed.batch.late) or seen.partial or seen.heirs
+    batch = placed.batch
+    unlike = placed.recomputes or batch.cutoff_is_new or batch.of_whole_keys
+    split = bool(summary.incomplete or batch.late) or seen.partial or seen.heirs
     wide = bool(summary.truncates or summary.sightings)
-    if unlike or split or wide or may_tie(table, summary, seen):
+    if unlike or split or wide or _may_tie(summary, seen):
         return False
     kept = names.exists(spark, target, "silver", table.table)
     return kept and _fits(spark, target, table, placed)
+
+
+def _may_tie(summary: Summary, seen: Seen) -> bool:
+    """Whether a change that comes again may be shown in place of the one that won the tie.
+
+    Sources with an order of their own rarely give one key two changes at one sequence.
+    """
+    return seen.ties or not (summary.oldest or "").strip("0/")
 
 
 def _fits(spark: SparkSession, target: Target, table: Table, placed: Placed) -> bool:
@@ -70,9 +79,9 @@ def show(
     spark: SparkSession, target: Target, table: Table, placed: Placed, summary: Summary, seen: Seen
 ) -> Seen:
     """Publishes the view of a batch that can be shown; what is known of the table after it."""
-    summary = _with_places(placed, summary)
+    summary = _with_bounds(placed, summary)
     highest = seen.highest or _highest(spark, target, table)
-    first, last = summary.first_place, summary.last_place
+    first, last = summary.first_order, summary.last_order
     overtaken = first if first is not None and first <= highest else None
     columns = [field.name for field in placed.batch.fields]
     log, rows = (names.name(target, "silver", n) for n in (f"{table.table}_changes", table.table))
@@ -80,13 +89,13 @@ def show(
     keys = f"SELECT {_listed(table.keys)} FROM ({changes})"
     if overtaken is not None:
         changes += f" UNION ALL {held_sql(rows, columns, table.keys, keys, overtaken)}"
-    shown = dict.fromkeys([*columns, "_stamp", "_deleted"])
+    shown = dict.fromkeys([*columns, "_order", "_deleted"])
     comment = COMMENT.format(table.table)
     newest = newest_sql(columns, table.keys, changes)
     view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), newest)
     view = view._replace(of_keys=keys, until=placed.batch.number, since=summary.came)
     publish(spark, target, "silver", [view])
-    return seen._replace(waits=summary, highest=max(highest, last or ""))
+    return seen._replace(waits=summary, highest=max(highest, last or b""))
 
 
 def hide(target: Target, table: Table) -> None:
@@ -103,54 +112,54 @@ def changes_sql(
     summary: Summary,
     applied: int,
 ) -> str:
-    """The changes in the log's batches above `applied`: columns, operation, stamp.
+    """The changes in the log's batches above `applied`: columns, operation, order key.
 
-    `summary` is that of those batches. What its first and last stamp tell of all stamps between
-    them is not asked of every row.
+    `summary` is that of those batches. What its first and last order key tell of all between them
+    is not asked of every row.
     """
-    sequence, floor = _sequence(table, placed, summary), placed.batch.floor
+    sequence, cutoff = _sequence(table, placed, summary), placed.batch.cutoff
     changes = (
-        f"SELECT {_listed(columns)}, _operation, concat({sequence}, ' ', _arrival) AS _stamp"
+        f"SELECT {_listed(columns)}, _operation, {order_sql(sequence)} AS _order"
         f" FROM {log} WHERE _batch > {applied} AND _batch <= {placed.batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
-    if floor is None or (summary.first_place or "") > floor:
+    if cutoff is None or (summary.first_order or b"") > cutoff:
         return changes
-    return f"SELECT * FROM ({changes}) WHERE _stamp > {literal(floor)}"
+    return f"SELECT * FROM ({changes}) WHERE _order > {order_literal(cutoff)}"
 
 
 def _sequence(table: Table, placed: Placed, summary: Summary) -> str:
     """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
     if table.format != "debezium":
         return "_sequence"
-    first, last = ((place or "")[:WIDTH] for place in (summary.first_place, summary.last_place))
+    bounds = [summary.first_order, summary.last_order]
+    first, last = (split_order(order)[0][:WIDTH] if order else "" for order in bounds)
     if first and first == last:
         return f"concat_ws('/', {literal(first)}, _sequence)"
     return sequence_sql(placed.new.epochs)
 
 
 def held_sql(
-    rows: str, columns: Sequence[str], keys: Sequence[str], waiting: str, oldest: str
+    rows: str, columns: Sequence[str], keys: Sequence[str], waiting: str, oldest: bytes
 ) -> str:
     """The table's rows of the keys `waiting`, as the changes that made them.
 
-    `oldest` is the first stamp that waits: no row below it is newer than what waits of its key, so
-    files of such rows alone are not read.
+    `oldest` is the first order key that waits: no row below it is newer than what waits of its key.
     """
     same = " AND ".join(f"held.{quote(k)} = waiting.{quote(k)}" for k in keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
-        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _stamp"
+        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order"
         f" FROM {rows} AS held LEFT SEMI JOIN ({waiting}) AS waiting ON {same}"
-        f" WHERE held._stamp >= {literal(oldest)}"
+        f" WHERE held._order >= {order_literal(oldest)}"
     )
 
 
 def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str) -> str:
-    """The newest of the changes of each key: columns, stamp, whether it is a delete."""
+    """The newest of the changes of each key: columns, order key, whether it is a delete."""
     return (
-        f"SELECT {_listed(columns)}, _stamp, _operation = 'delete' AS _deleted FROM ("
-        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY _stamp DESC) AS _place"
+        f"SELECT {_listed(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
+        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY _order DESC) AS _place"
         f" FROM ({changes})) WHERE _place = 1"
     )
 
@@ -159,16 +168,17 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(quote, names))
 
 
-def _with_places(placed: Placed, summary: Summary) -> Summary:
-    """The summary with the first and last stamp of the batch, where its write did not tell them."""
-    if summary.first_place is not None or not summary.changes:
+def _with_bounds(placed: Placed, summary: Summary) -> Summary:
+    """The summary with the lowest and highest order key, where its write did not tell them."""
+    if summary.first_order is not None or not summary.changes:
         return summary
-    found = placed.batch.changes.agg(F.min("_stamp").alias("first"), F.max("_stamp").alias("last"))
-    first, last = next((row["first"], row["last"]) for row in found.collect())
-    return summary._replace(first_place=first, last_place=last)
+    bounds = F.min("_order").alias("first"), F.max("_order").alias("last")
+    found = placed.batch.changes.agg(*bounds).collect()[0]
+    return summary._replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
 
 
-def _highest(spark: SparkSession, target: Target, table: Table) -> str:
-    """The newest stamp of the table; asked once per run."""
+def _highest(spark: SparkSession, target: Target, table: Table) -> bytes:
+    """The highest order key of the table; asked once per run."""
     rows = spark.table(names.name(target, "silver", table.table))
-    return next((row["at"] for row in rows.agg(F.max("_stamp").alias("at")).collect()), None) or ""
+    found = rows.agg(F.max("_order").alias("at")).collect()[0]["at"]
+    return bytes(found or b"")

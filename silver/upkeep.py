@@ -12,8 +12,8 @@ from silver.lateness import HORIZONS
 from silver.schema_drift import DRIFT
 from silver.snapshots import TABLE_CHANGES
 
-CLUSTER_BY = {"_history": "_next_stamp"}
-"""A batch reads of the history what is open or ended late: by this column it skips the rest."""
+CLUSTER_BY = {"_history": "_valid_to"}
+"""Who asks for a time skips the versions that had ended before."""
 OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS, REBUILDS, BUILT, DRIFT)
 
 

@@ -11,13 +11,11 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import log, order, snapshots
-from silver.apply import apply_current
 from silver.batch import Seen
 from silver.contract import GATED_COLUMNS
-from silver.history import apply_history
 from silver.passes import Pass
 from silver.summary import summarize
-from silver.table_pass import apply_part
+from silver.table_pass import apply_part, write_batch
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -65,10 +63,9 @@ def apply_pending(
     before = summarize(rows.where(f"_batch <= {done}"))
     seen = Seen(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     summary = summarize(pending)
-    placed = order.place(spark, target, config, rows, pending, seen, newest, summary)
-    write = apply_history if config.stored_as_scd_type == 2 else apply_current
-    write(spark, target, config, placed.batch, placed.refold)
-    if placed.refold:
+    placed = order.place(config, rows, seen, newest, summary)
+    write_batch(spark, target, config, placed.batch, placed.recomputes)
+    if placed.recomputes:
         snapshots.forget(spark, target, config.table)
     snapshots.record(spark, target, {config.table: [(newest, order.fresh(placed, known))]})
 

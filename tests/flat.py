@@ -10,12 +10,11 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import resolved, stored
 from silver import layout, log, order, snapshots
-from silver.apply import apply_current
 from silver.batch import Seen
 from silver.decode.spark import decode_alone
 from silver.expectations import gate
-from silver.history import apply_history
 from silver.summary import summarize
+from silver.table_pass import write_batch
 from tests.builders import Line, bronze_rows
 
 Stop = Literal["after the log", "after the table", "after all"]
@@ -59,10 +58,9 @@ def _apply(
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
     seen = Seen(done, partial=True, heirs=True, whole=known)
     summary = summarize(pending)
-    placed = order.place(spark, target, table, rows, pending, seen, done + 1, summary)
-    write = apply_history if table.stored_as_scd_type == 2 else apply_current
-    write(spark, target, table, placed.batch, placed.refold)
-    if remember and placed.refold:
+    placed = order.place(table, rows, seen, done + 1, summary)
+    write_batch(spark, target, table, placed.batch, placed.recomputes)
+    if remember and placed.recomputes:
         snapshots.forget(spark, target, table.table)
     if remember:
         snapshots.record(spark, target, {table.table: [(done + 1, order.fresh(placed, known))]})

@@ -46,17 +46,17 @@ RUNS = [
 
 KEPT = {
     "orders": "SELECT * FROM VALUES (1, false, 'a'), (2, true, 'b'), (3, false, 'c'),"
-    " (4, false, 'd') AS t(id, _deleted, _stamp)",
+    " (4, false, 'd') AS t(id, _deleted, _order)",
     "orders_changes": "SELECT * FROM VALUES (1L), (2L), (3L), (3L) AS t(_batch)",
     "people_history": "SELECT * FROM VALUES (1, true), (1, false) AS t(id, _is_current)",
     "people_changes": "SELECT 1L AS _batch",
     "clicks": "SELECT * FROM VALUES ('x', false, '1'), ('x', false, '2'), ('x', true, '3'),"
-    " ('y', true, '4') AS t(_content, _removes, _stamp)",
+    " ('y', true, '4') AS t(_content, _removes, _order)",
     "orders_dead_letters": "SELECT *, current_timestamp() AS at, 'p' AS position,"
     " if(resolved, current_timestamp(), NULL) AS resolved_at"
     " FROM VALUES ('no_key', false, NULL, NULL), ('no_key', false, '{\"id\":1}', 'A'),"
     " ('too_late', false, '{\"id\":3}', 'd'), ('no_key', true, '{\"id\":4}', 'e')"
-    " AS t(reason, resolved, _key, _stamp)",
+    " AS t(reason, resolved, _key, _order)",
     "_schema_drift": "SELECT 'orders' AS `table`, current_timestamp() - n * INTERVAL 5 DAYS AS at,"
     " 'add_column' AS kind, concat('c', n) AS column FROM VALUES (2), (0), (1) AS t(n)",
     "_gaps": "SELECT 'people' AS `table`, current_timestamp() - n * INTERVAL 1 HOUR AS found_at,"

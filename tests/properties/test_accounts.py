@@ -46,25 +46,49 @@ def deliveries(draw: st.DrawFn) -> list[list[Event]]:
 
 
 def counted(batches: list[list[Event]], history: bool) -> list[Counter[str]]:
-    """What became of the records of each pass, one by one."""
+    """What became of the records of each run, one by one."""
     known: dict[Event, Arrived] = {}
     found, arrival = [], 0
     for batch, events in enumerate(batches):
         counts = Counter[str](records=len(events))
         before = dict(known)
+        told = {event for event, own in before.items() if history or _is_told(own, before)}
         for event in events:
             arrival += 1
-            if event in known:
+            if event in told:
                 counts["duplicate"] += 1
+            elif event in before:
+                counts["superseded"] += 1
+                told.add(event)
             else:
                 known[event] = Arrived((event.sequence, arrival), event, batch)
+                told.add(event)
         for event, own in known.items():
             if event not in before:
                 name = _woven(own, known) if history else _newest(own, known, batch)
                 counts[name] += 1
-        counts["ties"] = _ties(known) - _ties(before)
+                rivals = {e for e in told if e != event and _place(e) == _place(event)}
+                counts["ties"] += any(e in before or known[e].place < own.place for e in rivals)
         found.append(+counts)
     return found
+
+
+def _place(event: Event) -> tuple[int | None, int]:
+    return event.key, event.sequence
+
+
+def _is_told(own: Arrived, known: dict[Event, Arrived]) -> bool:
+    """Whether the row of a current table shows that a change has come.
+
+    The row names its newest change, its newest upsert and the newest delete before that.
+    """
+    changes = _of_key(own, known)
+    upserts = [a for a in changes if a.event.operation == "upsert"]
+    named = [changes[-1], *upserts[-1:]]
+    named += [a for a in changes if a.event.operation == "delete" and a < max(upserts, default=a)][
+        -1:
+    ]
+    return own.event.sequence in {a.event.sequence for a in named}
 
 
 def _of_key(own: Arrived, known: dict[Event, Arrived]) -> list[Arrived]:
@@ -102,10 +126,6 @@ def _woven(own: Arrived, known: dict[Event, Arrived]) -> str:
     if any(a.batch < own.batch for a in after):
         return "late"
     return _kind(own, at > 0 and changes[at - 1].event.operation == "upsert")
-
-
-def _ties(known: dict[Event, Arrived]) -> int:
-    return len(known) - len({(e.key, e.sequence) for e in known})
 
 
 UNDER_A_TOMBSTONE = [

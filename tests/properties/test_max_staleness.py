@@ -65,7 +65,7 @@ def advance(
     done = table_pass.apply_part(
         spark, target, config, "run", everything, before, after, summary, due
     )
-    if done.refolded:
+    if done.recomputed:
         snapshots.forget(spark, target, "t")
     snapshots.record(spark, target, {"t": [(done.seen.batch, done.whole)]})
     waits = done.counts.get("pending", 0)

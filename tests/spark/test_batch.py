@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.batch import Batch, source_of
+from silver.batch import to_all
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -15,8 +15,7 @@ def test_a_batch_of_few_changes_is_broadcast(
     spark.conf.set(threshold, "-1")
     try:
         rows, table = spark.range(3), spark.range(10)
-        batch = Batch(2, rows, [], [], [], False, False, size=1 if few else None)
-        both = source_of(rows, batch).join(table, "id")
+        both = to_all(rows, few).join(table, "id")
         both.explain()
         assert ("BroadcastHashJoin" in capsys.readouterr().out) == few
         assert both.count() == 3

@@ -1,33 +1,10 @@
-"""A row's place among truncates and snapshots, however many there were."""
-
-from bisect import bisect_left, bisect_right
+"""A change's place among full snapshots, however many there were."""
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from silver.epochs import Epoch, epoch
-from silver.floors import first_above, newest_below
-from silver.snapshots import Truncate
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 5000])
-def test_a_row_finds_the_truncates_around_it(spark: SparkSession, count: int) -> None:
-    floors = [Truncate(f"{at * 10:06d}", None if at % 3 else at) for at in range(count)]
-    stamps = [f.stamp for f in floors]
-    step = max(1, count // 20)
-    asked = sorted(f"{at * 10 + more:06d}" for at in range(0, count, step) for more in (0, 5))
-    rows = spark.createDataFrame([(s,) for s in ["", *asked]], "_stamp string")
-    found = rows.select("_stamp", newest_below(floors).alias("b"), first_above(floors).alias("a"))
-    for row in found.withColumn("at", F.unix_micros("a.time")).collect():
-        below = bisect_left(stamps, row["_stamp"])
-        above = bisect_right(stamps, row["_stamp"])
-        assert row["b"] == (stamps[below - 1] if below else None)
-        if above == count:
-            assert row["a"] is None
-        else:
-            assert (row["a"]["stamp"], row["at"]) == floors[above]
-
 
 COLUMNS = (
     "_snapshot string, _topic string, _partition int, _offset bigint, _arrival string,"

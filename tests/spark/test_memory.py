@@ -15,7 +15,7 @@ from lakehouse.target import Target
 from silver import account, known, reading
 from silver import job as silver
 from silver.known import known_of
-from tests.conftest import REMOTE
+from tests.arrivals import silver as stored
 from tests.lake import quiet, rows, settle
 from tests.landed import failures, land
 from tests.spark.test_consistency_groups import Source, shop
@@ -94,17 +94,12 @@ def test_a_second_round_asks_the_lake_nothing(
     assert sorted((row["id"], row["v"]) for row in rows(spark, target, "t")) == [(1, 2), (2, 2)]
 
 
-@pytest.mark.skipif(bool(REMOTE), reason="a server keeps to itself what a write told")
-def test_a_table_is_not_read_for_what_was_just_written_to_it(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+def test_the_write_of_a_run_tells_what_became_of_all_its_records(
+    spark: SparkSession, target: Target
 ) -> None:
-    def asked(*_: object) -> None:
-        raise AssertionError("the table was read")
-
     one, memory = table(apply_as_deletes="gone = 'true'"), Memory()
     land(spark, target, one, 1, [{"id": 1, "v": 1}, {"id": 2, "v": 1}])
     assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
-    monkeypatch.setattr(account, "_written", asked)
     changes = [{"id": 1, "v": 2}, {"id": 2, "v": 2, "gone": True}, {"id": 3, "v": 1}]
     for number, records in enumerate([[*changes, {"id": 4, "v": 1, "gone": True}], changes], 2):
         land(spark, target, one, number, records)
@@ -116,7 +111,7 @@ def test_a_table_is_not_read_for_what_was_just_written_to_it(
     assert (entry.message, entry.counts) == (None, {"records": 3, "incomplete": 2, "duplicate": 3})
 
 
-def test_what_a_killed_run_wrote_is_counted_as_well(
+def test_what_a_killed_run_wrote_has_come_before(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = table()
@@ -124,11 +119,12 @@ def test_what_a_killed_run_wrote_is_counted_as_well(
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []
     land(spark, target, one, 2, [{"id": 1, "v": 2}, {"id": 3, "v": 1}])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(account, "classes", killed)
+        patch.setattr(account, "outcomes", killed)
         silver.apply(spark, target, [one], "run", quiet)
     land(spark, target, one, 3, [{"id": 2, "v": 3}])
     (entry,) = silver.apply(spark, target, [one], "run", quiet)
-    assert entry.counts == {"records": 3, "updated": 2, "inserted": 1}
+    assert entry.counts == {"records": 3, "updated": 1, "duplicate": 2}
+    assert {row["id"]: row["v"] for row in stored(spark, target, "t", "id")} == {1: 2, 2: 3, 3: 1}
 
 
 def killed(*_: object) -> None:

@@ -46,7 +46,7 @@ def kill_rebuild(
 ) -> None:
     """A rebuild that ends when its log is written and its table is not."""
     with monkeypatch.context() as patched:
-        patched.setattr(table_pass, "_write", killed)
+        patched.setattr(table_pass, "write_batch", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, table, quiet, [table])
 

@@ -101,7 +101,7 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     for batch in batches:
         done = core.one_pass(spark, target, config, seen, batch)
         seen, found = done.seen, done.counts
-    assert done.refolded
+    assert done.recomputed
     assert found == {"records": 2, "duplicate": 1, lost: 1}
     got = core.outcome(spark, target, config)
     assert got.current == {1: {"a": "v", "b": "x"}, 3: {"a": "m", "b": "y"}}

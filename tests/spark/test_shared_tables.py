@@ -14,7 +14,8 @@ from lakehouse.gaps import Gap
 from lakehouse.locks import sharing
 from lakehouse.target import Target
 from silver import snapshots
-from silver.snapshots import TableChanges, Truncate
+from silver.fold.rules import Cutoff
+from silver.snapshots import TableChanges
 
 Commit = Callable[[SparkSession, Target], object]
 
@@ -33,7 +34,7 @@ def closed(spark: SparkSession, target: Target) -> None:
 
 
 def truncate(spark: SparkSession, target: Target) -> None:
-    snapshots.record(spark, target, {"t": [(1, TableChanges([], [Truncate("1", 1)]))]})
+    snapshots.record(spark, target, {"t": [(1, TableChanges([], [Cutoff(b"\x01", 1)]))]})
 
 
 def forgotten(spark: SparkSession, target: Target) -> None:

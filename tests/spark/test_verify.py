@@ -94,7 +94,8 @@ def test_faults_of_the_history_are_found(spark: SparkSession, target: Target) ->
           _valid_to = CASE WHEN id = 1 AND qty = 1 THEN _valid_to + INTERVAL 1 HOUR
             WHEN id = 5 AND qty = 1 THEN _valid_from - INTERVAL 1 HOUR ELSE _valid_to END,
           _is_current = _is_current OR (id = 2 AND _shown),
-          _sequence_to = CASE WHEN id = 3 AND qty = 0 THEN '0' ELSE _sequence_to END""",
+          _to_order = CASE WHEN id = 3 AND qty = 0 THEN X'01000000000000000000'
+            ELSE _to_order END""",
     )
     keys = {
         law: [unit.split(" ")[0] for unit in units]

@@ -1,4 +1,5 @@
 from silver.epochs import Epoch, Sighting, number
+from silver.fold.order_key import make_order
 
 
 def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
@@ -19,10 +20,11 @@ def test_snapshots_of_partitioned_topics_are_numbered_by_when_they_began() -> No
     assert [epoch.snapshot for epoch in number(seen)] == ["s:1", "s:2"]
 
 
-def test_the_sweep_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before() -> None:
+def test_the_cutoff_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before() -> None:
     second = Epoch("shop:9", 2, 5, {}, True)
-    rows_of_it, streamed_before = f"{4:016X}/{9:016X} A", f"{3:016X}/{99:016X} B"
-    assert streamed_before < second.sweep < rows_of_it
+    rows_of_it = make_order(f"{4:016X}/{9:016X}", "0A")
+    streamed_before = make_order(f"{3:016X}/{99:016X}", "0B")
+    assert streamed_before < second.cutoff < rows_of_it
 
 
 def test_dead_letters_end_a_snapshot_but_begin_none() -> None:

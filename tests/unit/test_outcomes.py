@@ -1,12 +1,13 @@
 from typing import Any
 
+from silver.fold.order_key import make_order
 from silver.outcomes import Record, outcomes
 
 
 def record(position: str, sequence: int | None, **more: Any) -> Record:
     """A record of pass 1 that arrived in the order of its position."""
-    stamp = None if sequence is None else f"{sequence:04} {position}"
-    given = {"batch": 1, "operation": "upsert", "stamp": stamp, "digest": hash(position)}
+    order = b"" if sequence is None else make_order(f"{sequence:016X}", position.encode().hex())
+    given = {"batch": 1, "operation": "upsert", "order": order, "digest": hash(position)}
     return Record(position=position, arrival=position, **given | more)
 
 
@@ -90,8 +91,8 @@ def test_an_ignored_truncate_says_so() -> None:
 
 
 def test_a_full_snapshot_without_the_key_took_the_row_away() -> None:
-    sweep = record("full snapshot s:7", 2, operation="snapshot", batch=2)
-    assert told(record("a", 1), sweep)[1][1:] == (
+    cutoff = record("full snapshot s:7", 2, operation="snapshot", batch=2)
+    assert told(record("a", 1), cutoff)[1][1:] == (
         "applied",
         "removed the row of a, which the full snapshot does not show",
     )

@@ -44,11 +44,11 @@ def test_many_small_files_are_compacted_and_few_or_large_ones_are_not() -> None:
 
 
 def test_only_a_large_table_is_clustered() -> None:
-    small = upkeep.compaction("t", facts(30, 30 * MIB), "_next_stamp")
-    large = upkeep.compaction("t", facts(300, 3000 * MIB), "_next_stamp")
+    small = upkeep.compaction("t", facts(30, 30 * MIB), "_valid_to")
+    large = upkeep.compaction("t", facts(300, 3000 * MIB), "_valid_to")
     assert (small and small.sql, large and large.sql) == (
         "OPTIMIZE t",
-        "OPTIMIZE t ZORDER BY (_next_stamp)",
+        "OPTIMIZE t ZORDER BY (_valid_to)",
     )
 
 

@@ -23,7 +23,8 @@ def test_a_current_view_shows_business_columns_of_live_rows() -> None:
 
 def test_flagged_deletes_stay_in_the_view() -> None:
     view = current(table(on_delete="flag"), "silver.t", ["id"])
-    kept = "SELECT `id`, _deleted AS is_deleted FROM silver.t WHERE _upsert_stamp IS NOT NULL"
+    shown = "NOT _deleted OR _facts.upsert IS NOT NULL"
+    kept = f"SELECT `id`, _deleted AS is_deleted FROM silver.t WHERE {shown}"
     assert view.query == kept
     versions = current(table(on_delete="flag", stored_as_scd_type=2), "silver.t_history", ["id"])
     assert versions.query.startswith("SELECT `id`, NOT _is_current AS is_deleted FROM")

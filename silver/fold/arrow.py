@@ -1,0 +1,125 @@
+"""The law over Arrow record batches: what `mapInArrow` calls in a Spark task.
+
+Input are rows of whole keys: the key columns, the columns of `FoldRules.columns`, and
+
+- `_order` (binary), `_digest` (bigint), `_source_time` (timestamp).
+- `_operation` (string): upsert or delete. Stored rows of a current table need none.
+- `_absent` (array<string>): columns that the row does not carry; of a stored row of a current table
+  those that came to the table after the row was written. May be missing.
+- `_group_sequences` (map<string,string>): only where columns have an order of their own.
+- `_new` (boolean): true on a change of this batch; false on stored rows and earlier changes.
+- `_stored` (boolean): true on rows of the stored table, which also have `_deleted` and `_facts`
+  (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
+
+They are sorted. Current tables: by the keys, stored rows first, then `_order`. Histories: by the
+keys, `_order`, stored rows first, then `_new` last. A key may cross record batches.
+
+Output: the key columns, the columns, and those of `FoldPlan.output`: the stored columns, and
+
+- `_write`: whether the row is new or differs from the stored one. Other rows carry counts only.
+- `_keeps_values` (current tables): all values are those of the stored row: a MERGE may leave them.
+- an int column `_n_NAME` for each of `OUTCOMES`, and `_n_ties`: what became of the new changes of
+  the row's key. The outcomes of all rows add up to the new changes; ties are a note beside them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from silver.fold.arrow_current import CurrentFolder
+from silver.fold.arrow_history import HistoryFolder
+from silver.fold.arrow_values import Window
+from silver.fold.rules import OUTCOMES as OUTCOMES
+from silver.fold.rules import FoldRules
+
+FACTS = "struct<upsert:binary,removed:binary,columns:map<string,binary>,changes:array<binary>>"
+CURRENT_FACTS = (
+    ("_order", "binary"),
+    ("_deleted", "boolean"),
+    ("_digest", "bigint"),
+    ("_source_time", "timestamp"),
+    ("_facts", FACTS),
+)
+HISTORY_FACTS = (
+    ("_next_order", "binary"),
+    ("_shown", "boolean"),
+    ("_is_current", "boolean"),
+    ("_time", "timestamp"),
+    ("_valid_from", "timestamp"),
+    ("_valid_to", "timestamp"),
+    ("_from_order", "binary"),
+    ("_to_order", "binary"),
+    ("_life", "binary"),
+    ("_kept", "boolean"),
+)
+HISTORY_CHANGE = (
+    ("_order", "binary"),
+    ("_operation", "string"),
+    ("_absent", "array<string>"),
+    ("_group_sequences", "map<string,string>"),
+    ("_digest", "bigint"),
+    ("_source_time", "timestamp"),
+)
+COUNTS = tuple((f"_n_{name}", "int") for name in (*OUTCOMES, "ties"))
+
+
+@dataclass(frozen=True)
+class FoldPlan:
+    """One fold: the rules, the key columns, and whether the output is a history. Picklable."""
+
+    rules: FoldRules
+    keys: tuple[str, ...]
+    history: bool = False
+
+    @property
+    def output(self) -> tuple[tuple[str, str], ...]:
+        """Names and Spark SQL types of the output columns after the keys and `rules.columns`."""
+        if self.history:
+            return (*HISTORY_CHANGE, *HISTORY_FACTS, ("_write", "boolean"), *COUNTS)
+        marks = (("_write", "boolean"), ("_keeps_values", "boolean"))
+        return (*CURRENT_FACTS, *marks, *COUNTS)
+
+
+def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Folds rows of whole keys; see the module for the columns of both sides.
+
+    Of the key that is open at the end of a record batch only the rows are kept that its outcome may
+    still need, so memory does not grow with the number of a key's changes. It does with the number
+    of different changes at one sequence of a key: their digests are held.
+    """
+    rules, keys = plan.rules, plan.keys
+    folder = HistoryFolder(rules, keys) if plan.history else CurrentFolder(rules, keys)
+    carried: pa.Table | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        window = Window(carried, batch)
+        folder.look_at(window)
+        _fold_window(folder, window, keys)
+        yield from _rows(plan, folder.take_rows())
+        carried, moved = window.keep(folder.sources() | {window.size - 1})
+        folder.move_sources(moved)
+    if carried is not None:
+        folder.look_at(Window(carried, None))
+        folder.close_key()
+        yield from _rows(plan, folder.take_rows())
+
+
+def _fold_window(
+    folder: HistoryFolder | CurrentFolder, window: Window, keys: tuple[str, ...]
+) -> None:
+    at = window.begin
+    for begin in window.begins(keys):
+        if at < begin:
+            folder.fold(at, begin)
+        folder.close_key()
+        folder.open_key()
+        at = begin
+    folder.fold(at, window.size)
+
+
+def _rows(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    names = [*plan.keys, *plan.rules.columns, *(name for name, _ in plan.output)]
+    if len(arrays[names[0]]):
+        yield pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names)

@@ -1,0 +1,146 @@
+"""The Spark plan around the fold: changes and stored rows, by key and in order, through Arrow.
+
+Nothing here knows of a lake: changes and stored rows are DataFrames, and so is what comes out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakehouse.names import quote
+from silver.fold.arrow import COUNTS, CURRENT_FACTS, HISTORY_FACTS, FoldPlan, fold_batches
+from silver.fold.rules import OUTCOMES
+
+_OF_CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
+_OF_HISTORY = (*_OF_CHANGE, *(name for name, _ in HISTORY_FACTS))
+_OF_CURRENT = ("_absent", *(name for name, _ in CURRENT_FACTS))
+_FACTS = T.StructType(
+    [
+        T.StructField("upsert", T.BinaryType()),
+        T.StructField("removed", T.BinaryType()),
+        T.StructField("columns", T.MapType(T.StringType(), T.BinaryType())),
+        T.StructField("changes", T.ArrayType(T.BinaryType())),
+    ]
+)
+_TYPES: Mapping[str, T.DataType] = {
+    "binary": T.BinaryType(),
+    "boolean": T.BooleanType(),
+    "bigint": T.LongType(),
+    "int": T.IntegerType(),
+    "string": T.StringType(),
+    "timestamp": T.TimestampType(),
+    "array<string>": T.ArrayType(T.StringType()),
+    "map<string,string>": T.MapType(T.StringType(), T.StringType()),
+    dict(CURRENT_FACTS)["_facts"]: _FACTS,
+}
+
+
+class Counts(NamedTuple):
+    """What a fold did: the new changes by outcome, ties among them, and rows that it wrote.
+
+    `left` are rows that changed and were left for another write.
+    """
+
+    outcomes: dict[str, int]
+    ties: int
+    rows: int
+    left: int = 0
+
+    def divided(self, by: int) -> "Counts":
+        """The counts of one of so many equal evaluations."""
+        outcomes = {name: n // by for name, n in self.outcomes.items()}
+        return Counts(outcomes, self.ties // by, self.rows // by, self.left // by)
+
+
+class Observed(NamedTuple):
+    """Folded rows that are to be written, without the columns of the counts.
+
+    `seen` has the counts once the rows are written.
+    """
+
+    rows: DataFrame
+    seen: Observation
+
+    @property
+    def counts(self) -> Counts:
+        """The counts; waits for the write."""
+        return counts_of(self.seen.get)
+
+
+def fold(
+    changes: DataFrame, stored: DataFrame | None, plan: FoldPlan, partitions: int | None = None
+) -> DataFrame:
+    """Folds changes into the stored rows of their keys.
+
+    Args:
+        changes: upserts and deletes with the columns that `silver.fold.arrow` names.
+        stored: the stored rows of these keys (others pass unchanged); None where there are none. A
+            value column that it lacks is null.
+        plan: what is folded, and how.
+        partitions: into how many parts; Spark decides by default.
+
+    Returns:
+        Keys, columns, stored columns, `_write`, and the counts, as `silver.fold.arrow` has them.
+    """
+    names = [*plan.keys, *plan.rules.columns]
+    rows = changes.select(*map(_column, names), *_OF_CHANGE, "_new")
+    if stored is not None:
+        of_stored = _OF_HISTORY if plan.history else _OF_CURRENT
+        given = [c for c in (*names, *of_stored) if c in stored.columns]
+        marks = {"_new": F.lit(False), "_stored": F.lit(True)}
+        held = stored.select(*map(_column, given)).withColumns(marks)
+        rows = rows.withColumn("_stored", F.lit(False))
+        rows = rows.unionByName(held, allowMissingColumns=True)
+    keys = [_column(k) for k in plan.keys]
+    by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
+    ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
+    fields = [changes.schema[name] for name in names]
+    function = partial(_fold_batches, plan)
+    return ordered.mapInArrow(function, _schema(fields, plan.output))
+
+
+def observe(folded: DataFrame, left: Column | None = None) -> Observed:
+    """The folded rows that are to be written, but for those to be `left` for another write.
+
+    The counts are taken while the rows are written.
+    """
+    seen, counted = Observation(), [name for name, _ in COUNTS]
+    other = F.lit(False) if left is None else F.coalesce(left, F.lit(False))
+    write = F.col("_write") & ~other
+    own = {"rows": F.count_if(write), "left": F.count_if(F.col("_write") & other)}
+    sums = own | {name: F.sum(name) for name in counted}
+    rows = folded.observe(seen, *[sum.alias(name) for name, sum in sums.items()])
+    marks = [c for c in ("_write", "_keeps_values") if c in folded.columns]
+    return Observed(rows.where(write).drop(*marks, *counted), seen)
+
+
+def counts_of(seen: Mapping[str, Any]) -> Counts:
+    """The counts that were observed."""
+    found = {name: int(seen[f"_n_{name}"] or 0) for name in OUTCOMES}
+    outcomes = {name: n for name, n in found.items() if n}
+    ties = int(seen["_n_ties"] or 0)
+    return Counts(outcomes, ties, int(seen["rows"] or 0), int(seen["left"] or 0))
+
+
+def _sorting(history: bool, with_stored: bool) -> list[Any]:
+    first = [F.desc("_stored")] if with_stored else []
+    return [F.col("_order"), *first, F.col("_new")] if history else [*first, F.col("_order")]
+
+
+def _fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return fold_batches(plan, batches)
+
+
+def _schema(fields: list[T.StructField], own: Iterable[tuple[str, str]]) -> T.StructType:
+    values = [T.StructField(field.name, field.dataType) for field in fields]
+    return T.StructType([*values, *(T.StructField(name, _TYPES[type]) for name, type in own)])
+
+
+def _column(name: str) -> Column:
+    """The column of exactly this name, whatever characters it has."""
+    return F.col(quote(name))

@@ -1,0 +1,1 @@
+"""Writes of folded rows into silver's tables."""

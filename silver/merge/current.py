@@ -1,0 +1,144 @@
+"""The current table `silver.T`: one row per key, written by one MERGE, or by one write of all rows.
+
+The rows that are written replace those of their keys, so the MERGE names no column of the table but
+its keys and moves no values through its joins. What the table holds of the batch's keys is looked
+up before: order keys and facts, and values only where some change may lack a column. So a tombstone
+has no values, unless deleted rows stay in sight (`on_delete: flag`); and where only the facts of a
+live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
+"""
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout, log
+from silver.batch import Batch, to_all
+from silver.contract import CURRENT_COLUMNS, UPSERT
+from silver.decode.expressions.names import grouped_columns
+from silver.fold.arrow import CURRENT_FACTS, FoldPlan
+from silver.fold.order_key import order_literal
+from silver.fold.rules import FoldRules
+from silver.fold.spark import Counts, fold, observe
+from silver.merge import counted
+from silver.presence import absent_before
+from silver.row_columns import column
+from silver.statements import execute, inserting, updating
+
+_FACTS = tuple(name for name, _ in CURRENT_FACTS)
+
+
+def write_current(
+    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
+) -> Counts:
+    """Folds a batch into `silver.T`; `replaces` says that the batch is all there is."""
+    name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
+    values = layout.values(spark.table(name).schema, table.keys)
+    if not (replaces or batch.size or (batch.cutoff_is_new and not empty)):
+        return Counts({}, 0, 0)
+    if replaces or empty:
+        rows = observe(first_rows(table, batch, values, counted.partitions(target, batch.size)))
+        layout.load(spark, target, table.table, rows.rows, replaces)
+        return rows.counts
+    narrow = is_narrow(table, batch)
+    folded = folded_rows(spark.table(name), table, batch, values, narrow)
+    kept = _keeps() if narrow else None
+    cutoff = batch.cutoff if batch.cutoff_is_new else None
+    text = merge_sql(name, table.keys, values, cutoff)
+    into = counted.Into(table.table, CURRENT_COLUMNS, batch.few)
+    counts = counted.merge(spark, target, into, text, observe(folded, kept))
+    if counts.left:
+        again = folded_rows(spark.table(name), table, batch, values, narrow)
+        execute(spark, facts_sql(name, table.keys), again.where(F.col("_write") & _keeps()))
+    return counts
+
+
+def first_rows(
+    table: Table, batch: Batch, values: list[str], partitions: int | None = None
+) -> DataFrame:
+    """The batch folded on its own."""
+    rows = fold(batch.changes, None, _plan(table, batch, values), partitions)
+    return _shaped(rows, table, batch, values)
+
+
+def is_narrow(table: Table, batch: Batch) -> bool:
+    """Whether no row that is written whole needs a stored value."""
+    whole = not (batch.partial or batch.seen_partial or batch.of_whole_keys)
+    return whole and table.on_delete != "flag"
+
+
+def folded_rows(
+    held: DataFrame, table: Table, batch: Batch, values: list[str], narrow: bool
+) -> DataFrame:
+    """The batch folded with what the table holds of its keys.
+
+    Args:
+        held: all rows of the table.
+        table: the table's configuration.
+        batch: the batch.
+        values: the columns but the keys.
+        narrow: whether stored values are left out. Then those of a row that keeps its values are
+            not right.
+    """
+    chosen = [] if narrow or batch.of_whole_keys else values
+    wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
+    keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
+    stored = wanted.join(keys, table.keys, "left_semi")
+    if batch.cutoff_is_new and batch.seen_partial:
+        split = F.col("_facts.columns").isNotNull()
+        stored = wanted.where(split).unionByName(stored.where(~split))
+    if batch.late:
+        stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
+    return _shaped(fold(batch.changes, stored, _plan(table, batch, values)), table, batch, values)
+
+
+def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | None) -> str:
+    """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
+
+    `cutoff` is that of a truncate or snapshot that comes in force with them: every older row goes.
+    """
+    others = (*values, *(c.name for c in CURRENT_COLUMNS))
+    text = (
+        f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)}"
+        f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
+    )
+    if cutoff is None:
+        return text
+    older = f"t._order < {order_literal(cutoff)}"
+    return f"{text} WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
+
+
+def facts_sql(target: str, keys: list[str]) -> str:
+    """The MERGE INTO text that writes the stored columns of rows whose values stay."""
+    stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
+    matched = f"WHEN MATCHED THEN {updating(stored)}"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)} {matched}"
+
+
+def _same(keys: list[str]) -> str:
+    return " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+
+
+def _plan(table: Table, batch: Batch, values: list[str]) -> FoldPlan:
+    rules = FoldRules(
+        columns=tuple(values),
+        grouped=tuple(c for c in grouped_columns(table) if c in values),
+        cutoffs=tuple(batch.cutoffs),
+        from_log=batch.of_whole_keys,
+        keeps_deleted=table.on_delete == "flag",
+    )
+    return FoldPlan(rules, tuple(table.keys))
+
+
+def _keeps() -> Column:
+    """Whether only the facts of a live row changed."""
+    return F.col("_keeps_values") & ~F.col("_deleted")
+
+
+def _shaped(rows: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
+    """Folded rows as the table has them."""
+    own = {"_batch": log.number_of(table, batch.number)}
+    if table.on_delete != "flag" and values:
+        own |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
+    return rows.withColumns(own)

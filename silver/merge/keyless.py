@@ -1,0 +1,136 @@
+"""Tables without a key: an append-only table of their changes, from which gold shows what is left.
+
+Each change is kept once, by its identity: place in order, operation and content; for a row of a
+full snapshot, whose rows share one place, its position. A delete (REPLICA IDENTITY FULL) is kept as
+a row that removes one equal row. An update is a delete of the row before and an insert of the row
+after. The times of the row before are read as its declared types write them; other encodings of it
+are not decoded.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import layout
+from silver.batch import Batch
+from silver.contract import DELETE, KEYLESS_COLUMNS
+from silver.epochs import position
+from silver.fold.order_key import order_literal, sequence_sql
+from silver.fold.spark import Counts
+from silver.row_columns import column
+from silver.statements import execute, inserting
+
+_OUTCOMES = ("inserted", "updated", "deleted")
+_KIND = "_kind"
+
+
+def write_keyless(
+    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
+) -> Counts:
+    """Adds a batch to `silver.T`; what is there already is not added again."""
+    name, empty = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
+    values = layout.values(spark.table(name).schema, [])
+    held = None if empty or replaces else spark.table(name)
+    rows = new_rows(batch, held, values)
+    if held is not None and batch.cutoff is not None and batch.cutoff_is_new:
+        found = rows.where("_new").groupBy(_KIND).count().collect()
+        _merge(spark, name, rows.drop(_KIND, "_new"), batch.cutoff)
+        return _counts({row[_KIND]: row["count"] for row in found}, batch)
+    seen = Observation()
+    layout.load(spark, target, table.table, observed(rows, seen), replaces)
+    return counts_of(seen, batch)
+
+
+def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
+    """The rows of a batch that the table does not hold, with `_kind`: what they are counted as."""
+    above = batch.changes
+    if batch.cutoff is not None:
+        above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
+    rows = identified(above, values)
+    return rows if held is None else rows.join(held.select("_row"), "_row", "left_anti")
+
+
+def observed(rows: DataFrame, seen: Observation) -> DataFrame:
+    """The rows without `_kind`, counted by it while they are written."""
+    own = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
+    return rows.observe(seen, *own).drop(_KIND, "_new")
+
+
+def counts_of(seen: Observation, batch: Batch) -> Counts:
+    """What became of the changes of which the rows were observed."""
+    return _counts({kind: int(n) for kind, n in seen.get.items()}, batch)
+
+
+def _counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
+    """The outcomes of a batch by the kinds of the rows that are new.
+
+    Changes below the cut-off in force are superseded, all others that gave no row are duplicates.
+    """
+    found = {kind: kinds[kind] for kind in _OUTCOMES if kinds.get(kind)}
+    below = 0
+    if batch.cutoff is not None:
+        older = F.col("_order") <= F.expr(order_literal(batch.cutoff))
+        below = batch.changes.where(F.col("_new") & older).count()
+    again = (batch.new or 0) - below - sum(found.values())
+    others = {"superseded": below, "duplicate": again}
+    return Counts(found | {kind: n for kind, n in others.items() if n}, 0, 0)
+
+
+def insert_sql(target: str, columns: list[str]) -> str:
+    """The MERGE INTO text that adds the rows the table has not; the source is `{rows}`."""
+    same = "t._row = s._row WHEN NOT MATCHED THEN"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {same} {inserting(columns)}"
+
+
+def _merge(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> None:
+    """Adds rows, and removes all that are older than the cut-off, in one commit."""
+    older = f"WHEN NOT MATCHED BY SOURCE AND t._order < {order_literal(cutoff)} THEN DELETE"
+    execute(spark, f"{insert_sql(name, rows.columns)} {older}", rows)
+
+
+def identified(changes: DataFrame, values: list[str]) -> DataFrame:
+    """Changes with order keys as the rows that the table keeps of them, each once.
+
+    Beside the table's columns they have `_kind` and `_new`.
+    """
+    kept = [c.name for c in KEYLESS_COLUMNS]
+    return _identified(_expanded(changes, values), values).select(
+        *kept, *map(column, values), _KIND, "_new"
+    )
+
+
+def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
+    """Marks what removes a row, and splits an update in two."""
+    removes = F.col("_operation") == DELETE
+    kind = F.when(removes, "deleted").when(F.col("_old_key").isNotNull(), "updated")
+    marked = changes.withColumns({"_removes": removes, _KIND: F.coalesce(kind, F.lit("inserted"))})
+    fields = ", ".join(
+        f"{names.quote(v)} {changes.schema[v].dataType.simpleString()}" for v in values
+    )
+    before = F.from_json("_old_key", fields)
+    updates = marked.where("NOT _removes AND _old_key IS NOT NULL")
+    replaced = {"_removes": F.lit(True), _KIND: F.lit("replaced")}
+    old = updates.withColumns(replaced | {v: before[v] for v in values})
+    return marked.unionByName(old)
+
+
+def _identified(rows: DataFrame, values: list[str]) -> DataFrame:
+    content = F.sha2(F.to_json(F.struct(*map(column, values))), 256)
+    named = rows.withColumn("_content", content)
+    named = named.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
+    by_row = Window.partitionBy("_row").orderBy("_new", "_order", "_removes")
+    return named.withColumn("_rank", F.row_number().over(by_row)).where("_rank = 1")
+
+
+def _identity() -> list[Column]:
+    at = F.when(F.col("_snapshot").isNotNull(), position())
+    return [
+        F.hex(F.expr(sequence_sql("_order"))),
+        F.coalesce(at, F.lit("")),
+        F.col("_removes").cast("string"),
+        F.col("_content"),
+    ]
