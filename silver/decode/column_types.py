@@ -1,8 +1,11 @@
-"""Spark SQL types of columns: read from text, and widened, without a JVM."""
+"""Spark SQL types of columns: read from text, and widened, without a JVM; values that misfit."""
 
 import re
 
 from pyspark.sql import types as T
+
+BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
+"""White space and control characters: around a number, a boolean or a time they do not count."""
 
 _PLAIN: dict[str, T.DataType] = {
     "tinyint": T.ByteType(),
@@ -35,6 +38,10 @@ _FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
 _WHOLE: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATING: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
 _MOST_DIGITS = 38
+
+
+class Misfit(ValueError):
+    """A value that its column's type cannot hold as it is."""
 
 
 def parse_type(text: str) -> T.DataType:

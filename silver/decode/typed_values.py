@@ -11,18 +11,14 @@ Nothing here rounds, wraps around or guesses. A value that the type cannot hold 
 | decimal(p,s) | a number that fits without rounding, also with an exponent |
 | float, double | a number in range, `NaN`, `Infinity`, `inf` with or without a sign |
 | boolean | `true t yes y 1`, `false f no n 0` in either case |
-| date | `[+-]YYYY-[M]M-[D]D`, years of 4 to 7 digits; a time behind ` ` or `T` is cut off |
-| timestamp | a date with a year of 4 to 6 digits, then maybe ` ` or `T` and a time of day |
+| date, timestamp | the texts that `silver.decode.time_texts` describes |
 | timestamp_ntz | as a timestamp; its zone does not count |
 | binary | base64, white space and missing padding allowed |
 | array, map, struct | a JSON array or object, or text that is one; every value inside must fit |
 | variant | a JSON object or array, a number or boolean, or text that is JSON; becomes JSON text, |
 | | and so does an array, map or struct that holds variants |
 
-A time of day is `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone.
-A zone is `Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or `UT`, or a
-region such as `Europe/Paris`; without one the time is in UTC. Digits of a second beyond the sixth
-are cut off. White space around numbers, booleans and times does not count.
+White space around numbers and booleans does not count.
 """
 
 import base64
@@ -30,16 +26,14 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from functools import lru_cache
 from typing import TypeVar
-from zoneinfo import ZoneInfo
 
 from pyspark.sql import types as T
 
-from silver.decode.json_values import NotJson, NumberText, json_text, parse_json
-from silver.decode.json_values import text_of as text_of
+from silver.decode.column_types import BLANKS, Misfit
+from silver.decode.json_values import NotJson, NumberText, json_text, parse_json, text_of
+from silver.decode.time_texts import date_of, timestamp_of
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
@@ -48,35 +42,14 @@ Timestamps are microseconds and dates days since 1970, maps lists of pairs, stru
 """
 
 LONGEST_SHOWN = 80
-_BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _SPECIAL_NUMBER = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
-_DAY = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})(?:[ T](.*))?", re.DOTALL)
-_TIME = re.compile(
-    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?([^0-9:.].*)?", re.DOTALL
-)
-_OFFSET = re.compile(
-    r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{4}(?:[0-9]{2})?))"
-)
-_USUAL = re.compile(  # the one form that most sources write, read at once
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}):([0-5][0-9]):([0-5][0-9])"
-    r"(?:\.([0-9]{1,6}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
-)
 _BLANKS_OF_BASE64 = str.maketrans("", "", " \t\r\n")
 _ONE = Decimal(1)
 _TO_WHOLE = Context(prec=40, traps=[Inexact, InvalidOperation])
-_DAY_OF_1970 = date(1970, 1, 1).toordinal()
-_DAYS_OF_400_YEARS = 146_097
-_MICROS_OF_A_DAY = 86_400_000_000
-_LARGEST_OFFSET = 18 * 3_600
-_LONGEST_YEAR_OF_A_TIMESTAMP = 6
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE = frozenset(("f", "false", "n", "no", "0"))
-
-
-class Misfit(ValueError):
-    """A value that its column's type cannot hold as it is."""
 
 
 def converter(data_type: T.DataType) -> Converter:
@@ -103,44 +76,6 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
     return f"column {name}: found {shown}, expected {data_type.simpleString()}"
 
 
-def timestamp_of(text: str, zoned: bool = True) -> int:
-    """A timestamp's text as microseconds since 1970; without `zoned` its zone does not count.
-
-    Raises:
-        Misfit: the text is no timestamp.
-    """
-    usual = _USUAL.fullmatch(text)
-    if usual is not None and usual[2] < "24":
-        day, hour, minute, second, fraction, zone = usual.groups(default="")
-        micros = ((int(hour) * 60 + int(minute)) * 60 + int(second)) * 1_000_000
-        local = date_of(day) * _MICROS_OF_A_DAY + micros + int(fraction.ljust(6, "0"))
-        ahead = _offset(zone, local) if zone else 0
-        return local - ahead if zoned else local
-    days, time = _day_and_time(text)
-    if len(text.strip(_BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
-        raise Misfit(text)
-    micros, zone = (0, "") if time is None else _time_of_day(time)
-    local = days * _MICROS_OF_A_DAY + micros
-    ahead = _offset(zone, local) if zone else 0
-    moment = local - ahead if zoned else local
-    if not -(1 << 63) <= moment < 1 << 63:
-        raise Misfit(text)
-    return moment
-
-
-@lru_cache(maxsize=8_192)
-def date_of(text: str) -> int:
-    """A date's text as days since 1970.
-
-    Raises:
-        Misfit: the text is no date.
-    """
-    days, time = _day_and_time(text)
-    if time is not None:
-        _time_of_day(time)
-    return days
-
-
 def _text(data_type: T.DataType) -> Converter:
     return lambda value: value if type(value) is str else text_of(value)
 
@@ -149,7 +84,7 @@ def _whole(data_type: T.DataType) -> Converter:
     limit = 1 << {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}[data_type.simpleString()]
 
     def convert(value: object) -> int:
-        number = value if type(value) is int else _whole_number(text_of(value).strip(_BLANKS))
+        number = value if type(value) is int else _whole_number(text_of(value).strip(BLANKS))
         if not -limit <= number < limit:
             raise Misfit(value)
         return number
@@ -171,7 +106,7 @@ def _decimal(data_type: T.DataType) -> Converter:
     def convert(value: object) -> Decimal:
         if type(value) is int:
             return _rescaled(Decimal(value), unit, context)
-        return _rescaled(_number(text_of(value).strip(_BLANKS)), unit, context)
+        return _rescaled(_number(text_of(value).strip(BLANKS)), unit, context)
 
     return convert
 
@@ -197,7 +132,7 @@ def _floating(data_type: T.DataType) -> Converter:
         if isinstance(value, NumberText):
             number = float(value)
         else:
-            text = text_of(value).strip(_BLANKS)
+            text = text_of(value).strip(BLANKS)
             if _SPECIAL_NUMBER.fullmatch(text):
                 return float(text)
             number = float(text) if _NUMBER.fullmatch(text) else math.inf
@@ -220,7 +155,7 @@ def _boolean(data_type: T.DataType) -> Converter:
     def convert(value: object) -> bool:
         if isinstance(value, bool):
             return value
-        text = text_of(value).strip(_BLANKS).lower()
+        text = text_of(value).strip(BLANKS).lower()
         if text in _TRUE:
             return True
         if text in _FALSE:
@@ -237,78 +172,6 @@ def _date(data_type: T.DataType) -> Converter:
 def _timestamp(data_type: T.DataType) -> Converter:
     zoned = not isinstance(data_type, T.TimestampNTZType)
     return lambda value: timestamp_of(text_of(value), zoned)
-
-
-def _day_and_time(text: str) -> tuple[int, str | None]:
-    """Days since 1970, and the text behind the day where there is some."""
-    found = _DAY.fullmatch(text.strip(_BLANKS))
-    if found is None:
-        raise Misfit(text)
-    return _days(found[1], found[2], found[3]), found[4]
-
-
-def _days(year: str, month: str, day: str) -> int:
-    cycles, rest = divmod(int(year), 400)  # Python's calendar ends with the year 9999
-    try:
-        found = date(2000 + rest, int(month), int(day)).toordinal() - _DAY_OF_1970
-    except ValueError:
-        raise Misfit(f"{year}-{month}-{day}") from None
-    days = found + (cycles - 5) * _DAYS_OF_400_YEARS
-    if not -(1 << 31) <= days < 1 << 31:
-        raise Misfit(f"{year}-{month}-{day}")
-    return days
-
-
-def _time_of_day(text: str) -> tuple[int, str]:
-    """Microseconds since midnight, and the zone as written."""
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise Misfit(text)
-    hour, minute, second, fraction, zone = found.groups(default="")
-    seconds = (int(hour) * 60 + int(minute or 0)) * 60 + int(second or 0)
-    if int(hour) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
-        raise Misfit(text)
-    return seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")), zone.strip(_BLANKS)
-
-
-def _offset(zone: str, local: int) -> int:
-    """Microseconds that a local time, in microseconds since 1970, is ahead of UTC."""
-    fixed = _fixed_offset(zone)
-    if fixed is not None:
-        return fixed * 1_000_000
-    days, micros = divmod(local, _MICROS_OF_A_DAY)
-    try:
-        day = datetime.fromordinal(days + _DAY_OF_1970)
-    except (ValueError, OverflowError):
-        raise Misfit(zone) from None
-    ahead = (day + timedelta(microseconds=micros)).replace(tzinfo=_region(zone)).utcoffset()
-    return 0 if ahead is None else ahead // timedelta(microseconds=1)
-
-
-@lru_cache(maxsize=1_024)
-def _fixed_offset(zone: str) -> int | None:
-    """Seconds ahead of UTC; None for a region, whose offset is not always the same."""
-    if zone in ("Z", "UTC", "GMT", "UT"):
-        return 0
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
-        return None
-    sign, *parts, digits = found.groups(default="")
-    if digits:
-        parts = [digits[:2], digits[2:4], digits[4:]]
-    hour, minute, second = (int(part or 0) for part in parts)
-    seconds = (hour * 60 + minute) * 60 + second
-    if minute > 59 or second > 59 or seconds > _LARGEST_OFFSET:
-        raise Misfit(zone)
-    return -seconds if sign == "-" else seconds
-
-
-@lru_cache(maxsize=1_024)
-def _region(zone: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(zone)
-    except (ValueError, KeyError, OSError):
-        raise Misfit(zone) from None
 
 
 def _binary(data_type: T.DataType) -> Converter:

@@ -24,6 +24,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
+from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
 from silver.decode.debezium.old_rows import row_json
@@ -31,8 +32,8 @@ from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
 from silver.decode.debezium.schema_blocks import block_fields
-from silver.decode.json_values import NotJson, json_text
-from silver.decode.typed_values import Converter, Misfit, misfit_message, text_of
+from silver.decode.json_values import NotJson, json_text, text_of
+from silver.decode.typed_values import Converter, misfit_message
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from silver.decode.change import Change
 from silver.decode.debezium.envelope import Envelope, Source, Transaction
-from silver.decode.json_values import NotJson, parse_json
+from silver.decode.json_values import NotJson, parse_json, text_of
 from silver.decode.sequences import WIDTH, join_sections, section, sequence_of
-from silver.decode.typed_values import text_of
 
 Position = Callable[[Source, Transaction | None], str | None]
 

@@ -8,10 +8,11 @@ from functools import partial
 
 from pyspark.sql import types as T
 
+from silver.decode.column_types import Misfit
 from silver.decode.debezium import moments, numbers
 from silver.decode.debezium.encodings import Encoding
-from silver.decode.json_values import NotJson, NumberText, parse_json
-from silver.decode.typed_values import Converter, Misfit, converter, text_of
+from silver.decode.json_values import NotJson, NumberText, parse_json, text_of
+from silver.decode.typed_values import Converter, converter
 
 
 def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> Converter:

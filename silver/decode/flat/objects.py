@@ -8,7 +8,9 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, Record
+from silver.decode.column_types import Misfit
 from silver.decode.columns import (
+    MOST_COLUMNS,
     UNFIT,
     Column,
     Columns,
@@ -19,7 +21,9 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.json_values import NotJson, NumberText, parse_json
-from silver.decode.typed_values import Converter, Misfit, converter, misfit_message
+from silver.decode.typed_values import Converter, converter, misfit_message
+
+_MOST_NAMES = 4 * MOST_COLUMNS
 
 
 class Fault(NamedTuple):
@@ -77,8 +81,8 @@ class RowReader:
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
-        self._names = frozenset([name for name, _ in self._readers]) | frozenset(protocol)
-        self._unknown = _UnknownMembers(table, columns)
+        self._names = {name for name, _ in self._readers} | set(protocol)
+        self._unknown = _UnknownMembers(table, columns, self._names)
         ignored = table.ignore_null_updates
         carried = [
             (at, name)
@@ -183,9 +187,13 @@ class RowReader:
 
 
 class _UnknownMembers:
-    """What to make of members that no column holds."""
+    """What to make of members that no column holds.
 
-    def __init__(self, table: Table, columns: Columns) -> None:
+    Names that never matter are added to `names`, those that need no look.
+    """
+
+    def __init__(self, table: Table, columns: Columns, names: set[str]) -> None:
+        self._names = names
         own = [name for name in columns.names if not name.startswith("_")]
         known = [c.name for c in columns.columns if not c.provisional]
         self._table = table
@@ -204,7 +212,10 @@ class _UnknownMembers:
         unlike = unfit = False
         for name in unknown:
             if name.startswith("_") or not is_published(self._table, name):
-                unlike = unlike or (name in self._read and row[name] is not None)
+                if name in self._read:
+                    unlike = unlike or row[name] is not None
+                elif len(self._names) < _MOST_NAMES:
+                    self._names.add(name)
             elif not self._adds:
                 unlike = unlike or (self._announced is not None and name not in self._announced)
             elif self._full or name.lower() in self._taken or len(row) > self._room:

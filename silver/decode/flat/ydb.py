@@ -25,7 +25,7 @@ from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
 from silver.decode.json_values import json_text, text_of
-from silver.decode.sequences import literal_sequence, section, sequence_of
+from silver.decode.sequences import literal_sequence, section
 
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")
@@ -164,8 +164,9 @@ def _row_of(table: Table, members: Members) -> Members | None:
     if not isinstance(key, list) or len(key) != len(table.keys):
         return None
     written = _first_of(members, *_WRITTEN) if members.get("erase") is None else None
-    own = dict(zip(table.keys, key, strict=True))
-    return {**written, **own} if isinstance(written, dict) else own
+    row = dict(written) if isinstance(written, dict) else {}
+    row.update(zip(table.keys, key, strict=True))
+    return row
 
 
 def _is_no_change(members: Members) -> bool:
@@ -187,21 +188,18 @@ def _stamped(record: Record, moment: object) -> Change:
     parts = moment if isinstance(moment, list) else []
     numbers = [_number(part) for part in parts]
     time = _micros(numbers[0]) if numbers else None
-    return Change(
-        None,
-        (),
-        sequence_of(*numbers) if len(numbers) == 2 else None,
-        source_time=time_of(record) if time is None else time,
-        transaction="/".join([text_of(part) for part in parts if part is not None]),
-    )
+    change = Change(None, source_time=time_of(record) if time is None else time)
+    if len(numbers) == 2 and None not in numbers:
+        change.sequence = f"{numbers[0]:016X}/{numbers[1]:016X}"
+    change.transaction = "/".join([text_of(part) for part in parts if part is not None])
+    return change
 
 
 def _number(part: object) -> int | None:
-    if type(part) is int:
-        return part if part >= 0 else None
+    """An unsigned 64-bit number of a virtual timestamp, or its digits; None for all else."""
     if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
-        return int(part)
-    return None
+        part = int(part)
+    return part if type(part) is int and 0 <= part < 1 << 64 else None
 
 
 def _micros(count: int | None) -> int | None:

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
+from silver.decode.column_types import Misfit
 from silver.decode.json_values import parse_json
-from silver.decode.typed_values import Misfit, converter, misfit_message, timestamp_of
+from silver.decode.time_texts import timestamp_of
+from silver.decode.typed_values import converter, misfit_message
 
 BIGINT, INT, TINYINT = T.LongType(), T.IntegerType(), T.ByteType()
 DOUBLE, FLOAT, BOOLEAN, STRING = T.DoubleType(), T.FloatType(), T.BooleanType(), T.StringType()
