@@ -1,20 +1,24 @@
 """What a run costs that has little or nothing to do, over many tables of a thousand rows.
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
-those of a session that lives on, as with `--continuous`.
+those of a session that lives on, as with `--continuous`. Silver's Spark queries of the first load
+and of the rounds with changes are counted, and divided by the number of tables.
 """
 
 import functools
 import itertools
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import ours
+from pyspark.sql import SparkSession
+
+from benchmarks import ours, queries
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
-from benchmarks.measure import Parts, Plan, Step, counted, in_turn
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn, timed
 from benchmarks.result import Line
 
 QUESTION = "A run with little to do, over many tables"
@@ -29,16 +33,49 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     files = write(small, snapshot(small), root / "files", "first")
     ours.configure(root / "ours", *(ours.table_of(small, name) for name in names))
     _drop(root, names, files)
+    queries.keep_many()
     spark, target = ours.session(root / "ours")
-    lake = ours.engine(spark, target, goes_on=True)
-    lake.load(files)
+    silver = _SilverQueries(spark, work.tables)
+    lake = ours.engine(spark, target, goes_on=True, layer_done=silver.note)
+    load = timed(functools.partial(lake.load, files))
+    first = silver.per_table_run(1)
     stream = itertools.islice(batches(small), plan.most)
     later = [
         write(small, part[:each], root / "files", f"batch-{at}") for at, part in enumerate(stream)
     ]
     title = f"{each * work.tables:,} changes over {work.tables} tables"
     taken = in_turn([_steps(lake, root, names, batch, title) for batch in later], plan)
-    return [counted(name, runs) for name, runs in taken.items()]
+    later_runs = silver.per_table_run(plan.warm + len(taken[title]))
+    loaded = counted(f"first load of {work.tables} tables", [load])._replace(queries=first)
+    return [
+        *(
+            counted(name, runs)._replace(queries=later_runs if name == title else None)
+            for name, runs in taken.items()
+        ),
+        loaded,
+    ]
+
+
+class _SilverQueries:
+    """Sums the Spark queries of the silver layer over rounds of all tables."""
+
+    def __init__(self, spark: SparkSession, tables: int) -> None:
+        self._counter = queries.Counter(spark)
+        self._tables = tables
+        self._sums = Counter[str]()
+
+    def note(self, layer: str) -> None:
+        """Called after each layer of a round: what was counted since the last call is its own."""
+        since = self._counter.since_last()
+        if layer == "silver":
+            self._sums.update(since)
+
+    def per_table_run(self, rounds: int) -> dict[str, float]:
+        """The queries of one run of one table, if so many rounds ran all tables; starts anew."""
+        runs = rounds * self._tables
+        shares = {kind: count / runs for kind, count in self._sums.items()}
+        self._sums.clear()
+        return shares
 
 
 def _steps(
