@@ -31,18 +31,21 @@ class Execution(NamedTuple):
 
 
 class Counter:
-    """Counts the executions of a session's Spark, from one call to the next."""
+    """Counts the executions of a session's Spark, from one call to the next.
+
+    The session's Spark must keep all of them: call `keep_many` before it starts.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._newest = -1
+        self._seen = 0
         self.since_last()
 
     def since_last(self) -> Mapping[str, int]:
         """The executions since the last call, or since the counter was made, by kind."""
         self._spark._jsc.sc().listenerBus().waitUntilEmpty(PATIENCE_MS)
-        found = [e for e in _executions(self._spark) if e.number > self._newest]
-        self._newest = max([self._newest, *(e.number for e in found)])
+        found = _executions(self._spark, self._seen)
+        self._seen += len(found)
         return by_kind(found)
 
 
@@ -68,8 +71,10 @@ def _kind(execution: Execution) -> str:
     return DEFINITIONS if lines and _DEFINES.match(lines[0]) else OWN
 
 
-def _executions(spark: SparkSession) -> list[Execution]:
-    kept: JavaObject = spark._jsparkSession.sharedState().statusStore().executionsList()
+def _executions(spark: SparkSession, seen: int) -> list[Execution]:
+    """The executions but for the first `seen` ones, in order of their numbers."""
+    store: JavaObject = spark._jsparkSession.sharedState().statusStore()
+    kept = store.executionsList(seen, store.executionsCount() - seen)
     found = [kept.apply(at) for at in range(kept.size())]
     return [
         Execution(e.executionId(), e.rootExecutionId(), e.physicalPlanDescription()) for e in found

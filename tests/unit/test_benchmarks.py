@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import history_recipe, page
 from benchmarks.events import Keys, Workload, batches, columns, key_columns, lines, snapshot
+from benchmarks.fixed import SilverQueries
 from benchmarks.history import begun
 from benchmarks.picture import svg
 from benchmarks.queries import DEFINITIONS, DELTA, OWN, Execution, by_kind
@@ -185,6 +186,17 @@ def test_executions_inside_another_are_deltas_and_statements_about_tables_are_ap
         ]
     )
     assert counted == {OWN: 2, DEFINITIONS: 2, DELTA: 3}
+
+
+def test_silvers_queries_are_shared_among_the_runs_of_all_tables() -> None:
+    counts = iter([{OWN: 50}, {OWN: 8, DELTA: 20}, {OWN: 0}, {OWN: 60}, {OWN: 4, DELTA: 4}])
+    silver = SilverQueries(lambda: next(counts), tables=4)
+    for layer in ("bronze", "silver", "gold"):
+        silver.note(layer)
+    assert silver.per_table_run() == {OWN: 2.0, DELTA: 5.0}
+    silver.note("bronze")
+    silver.note("silver")
+    assert silver.per_table_run() == {OWN: 1.0, DELTA: 1.0}
 
 
 def test_the_page_lists_the_queries_of_the_lines_that_count_them() -> None:
