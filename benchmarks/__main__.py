@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import apply, compare, fixed, growth, large, load, page, scan, visible
+from benchmarks import apply, compare, fixed, growth, history, large, load, page, scan, visible
 from benchmarks.events import Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
@@ -40,6 +40,7 @@ PARTS = {
     "compare": Part(compare.QUESTION, compare.measure, compare.title),
     "fixed": Part(fixed.QUESTION, fixed.measure),
     "growth": Part(growth.QUESTION, growth.measure),
+    "history": Part(history.QUESTION, history.measure, history.title),
     "large": Part(large.QUESTION, large.measure),
     "load": Part(load.QUESTION, load.measure),
     "scan": Part(scan.QUESTION, scan.measure),
@@ -55,7 +56,7 @@ def main() -> None:
     work = Workload(**{name: getattr(given, name) for name in Workload._fields})
     print(f"{given.parts[0]}: {PARTS[given.parts[0]].title(work)}", flush=True)
     result = _measured(given.parts[0], work, given)
-    print(f"\n{table(result.lines)}\n", flush=True)
+    print(f"\n{table(result.lines)}\n\n{page.queries(result.lines)}", flush=True)
     if given.keep:
         keep(result)
         page.write()

@@ -73,7 +73,7 @@ def columns(work: Workload) -> list[Column]:
         Column("state", "string", pl.lit(pl.Series(STATES)).gather(at % len(STATES))),
         Column("total", "decimal(12,2)", _decimal(cents)),
         Column("quantity", "int", (at % 97).cast(pl.Int32)),
-        Column("updated_at", "timestamp", _moment(_micros())),
+        Column("updated_at", "timestamp", _moment(commit_micros(pl.col("lsn")))),
         Column("note", "string", _note(at)),
     ]
     more = [
@@ -98,8 +98,9 @@ def _filler(at: pl.Expr, n: int) -> pl.Expr:
     return pl.concat_str(pl.lit("v"), number.cast(pl.String)) if n % 3 == 0 else number
 
 
-def _micros() -> pl.Expr:
-    return FIRST_MOMENT + (pl.col("lsn") - FIRST_LSN) // LSN_STEP * 250
+def commit_micros(lsn: pl.Expr) -> pl.Expr:
+    """When the transaction at this LSN was committed, in microseconds since 1970."""
+    return FIRST_MOMENT + (lsn - FIRST_LSN) // LSN_STEP * 250
 
 
 def _moment(micros: pl.Expr) -> pl.Expr:
@@ -178,7 +179,7 @@ def lines(work: Workload, changes: pl.DataFrame) -> pl.Series:
     own = [column.value.alias(column.name) for column in columns(work)]
     keys = [column.value.alias(column.name) for column in key_columns(work)]
     dead = pl.col("op") == "d"
-    micros = _micros()
+    micros = commit_micros(pl.col("lsn"))
     source = {
         "version": pl.lit("3.6.3.Final"),
         "connector": pl.lit("postgresql"),

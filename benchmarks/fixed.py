@@ -1,20 +1,23 @@
 """What a run costs that has little or nothing to do, over many tables of a thousand rows.
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
-those of a session that lives on, as with `--continuous`.
+those of a session that lives on, as with `--continuous`. Silver's Spark queries of the first load
+and of the rounds with changes are counted, and divided by the number of tables.
 """
 
 import functools
 import itertools
+import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import ours
+from benchmarks import ours, queries
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
-from benchmarks.measure import Parts, Plan, Step, counted, in_turn
+from benchmarks.measure import Parts, Plan, Step, counted, in_turn, timed
 from benchmarks.result import Line
 
 QUESTION = "A run with little to do, over many tables"
@@ -29,27 +32,68 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     files = write(small, snapshot(small), root / "files", "first")
     ours.configure(root / "ours", *(ours.table_of(small, name) for name in names))
     _drop(root, names, files)
+    queries.keep_many()
     spark, target = ours.session(root / "ours")
-    lake = ours.engine(spark, target, goes_on=True)
-    lake.load(files)
+    silver = SilverQueries(queries.Counter(spark).since_last, work.tables)
+    lake = ours.engine(spark, target, goes_on=True, layer_done=silver.note)
+    load = timed(functools.partial(lake.load, files))
+    first = silver.per_table_run()
     stream = itertools.islice(batches(small), plan.most)
     later = [
         write(small, part[:each], root / "files", f"batch-{at}") for at, part in enumerate(stream)
     ]
     title = f"{each * work.tables:,} changes over {work.tables} tables"
-    taken = in_turn([_steps(lake, root, names, batch, title) for batch in later], plan)
-    return [counted(name, runs) for name, runs in taken.items()]
+    told: list[Mapping[str, float]] = []
 
-
-def _steps(
-    lake: Engine, root: Path, names: Sequence[str], batch: Files, title: str
-) -> dict[str, Step]:
-    def changes() -> Parts:
+    def changes(batch: Files) -> Parts:
         _drop(root, names, batch)
-        return lake.load(batch)
+        silver.per_table_run()  # Of a round with nothing new, which is not counted.
+        parts = lake.load(batch)
+        told.append(silver.per_table_run())
+        return parts
 
+    turns = [{title: functools.partial(changes, b)} | _idle_steps(lake, root, b) for b in later]
+    taken = in_turn(turns, plan)
+    loaded = counted(f"first load of {work.tables} tables", [load])._replace(queries=first)
+    return [
+        *(
+            counted(name, runs)._replace(queries=_means(told) if name == title else None)
+            for name, runs in taken.items()
+        ),
+        loaded,
+    ]
+
+
+class SilverQueries:
+    """Counts the Spark queries of the silver layer in a round of all tables.
+
+    `since_last` gives the queries by kind since its last call.
+    """
+
+    def __init__(self, since_last: Callable[[], Mapping[str, int]], tables: int) -> None:
+        self._since_last = since_last
+        self._tables = tables
+        self._sums = Counter[str]()
+
+    def note(self, layer: str) -> None:
+        """Called after each layer of a round: what was counted since the last call is its own."""
+        since = self._since_last()
+        if layer == "silver":
+            self._sums.update(since)
+
+    def per_table_run(self) -> dict[str, float]:
+        """The queries of one run of one table, by kind, since the last call."""
+        shares = {kind: count / self._tables for kind, count in self._sums.items()}
+        self._sums.clear()
+        return shares
+
+
+def _means(counts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {kind: statistics.mean(each[kind] for each in counts) for kind in counts[0]}
+
+
+def _idle_steps(lake: Engine, root: Path, batch: Files) -> dict[str, Step]:
     return {
-        title: changes,
         "a round with nothing new": functools.partial(lake.load, batch),
         "lakehouse run with nothing new": functools.partial(_command, root, "run"),
         "lakehouse validate": functools.partial(_command, root, "validate"),

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -66,12 +66,19 @@ def target_at(root: Path) -> Target:
     return load_target(root / "conf", "local", str(root))
 
 
-def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine:
+def engine(
+    spark: SparkSession,
+    target: Target,
+    goes_on: bool = False,
+    view: str | None = None,
+    layer_done: Callable[[str], None] | None = None,
+) -> Engine:
     """The lake as an engine; its first load finds the files dropped already.
 
     `goes_on`: its rounds are those of `--continuous`, each of which may leave the MERGE to a later
     one, and the look for gaps for half a minute; what still waits is applied by a round of an
-    engine that does not.
+    engine that does not. `view` is the view of gold that `rows` reads, the first table's unless
+    named. `layer_done` is called with the layer's name after each layer of a round that `goes_on`.
     """
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
@@ -88,7 +95,12 @@ def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine
         watch = time.monotonic() - watched >= WATCH_SECONDS
         watched = time.monotonic() if watch else watched
         given = (None, print, watch, None, memory)
-        return [e for layer in JOBS for e in do_layer(spark, target, tables, layer, *given)]
+        entries = []
+        for layer in JOBS:
+            entries += do_layer(spark, target, tables, layer, *given)
+            if layer_done is not None:
+                layer_done(layer)
+        return entries
 
     def work(_: Files) -> Mapping[str, float]:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
@@ -101,7 +113,7 @@ def engine(spark: SparkSession, target: Target, goes_on: bool = False) -> Engine
         return work(files)
 
     def rows() -> pl.DataFrame:
-        query = f"SELECT * FROM gold.{tables[0].table}"
+        query = f"SELECT * FROM gold.{view or tables[0].table}"
         open_catalog(spark, target, query)
         return pl.DataFrame(spark.sql(query).toArrow())
 

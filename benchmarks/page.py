@@ -1,9 +1,10 @@
 """`benchmarks/README.md`, made from the kept results: a table, a picture and a command for each."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.picture import svg
-from benchmarks.result import KEPT, Result, kept, table
+from benchmarks.result import KEPT, Line, Result, kept, table
 
 FILE = Path(__file__).parent / "README.md"
 HEAD = Path(__file__).parent / "head.md"
@@ -22,8 +23,18 @@ def section(result: Result) -> str:
     return (
         f"## {result.question}: {result.subject}\n\n"
         f"![{result.question}](results/{result.name}.svg)\n\n{table(result.lines)}\n\n"
-        f"{_parts(result)}`{result.command}`  \n{result.made_on}\n"
+        f"{_parts(result)}{queries(result.lines)}`{result.command}`  \n{result.made_on}\n"
     )
+
+
+def queries(lines: Sequence[Line]) -> str:
+    """A list of the Spark queries per table run, of the lines that count them."""
+    told = [
+        f"- {line.name}: {', '.join(f'{count:.1f} {kind}' for kind, count in line.queries.items())}"
+        for line in lines
+        if line.queries
+    ]
+    return "\n".join(["Spark queries of silver per table run:", "", *told, "\n"]) if told else ""
 
 
 def _parts(result: Result) -> str:

@@ -5,7 +5,7 @@ that it would be wrong on any late change. What it forgets is deletes: a change 
 that has been applied brings the row back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -58,13 +58,17 @@ def create_sql(place: str, work: Workload, properties: Mapping[str, str]) -> str
     return f"CREATE TABLE {place} ({listed}, lsn bigint) USING delta{tail}"
 
 
-def read(spark: SparkSession, work: Workload, files: Files) -> DataFrame:
-    """The files' changes as flat rows: columns, `lsn`, `op`; of a delete the key alone."""
+def read(
+    spark: SparkSession, work: Workload, files: Files, positions: Sequence[str] = ("lsn",)
+) -> DataFrame:
+    """The files' changes as flat rows: columns, positions, `op`; of a delete the key alone.
+
+    `positions` are whole numbers of Debezium's `source` block.
+    """
     after = ", ".join(f"{column.name}: {column.type}" for column in columns(work))
     before = ", ".join(f"{column.name}: {column.type}" for column in key_columns(work))
-    schema = (
-        f"before STRUCT<{before}>, after STRUCT<{after}>, source STRUCT<lsn: BIGINT>, op STRING"
-    )
+    source = ", ".join(f"{name}: BIGINT" for name in positions)
+    schema = f"before STRUCT<{before}>, after STRUCT<{after}>, source STRUCT<{source}>, op STRING"
     found = spark.read.schema(schema).json([str(file) for file in files])
     keys = {column.name for column in key_columns(work)}
     return found.select(
@@ -74,7 +78,7 @@ def read(spark: SparkSession, work: Workload, files: Files) -> DataFrame:
             else F.col(f"after.{c.name}").alias(c.name)
             for c in columns(work)
         ],
-        F.col("source.lsn").alias("lsn"),
+        *[F.col(f"source.{name}").alias(name) for name in positions],
         "op",
     )
 

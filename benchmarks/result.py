@@ -14,12 +14,16 @@ _PACKAGES = ("pyspark", "delta-spark", "polars", "deltalake")
 
 
 class Line(NamedTuple):
-    """One competitor: seconds of each counted run, wrong rows at the end, seconds by part."""
+    """One competitor: seconds of each counted run, wrong rows at the end, seconds by part.
+
+    `queries` are the Spark queries of one run of one table, by their kind.
+    """
 
     name: str
     seconds: list[float]
     wrong: int | None = None
     parts: Mapping[str, float] | None = None
+    queries: Mapping[str, float] | None = None
 
     @property
     def median(self) -> float:

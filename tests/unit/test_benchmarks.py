@@ -2,14 +2,19 @@
 
 import itertools
 import json
+from datetime import datetime, timedelta, timezone
 
 import polars as pl
 import pytest
 
+from benchmarks import history_recipe, page
 from benchmarks.events import Keys, Workload, batches, columns, key_columns, lines, snapshot
+from benchmarks.fixed import SilverQueries
+from benchmarks.history import begun
 from benchmarks.picture import svg
+from benchmarks.queries import DEFINITIONS, DELTA, OWN, Execution, by_kind
 from benchmarks.result import Line, Result, table
-from benchmarks.truth import truth, wrong
+from benchmarks.truth import true_versions, truth, wrong, wrong_versions
 
 SMALL = Workload(rows=2000, changes=1600)
 Row = dict[str, object]
@@ -91,3 +96,111 @@ def test_a_result_shows_its_median_and_its_wrong_rows() -> None:
     assert "&lt;two&gt;" in picture
     assert "1,200 wrong rows" in picture
     assert "2.00 s" in picture
+
+
+Version = tuple[object, ...]
+
+
+def read_history(work: Workload, parts: list[pl.DataFrame]) -> list[Row]:
+    """The versions of a single reader who sorts all events by LSN and opens and closes versions."""
+    events = [json.loads(line) for part in parts for line in lines(work, part)]
+    made: list[Row] = []
+    current: dict[Version, Row] = {}
+    applied: set[tuple[Version, int]] = set()
+    for event in sorted(events, key=lambda event: event["source"]["lsn"]):
+        image = event["before"] if event["op"] == "d" else event["after"]
+        key = tuple(image[column.name] for column in key_columns(work))
+        if (key, event["source"]["lsn"]) in applied:
+            continue
+        applied.add((key, event["source"]["lsn"]))
+        at = datetime(1970, 1, 1, tzinfo=timezone.utc)
+        at += timedelta(microseconds=event["source"]["ts_us"])
+        if key in current:
+            current.pop(key)["valid_to"] = at
+        if event["op"] != "d":
+            current[key] = event["after"] | {"valid_from": at, "valid_to": None}
+            made.append(current[key])
+    return made
+
+
+@pytest.mark.parametrize("keys", ["number", "text", "composite"])
+def test_the_true_versions_are_what_a_single_reader_computes(keys: Keys) -> None:
+    work = SMALL._replace(keys=keys)
+    parts = stream(work)
+    right = true_versions(work, parts)
+    expected = pl.DataFrame(read_history(work, parts), infer_schema_length=None)
+    assert right.height == expected.height > SMALL.rows
+    assert wrong_versions(work, right, expected) == 0
+
+
+def test_the_open_versions_of_the_true_history_are_the_true_rows() -> None:
+    parts = stream(SMALL)
+    now = true_versions(SMALL, parts).filter(pl.col("valid_to").is_null())
+    assert wrong(SMALL, truth(SMALL, parts), now) == 0
+
+
+def test_versions_that_are_lost_too_many_or_end_at_another_time_are_wrong() -> None:
+    right = true_versions(SMALL, stream(SMALL))
+    closed = right.filter(pl.col("valid_to").is_not_null())
+    rest = right.join(closed[:3], on=["id", "valid_from"], how="anti")
+    never_closed = closed[:2].with_columns(valid_to=pl.lit(None, right.schema["valid_to"]))
+    longer = right[:1].with_columns(pl.col("valid_from") + pl.duration(microseconds=1))
+    assert wrong_versions(SMALL, right, right) == 0
+    assert wrong_versions(SMALL, right, pl.concat([rest, never_closed])) == 2 + 1
+    assert wrong_versions(SMALL, right, pl.concat([right, longer])) == 1
+
+
+def test_a_history_begins_with_the_versions_asked_for_half_of_them_of_a_snapshot() -> None:
+    work = Workload(rows=4000, changes=300)
+    keys, past, later = begun(work)
+    assert past[0].height == keys.rows == 2000
+    begins = true_versions(keys, past).height
+    assert 4000 <= begins < 4000 + work.changes
+    assert next(later).height == work.changes
+
+
+def test_the_staged_rows_of_the_recipe_name_every_column_of_the_key() -> None:
+    staged = history_recipe.staged_sql("target", ["region", "number"])
+    assert "NULL AS merge_region, NULL AS merge_number" in staged
+    assert "c.region AS merge_region, c.number AS merge_number" in staged
+    assert "ON c.region = t.region AND c.number = t.number" in staged
+    merge = history_recipe.merge_sql("target", ["region", "number"], ["region", "number", "note"])
+    assert "ON t.region = s.merge_region AND t.number = s.merge_number AND t.is_current" in merge
+    assert "(region, number, note, lsn, valid_from, valid_to, is_current)" in merge
+
+
+def test_executions_inside_another_are_deltas_and_statements_about_tables_are_apart() -> None:
+    write = "== Physical Plan ==\nExecute SaveIntoDataSourceCommand (1)\n   +- Project (2)"
+    read = "== Physical Plan ==\n* Project (3)\n+- * Scan parquet  (1)"
+    counted = by_kind(
+        [
+            Execution(1, 1, "== Physical Plan ==\nCreateTable (1)\n"),
+            Execution(2, 1, read),
+            Execution(
+                3, 3, "== Physical Plan ==\nCommandResult (1)\n   +- ShowTableProperties (2)"
+            ),
+            Execution(4, 4, write),
+            Execution(5, 4, read),
+            Execution(6, 4, "== Physical Plan ==\nCreateTable (1)\n"),
+            Execution(7, 7, read),
+        ]
+    )
+    assert counted == {OWN: 2, DEFINITIONS: 2, DELTA: 3}
+
+
+def test_silvers_queries_are_shared_among_the_runs_of_all_tables() -> None:
+    counts = iter([{OWN: 50}, {OWN: 8, DELTA: 20}, {OWN: 0}, {OWN: 60}, {OWN: 4, DELTA: 4}])
+    silver = SilverQueries(lambda: next(counts), tables=4)
+    for layer in ("bronze", "silver", "gold"):
+        silver.note(layer)
+    assert silver.per_table_run() == {OWN: 2.0, DELTA: 5.0}
+    silver.note("bronze")
+    silver.note("silver")
+    assert silver.per_table_run() == {OWN: 1.0, DELTA: 1.0}
+
+
+def test_the_page_lists_the_queries_of_the_lines_that_count_them() -> None:
+    lines = [Line("rounds", [1.0], queries={OWN: 2.25, DELTA: 4.0}), Line("commands", [2.0])]
+    assert "- rounds: 2.2 of our own, 4.0 of Delta's own" in page.queries(lines)
+    assert "commands" not in page.queries(lines)
+    assert page.queries(lines[1:]) == ""
