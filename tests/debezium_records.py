@@ -17,11 +17,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Types = Mapping[str, T.DataType]
 
 
-def table(keys: tuple[str, ...] = ("id",), **options: object) -> Table:
+def table(
+    keys: tuple[str, ...] = ("id",), source: Mapping[str, object] | None = None, **options: object
+) -> Table:
     """A table of Debezium records; `source` adds to its source's options."""
-    source = {"format": "debezium", "path": "shop"} | dict(options.pop("source", {}))  # type: ignore
+    feed = {"format": "debezium", "path": "shop", **(source or {})}
     given = {"columns": {"id": "bigint", "name": "string"}} | options
-    return Table.model_validate({"table": "t", "keys": list(keys), "source": source, **given})
+    return Table.model_validate({"table": "t", "keys": list(keys), "source": feed, **given})
 
 
 def event(op: str | None, /, **parts: object) -> dict[str, Any]:

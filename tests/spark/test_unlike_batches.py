@@ -11,10 +11,11 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import decoded_batch, log
 from silver import job as silver
+from tests.debezium_records import event, table
+from tests.decoding import to_changes
 from tests.lake import quiet
 from tests.landed import failures, land
 from tests.records import plain_rows
-from tests.spark.test_debezium import event, table
 
 Rows = list[tuple[Any, ...]]
 
@@ -156,8 +157,6 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
 
 
 def test_a_text_that_is_not_utf_8_is_a_dead_letter_with_its_bytes(spark: SparkSession) -> None:
-    from tests.decoding import to_changes
-
     raw = plain_rows(spark, SAME[:1]).selectExpr("* EXCEPT (_raw)", "string(X'7BFF7D') AS _raw")
     (found,) = to_changes(raw, table()).selectExpr("_reason", "hex(_raw) AS raw").collect()
     assert (found["_reason"], found["raw"]) == ("not_json", "7BFF7D")
