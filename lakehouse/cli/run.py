@@ -4,9 +4,9 @@ import importlib
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -34,11 +34,17 @@ if TYPE_CHECKING:
 
     from lakehouse.ledger import Entry
 
+    After = Callable[[SparkSession, Target, list[Table], list[Entry]], None]
+
 WATCH_SECONDS = 30.0
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
+Apply = Annotated[
+    Literal["always", "when_new"] | None,
+    typer.Option(help="In a Databricks job: when the tasks after this one have anything to do."),
+]
 Extract = Annotated[
     Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
 ]
@@ -74,17 +80,46 @@ def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
     ) -> None:
         run_layers(chosen, [layer], continuous, interval, run_id)
 
+    def bronze_layer(
+        chosen: Chosen,
+        continuous: Continuous = False,
+        interval: Interval = "5s",
+        run_id: RunId = None,
+        apply: Apply = None,
+    ) -> None:
+        after = _tell_next_tasks(apply) if apply else None
+        run_layers(chosen, [layer], continuous, interval, run_id, after)
+
     single = application(f"Run the {layer} layer.")
-    single.command(layer)(with_common_options(one_layer))
+    single.command(layer)(with_common_options(bronze_layer if layer == "bronze" else one_layer))
     enter(single, arguments)
 
 
+def _tell_next_tasks(apply: str) -> "After":
+    """Sets the task value by which a Databricks job starts silver and gold, or does not."""
+
+    def tell(
+        spark: "SparkSession", target: Target, tables: list[Table], entries: "list[Entry]"
+    ) -> None:
+        bronze = importlib.import_module("bronze.task_value")
+        always = apply == "always"
+        bronze.set_unapplied(spark, always or bronze.is_unapplied(spark, target, tables, entries))
+
+    return tell
+
+
 def run_layers(
-    chosen: Chosen, layers: Sequence[Layer], continuous: bool, interval: str, run_id: str | None
+    chosen: Chosen,
+    layers: Sequence[Layer],
+    continuous: bool,
+    interval: str,
+    run_id: str | None,
+    after: "After | None" = None,
 ) -> None:
     """One round over the layers, or (continuous) work until interrupted.
 
-    A table that another run is writing is refused, and the others are done.
+    A table that another run is writing is refused, and the others are done. `after` is called
+    with the tables and the entries of one round.
 
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
@@ -104,7 +139,10 @@ def run_layers(
                 if continuous:
                     failures += _until_told(spark, target, free, pause, *rest)
                 else:
-                    failures += failed(one_round(spark, target, free, *rest))
+                    entries = one_round(spark, target, free, *rest)
+                    failures += failed(entries)
+                    if after is not None:
+                        after(spark, target, free, entries)
     raise_all(failures)
 
 
