@@ -1,4 +1,4 @@
-"""`run`, and the console scripts of the single layers: ingest, apply, publish, account for it."""
+"""`run`: ingest, apply, publish, account for it."""
 
 import importlib
 import sys
@@ -6,12 +6,12 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakehouse.cli import continuous as ticks
-from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
     JOBS,
@@ -24,7 +24,7 @@ from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.landing import land_extract
 from lakehouse.memory import Memory
-from lakehouse.options import Chosen, with_common_options
+from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.ways_out import check_writable, with_way_out
@@ -41,10 +41,6 @@ WATCH_SECONDS = 30.0
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
-Apply = Annotated[
-    Literal["always", "when_new"] | None,
-    typer.Option(help="In a Databricks job: when the tasks after this one have anything to do."),
-]
 Extract = Annotated[
     Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
 ]
@@ -67,45 +63,6 @@ def run(
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
     run_layers(chosen, [layer] if layer else list(JOBS), continuous, interval, run_id)
-
-
-def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
-    """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
-
-    def one_layer(
-        chosen: Chosen,
-        continuous: Continuous = False,
-        interval: Interval = "5s",
-        run_id: RunId = None,
-    ) -> None:
-        run_layers(chosen, [layer], continuous, interval, run_id)
-
-    def bronze_layer(
-        chosen: Chosen,
-        continuous: Continuous = False,
-        interval: Interval = "5s",
-        run_id: RunId = None,
-        apply: Apply = None,
-    ) -> None:
-        after = _tell_next_tasks(apply) if apply else None
-        run_layers(chosen, [layer], continuous, interval, run_id, after)
-
-    single = application(f"Run the {layer} layer.")
-    single.command(layer)(with_common_options(bronze_layer if layer == "bronze" else one_layer))
-    enter(single, arguments)
-
-
-def _tell_next_tasks(apply: str) -> "After":
-    """Sets the task value by which a Databricks job starts silver and gold, or does not."""
-
-    def tell(
-        spark: "SparkSession", target: Target, tables: list[Table], entries: "list[Entry]"
-    ) -> None:
-        bronze = importlib.import_module("bronze.task_value")
-        always = apply == "always"
-        bronze.set_unapplied(spark, always or bronze.is_unapplied(spark, target, tables, entries))
-
-    return tell
 
 
 def run_layers(
