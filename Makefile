@@ -6,6 +6,9 @@ STAMP := .venv/.made
 # databricks-connect has a pyspark of its own, so it has an environment of its own.
 DATABRICKS := .venv-databricks
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --no-header -q
+# What the jobs of the bundle install beside the wheel. pandas, numpy and pyarrow are the serverless environment's own.
+FOR_JOBS := uv pip compile pyproject.toml --python-version 3.12 --python-platform linux --no-header --no-annotate -q
+OF_THE_RUNTIME := $(foreach name,numpy pandas pyarrow,--no-emit-package $(name))
 
 .PHONY: venv demo test test-slow test-live test-bundle test-report test-connect bench check lock
 
@@ -61,3 +64,5 @@ check: venv
 lock:  # resolve pyproject.toml anew
 	$(COMPILE) --extra local --extra quality --extra postgres --group dev -o requirements.lock
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
+	$(FOR_JOBS) -o environments/lakehouse.txt
+	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt

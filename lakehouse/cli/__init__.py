@@ -17,7 +17,7 @@ from lakehouse.cli import (
     verify,
 )
 from lakehouse.cli.front import app, enter
-from lakehouse.cli.run import layer_main
+from lakehouse.cli.layers import layer_main
 
 __all__ = [
     "app",

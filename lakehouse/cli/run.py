@@ -1,17 +1,17 @@
-"""`run`, and the console scripts of the single layers: ingest, apply, publish, account for it."""
+"""`run`: ingest, apply, publish, account for it."""
 
 import importlib
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakehouse.cli import continuous as ticks
-from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
     JOBS,
@@ -24,7 +24,7 @@ from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.landing import land_extract
 from lakehouse.memory import Memory
-from lakehouse.options import Chosen, with_common_options
+from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.ways_out import check_writable, with_way_out
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.ledger import Entry
+
+    After = Callable[[SparkSession, Target, list[Table], list[Entry]], None]
 
 WATCH_SECONDS = 30.0
 
@@ -63,28 +65,18 @@ def run(
     run_layers(chosen, [layer] if layer else list(JOBS), continuous, interval, run_id)
 
 
-def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
-    """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
-
-    def one_layer(
-        chosen: Chosen,
-        continuous: Continuous = False,
-        interval: Interval = "5s",
-        run_id: RunId = None,
-    ) -> None:
-        run_layers(chosen, [layer], continuous, interval, run_id)
-
-    single = application(f"Run the {layer} layer.")
-    single.command(layer)(with_common_options(one_layer))
-    enter(single, arguments)
-
-
 def run_layers(
-    chosen: Chosen, layers: Sequence[Layer], continuous: bool, interval: str, run_id: str | None
+    chosen: Chosen,
+    layers: Sequence[Layer],
+    continuous: bool,
+    interval: str,
+    run_id: str | None,
+    after: "After | None" = None,
 ) -> None:
     """One round over the layers, or (continuous) work until interrupted.
 
-    A table that another run is writing is refused, and the others are done.
+    A table that another run is writing is refused, and the others are done. `after` is called
+    with the tables and the entries of one round.
 
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
@@ -104,7 +96,10 @@ def run_layers(
                 if continuous:
                     failures += _until_told(spark, target, free, pause, *rest)
                 else:
-                    failures += failed(one_round(spark, target, free, *rest))
+                    entries = one_round(spark, target, free, *rest)
+                    failures += failed(entries)
+                    if after is not None:
+                        after(spark, target, free, entries)
     raise_all(failures)
 
 

@@ -45,6 +45,16 @@ def missing_file(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("missing_file", f"dashboards.{key}", f"no {path.name}")
 
 
+def undeclared_override(bundle: Bundle) -> Iterator[Finding]:
+    """What a target says of a resource is lost when no file declares the resource."""
+    for name, target in bundle.settings["targets"].items():
+        for kind, resources in target.get("resources", {}).items():
+            for key in resources:
+                if f"{kind}.{key}" not in bundle.files:
+                    place = f"targets.{name}.{kind}.{key}"
+                    yield Finding("undeclared_override", place, "no file declares it")
+
+
 def undescribed_variable(bundle: Bundle) -> Iterator[Finding]:
     for name, declared in bundle.settings["variables"].items():
         if not declared.get("description"):
@@ -81,6 +91,7 @@ RULES: tuple[Rule, ...] = (
     missing_header,
     duplicate_resource_key,
     missing_file,
+    undeclared_override,
     undescribed_variable,
     unused_variable,
     fixed_workspace,

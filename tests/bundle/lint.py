@@ -3,11 +3,29 @@
 from itertools import chain
 from pathlib import Path
 
-from tests.bundle import files, jobs, references, tasks, writers
+from tests.bundle import (
+    deploying,
+    files,
+    guarding,
+    jobs,
+    references,
+    tasks,
+    timing,
+    writers,
+)
 from tests.bundle.finding import Finding
 from tests.bundle.reading import read, targets
 
-RULES = (*files.RULES, *jobs.RULES, *references.RULES, *tasks.RULES, *writers.RULES)
+RULES = (
+    *deploying.RULES,
+    *files.RULES,
+    *guarding.RULES,
+    *jobs.RULES,
+    *references.RULES,
+    *tasks.RULES,
+    *timing.RULES,
+    *writers.RULES,
+)
 
 
 def lint(folder: Path) -> list[Finding]:

@@ -13,7 +13,10 @@ Value = TypeVar("Value")
 
 
 class Bundle(NamedTuple):
-    """One target of a bundle: `resources` as written, and what its references stand for."""
+    """One target of a bundle: its `resources` as written, and what its references stand for.
+
+    `settings` is databricks.yml, in which the target's own settings are merged over the others.
+    """
 
     target: str
     settings: dict[str, Any]
@@ -24,6 +27,12 @@ class Bundle(NamedTuple):
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
         return self.resources.get("jobs", {})
+
+    @property
+    def mode(self) -> str:
+        """`development` or `production`."""
+        mode: str = self.settings["targets"][self.target]["mode"]
+        return mode
 
 
 def targets(folder: Path) -> list[str]:
@@ -40,6 +49,11 @@ def read(folder: Path, target: str) -> Bundle:
         for kind, declared in _yaml(path)["resources"].items():
             resources.setdefault(kind, {}).update(declared)
             files.update({f"{kind}.{key}": path for key in declared})
+    own = settings["targets"][target]
+    resources = _merged(resources, own.get("resources", {}))
+    names = ("artifacts", "experimental", "permissions", "presets")
+    for name in names:
+        settings[name] = _merged(settings.get(name, {}), own.get(name, {}))
     known = _known(settings, target, resources)
     return Bundle(target, settings, resources, files, known)
 
@@ -68,6 +82,16 @@ def texts(value: object) -> Iterator[str]:
         yield value
 
 
+def _merged(value: Any, over: Any) -> Any:
+    """A target's value over the common one: maps key by key, lists one after the other."""
+    if isinstance(value, dict) and isinstance(over, dict):
+        both = {key: _merged(value[key], over[key]) for key in value.keys() & over.keys()}
+        return {**value, **over, **both}
+    if isinstance(value, list) and isinstance(over, list):
+        return [*value, *over]
+    return over or value
+
+
 def _yaml(path: Path) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(path.read_text())
     return loaded
@@ -84,6 +108,8 @@ def _known(settings: dict[str, Any], target: str, resources: dict[str, Any]) -> 
     for name, declared in settings["variables"].items():
         if "default" in declared:
             known[f"var.{name}"] = declared["default"]
+        elif settings["targets"][target]["mode"] == "production":
+            known[f"var.{name}"] = f"{name} of whoever deploys"
     for name, value in settings["targets"][target].get("variables", {}).items():
         known[f"var.{name}"] = value
     for kind, declared in resources.items():
@@ -98,6 +124,6 @@ def _fields(prefix: str, resource: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (
         (f"{prefix}.{name}", text) for name, text in resource.items() if isinstance(text, str)
     )
-    if prefix.startswith("resources.volumes."):
+    if prefix.startswith("resources.volumes.") and "catalog_name" in resource:
         place = [resource[part] for part in ("catalog_name", "schema_name", "name")]
         yield f"{prefix}.volume_path", "/Volumes/" + "/".join(place)

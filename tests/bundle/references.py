@@ -57,7 +57,7 @@ def undeclared_called_parameter(bundle: Bundle) -> Iterator[Finding]:
 
 def hard_coded_name(bundle: Bundle) -> Iterator[Finding]:
     """Catalogs, schemas, volumes, jobs and warehouses are named by `${…}`: dev names differ."""
-    names = {resource["name"] for resource in bundle.resources.get("schemas", {}).values()}
+    names = {schema["name"] for schema in bundle.resources["schemas"].values() if "name" in schema}
     names |= {
         str(target.get("variables", {}).get("catalog"))
         for target in bundle.settings["targets"].values()

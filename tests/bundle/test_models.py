@@ -49,8 +49,10 @@ def test_a_field_that_databricks_does_not_know_is_found() -> None:
 def test_every_job_of_the_design_is_there(project: Path) -> None:
     assert set(read(project, "prod").jobs) == {
         "cdc",
+        "cdc_arrival",
         "cdc_continuous",
         "cdc_schedule",
+        "cdc_ticks",
         "dead_letter_replay",
         "maintenance",
         "quality",

@@ -57,6 +57,7 @@ def test_parameters_and_references_reach_the_entry_point_resolved(
         "--set=schemas.gold=gold_of_mine",
         "--set=landing=/Volumes/lakehouse_dev/bronze/landing",
         "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints",
+        "--apply=always",
     ]
 
 
@@ -70,10 +71,12 @@ def test_a_failed_task_keeps_what_follows_from_running(bundle: Bundle, calls: Ca
 @pytest.mark.parametrize(
     ("job", "commands"),
     [
+        ("cdc_arrival", MAIN),
         ("cdc_schedule", MAIN),
         ("dead_letter_replay", ["bronze", "dead-letters", "silver", "gold"]),
         ("maintenance", [*MAIN, "maintain"]),
         ("cdc_continuous", ["run"]),
+        ("cdc_ticks", ["run"]),
         ("quality", ["quality", "report"]),
     ],
 )
@@ -85,6 +88,33 @@ def test_each_job_runs_its_commands_in_order(
     assert [command for command in calls.commands if command != "dead-letters"] == [
         command for command in commands if command != "dead-letters"
     ]
+
+
+@pytest.mark.parametrize("job", ["cdc_arrival", "cdc_schedule"])
+def test_silver_and_gold_are_not_started_when_bronze_says_that_nothing_is_unapplied(
+    bundle: Bundle, calls: Calls, job: str
+) -> None:
+    steps = run(bundle, job, calls.programs(), values={"bronze.unapplied": "no"})
+    assert calls.commands == ["bronze"]
+    assert calls[0][-1] == "--apply=when_new"
+    assert {step.task for step in steps if step.state == "excluded"} > {"silver", "gold"}
+    assert steps[-1] == Step(job, "cdc", "done")
+
+
+@pytest.mark.parametrize("values", [{"bronze.unapplied": "yes"}, {}])
+def test_silver_and_gold_are_started_when_something_is_or_nobody_says(
+    bundle: Bundle, calls: Calls, values: dict[str, str]
+) -> None:
+    run(bundle, "cdc_schedule", calls.programs(), values=values)
+    assert calls.commands == MAIN
+
+
+@pytest.mark.parametrize("job", ["dead_letter_replay", "maintenance", "rebuild"])
+def test_a_run_that_is_asked_for_by_a_step_of_its_own_always_applies(
+    bundle: Bundle, calls: Calls, job: str
+) -> None:
+    run(bundle, job, calls.programs())
+    assert calls[0][-1] == "--apply=always"
 
 
 def test_a_replay_comes_before_silver_applies(bundle: Bundle, calls: Calls) -> None:

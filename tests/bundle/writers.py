@@ -45,19 +45,22 @@ def concurrent_jobs(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("concurrent_writers", f"jobs.{one}", f"jobs.{other} writes it too")
 
 
+def command(task: dict[str, Any]) -> str | None:
+    """What a wheel task runs: its entry point, or the command of `lakehouse`."""
+    wheel = task.get("python_wheel_task", {})
+    name: str | None = wheel.get("entry_point")
+    return wheel["parameters"][0] if name == "lakehouse" and wheel.get("parameters") else name
+
+
 def _written(job: dict[str, Any]) -> Writes:
     return set().union(*(_writes(task) for task in job["tasks"]))
 
 
 def _writes(task: dict[str, Any]) -> Writes:
     """Layer and table of all that a task writes; a command without --table writes every table."""
-    wheel = task.get("python_wheel_task", {})
-    arguments = wheel.get("parameters", [])
-    command = wheel.get("entry_point")
-    if command == "lakehouse" and arguments:
-        command = arguments[0]
+    arguments = task.get("python_wheel_task", {}).get("parameters", [])
     tables = [text.removeprefix("--table=") for text in arguments if text.startswith("--table=")]
-    layers = LAYERS.get(command, ())
+    layers = LAYERS.get(str(command(task)), ())
     return {(layer, table) for layer in layers for table in tables or [EVERY_TABLE]}
 
 
