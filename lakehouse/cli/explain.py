@@ -45,9 +45,9 @@ def _json(line: "Explained") -> str:
 
 
 def _print_grid(lines: "list[Explained]") -> None:
-    from lakehouse.console import show_grid
+    from lakehouse.console import show_grid, wrapped
 
     *records, row = lines
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
     show_grid(columns, [[getattr(line, column) for column in columns] for line in records])
-    print(f"{row.outcome}: {row.values or row.because}")
+    print("\n".join(wrapped(f"{row.outcome}: {row.values or row.because}")))

@@ -3,15 +3,18 @@
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
 
 import typer
 
+from lakehouse.cli.help import CommandsByTask, examples
 from lakehouse.errors import LakehouseError, SparkUnavailable
 from lakehouse.failures import in_short
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.verbosity import set_level
 from lakehouse.ways_out import java_ended, way_out
 
 if TYPE_CHECKING:
@@ -25,24 +28,44 @@ WITH_SPARK = (
 )
 
 
-def application(help_text: str) -> typer.Typer:
+def application(help_text: str, completion: bool = False) -> typer.Typer:
     """An application whose usage errors are plain text on stderr with exit code 2."""
     return typer.Typer(
         help=help_text,
-        add_completion=False,
+        add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=False,
     )
 
 
-app = application("Change data capture on Delta: bronze, silver, gold.")
+app = application("Change data capture on Delta: bronze, silver, gold.", completion=True)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave, where it is wanted."""
+    if wanted:
+        print(f"lakehouse {version('cdc-lakehouse')}")
+        raise typer.Exit
+
+
+@app.callback(cls=CommandsByTask, epilog="COMMAND --help shows a command's options and examples.")
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")] = False,
+) -> None:
+    """Change data capture on Delta: bronze, silver, gold."""
+    set_level(quiet, verbose)
 
 
 def group(name: str, help_text: str) -> typer.Typer:
     """A command of `lakehouse` that has commands of its own."""
     commands = application(help_text)
-    app.add_typer(commands, name=name)
+    app.add_typer(commands, name=name, epilog=examples(name))
     return commands
 
 
@@ -51,26 +74,28 @@ def command(
 ) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
     """Register a function as a command of `lakehouse`, or of a group of its commands.
 
-    It gets the common options first.
+    It gets the common options first. Its help ends with the examples of `lakehouse.cli.help`.
     """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return of.command(name)(with_common_options(function))
+        return of.command(name, epilog=examples(name))(with_common_options(function))
 
     return register
 
 
-def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> None:
+def enter(
+    application: typer.Typer, arguments: Sequence[str] | None = None, name: str = "lakehouse"
+) -> None:
     """Run a command line; return when it is done, or leave the process with its exit code.
 
     What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "--debug" in given:
-        return _run(application, given)
+        return _run(application, given, name)
     sys.excepthook = _show_unforeseen
     try:
-        _run(application, given)
+        _run(application, given, name)
     except LakehouseError as error:
         _leave(error)
     except ModuleNotFoundError as missing:
@@ -107,13 +132,13 @@ def expectation_problems(table: Table) -> Sequence[str]:
     return problems(table)
 
 
-def _run(application: typer.Typer, given: Sequence[str]) -> None:
+def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
     """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
 
     The command is called itself, as calling the application replaces the exception hook.
     """
     try:
-        typer.main.get_command(application)(given)
+        typer.main.get_command(application)(given, prog_name=name)
     except SystemExit as ended:
         if ended.code:
             raise

@@ -12,6 +12,7 @@ import typer
 
 from lakehouse.cli import continuous as ticks
 from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.cli.help import examples
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
     JOBS,
@@ -19,6 +20,7 @@ from lakehouse.cli.rounds import (
     telling_together,
     try_layer,
 )
+from lakehouse.cli.run_lines import show_entries
 from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
@@ -27,6 +29,7 @@ from lakehouse.memory import Memory
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
+from lakehouse.verbosity import Level, level
 from lakehouse.ways_out import check_writable, with_way_out
 
 if TYPE_CHECKING:
@@ -75,8 +78,8 @@ def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         run_layers(chosen, [layer], continuous, interval, run_id)
 
     single = application(f"Run the {layer} layer.")
-    single.command(layer)(with_common_options(one_layer))
-    enter(single, arguments)
+    single.command(layer, epilog=examples(layer))(with_common_options(one_layer))
+    enter(single, arguments, layer)
 
 
 def run_layers(
@@ -123,22 +126,22 @@ def one_round(
     everything: list[Table] | None = None,
     memory: Memory | None = None,
 ) -> "list[Entry]":
-    """Every layer once over all tables, a summary line for each; returns all entries.
+    """Every layer once over all tables, a line per table at the end; returns all entries.
 
     `everything` are all tables of the configuration, where `tables` are only some; `memory` is
     kept from round to round, by who holds the locks of the tables.
     """
-    from lakehouse.console import progress, show_entry
+    from lakehouse.console import progress
 
-    entries = []
-    for layer in layers:
-        with progress(layer) as tell:
-            done = try_layer(
-                spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
-            )
-        for entry in done:
-            show_entry(entry)
-        entries += done
+    entries: list[Entry] = []
+    try:
+        for layer in layers:
+            with progress(layer) as tell:
+                entries += try_layer(
+                    spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
+                )
+    finally:
+        show_entries(entries)
     warn_of_dead_letters(spark, target, tables, entries)
     return entries
 
@@ -147,11 +150,13 @@ def warn_of_dead_letters(
     spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
 ) -> None:
     """A line on stderr for each table that a round left with too many; the exit code stays."""
+    from lakehouse.console import warn
+
     own = [entry for entry in entries if entry.layer == "silver"]
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
         letters = importlib.import_module("silver.dead_letters")
         for line in letters.alarms(spark, target, tables, own):
-            print(f"warning: {line}", file=sys.stderr)
+            warn(line)
 
 
 def _until_told(
@@ -169,10 +174,13 @@ def _until_told(
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from lakehouse.console import progress, show_entry
+    from lakehouse.console import say
+
+    told_of: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: "Entry") -> None:
-        show_entry(entry)
+        if entry.layer == told_of or level() is Level.VERBOSE:
+            show_entries([entry])
         for failure in failed([entry]):
             print(f"error: {failure}", file=sys.stderr, flush=True)
 
@@ -185,14 +193,12 @@ def _until_told(
         return try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
 
     families = importlib.import_module("bronze.feeds").families(tables)
-    with ticks.until_told() as stop, progress("until interrupted"):
-        print(f"working on {len(tables)} tables until interrupted", flush=True)
+    with ticks.until_told() as stop:
+        say(f"working on {len(tables)} tables until interrupted")
         told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
         told = settled(tables, told, do, tell, memory)
-    print("stopped; in all:")
-    for entry in told:
-        if is_worth_telling(entry):
-            show_entry(entry)
+    say("stopped; in all:")
+    show_entries([entry for entry in told if is_worth_telling(entry)])
     return failed(told)
 
 
