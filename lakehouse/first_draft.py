@@ -41,7 +41,8 @@ def draft(table: str, sample: Sample, folder: str) -> str:
         lines += [f"apply_as_deletes: {_written(sample.deletes)}  # check"]
         operation = sample.deletes.partition(" ")[0]
         lines += [f"except_column_list: [{_written(operation)}]"]
-    lines += ["columns:", *[f"  {_written(name)}: {kind}" for name, kind in sample.columns.items()]]
+    declared = [f"  {_written(name)}: {kind}" for name, kind in sample.columns.items()]
+    lines += ["columns:", *declared] if declared else []
     if sample.guessed:
         lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
         lines += [f"  # {_written(name)}: {kind}" for name, kind in sample.guessed.items()]
@@ -51,8 +52,9 @@ def draft(table: str, sample: Sample, folder: str) -> str:
 def _doubt(sample: Sample) -> str:
     if sample.format == "ydb":
         return "  # check: records do not name their key columns, give them in order"
-    sure = sample.format == "debezium" and sample.topic
-    return "" if sure and sample.keys else "  # check"
+    if sample.format == "debezium" and not sample.keys:
+        return "  # check: the records name no key; a table without one keeps equal rows"
+    return "" if sample.format == "debezium" and sample.topic else "  # check"
 
 
 def _written(text: str) -> str:

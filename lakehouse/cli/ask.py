@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.failures import in_short
@@ -40,6 +40,7 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
         expected = "a lake without a catalog"
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
+    check_lake(target)
     spark, began = start(target, tables), datetime.now(timezone.utc)
     print_answer(spark, target, query, shown, moment)
     if moment is None:
@@ -54,6 +55,7 @@ def status(
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables = configured(chosen)
+    check_lake(target)
     spark = start(target, tables)
     print_status(spark, target, tables, as_json=shown == "json", wide=wide)
 

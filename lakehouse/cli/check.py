@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from lakehouse.cli.front import command, configured
+from lakehouse.expectation_checks import unknown_columns
 from lakehouse.json_schema import table_schema
 from lakehouse.options import Chosen
+from lakehouse.unpacking import refuse_lines
 
 
 @command("validate")
@@ -19,6 +21,8 @@ def validate(
 ) -> None:
     """Check all YAML without starting Spark."""
     target, tables = configured(chosen)
+    for table in tables:
+        refuse_lines(f"table {table.table}", unknown_columns(target, table))
     if write_schema:
         Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
     for table in tables:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.ask import ShownStatus, utc
-from lakehouse.cli.front import command, configured, group, start
+from lakehouse.cli.front import check_lake, command, configured, group, start
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
@@ -45,6 +45,7 @@ def list_letters(
     moment = since and utc(since, "--since")
     target, tables = configured(chosen)
     sought = wanted_key(key, tables)
+    check_lake(target)
     spark = start(target, tables)
     silver = importlib.import_module("silver.dead_letter_list")
     wanted = silver.Wanted(reason or (), sought, moment, resolved)

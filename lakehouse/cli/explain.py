@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.ask import ShownStatus
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
 
@@ -27,6 +27,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     """
     target, (one,) = configured(chosen._replace(only=[table]))
     sought = key_of(key, one)
+    check_lake(target)
     spark = start(target, [one])
     lines = importlib.import_module("silver.explain").explain(spark, target, one, sought)
     if shown == "json":

@@ -1,15 +1,19 @@
 """The application that commands register with, and what every one of them does first."""
 
+import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
 
 import typer
 
 from lakehouse.cli.help import CommandsByTask, examples
-from lakehouse.errors import LakehouseError, SparkUnavailable
+from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
+from lakehouse.expectation_checks import unknown_types
 from lakehouse.failures import in_short
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
@@ -78,9 +82,28 @@ def command(
     """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return of.command(name, epilog=examples(name))(with_common_options(function))
+        return of.command(name, epilog=examples(name))(interruptible(with_common_options(function)))
 
     return register
+
+
+def interruptible(function: Callable[..., None]) -> Callable[..., None]:
+    """The same function; Ctrl-C raises what tells a person where the work was broken off.
+
+    Raises:
+        Interrupted: Ctrl-C.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: object, **given: object) -> None:
+        try:
+            function(*args, **given)
+        except KeyboardInterrupt as pressed:
+            console = sys.modules.get("lakehouse.console")
+            raise Interrupted(console.doing() if console else None) from pressed
+
+    vars(guarded).update(__signature__=inspect.signature(function))
+    return guarded
 
 
 def enter(
@@ -109,6 +132,20 @@ def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     return load(chosen, checks=[expectation_problems])
 
 
+def check_lake(target: Target) -> None:
+    """Whether a local lake is there to be read, asked before Spark starts, which would make it.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if target.catalog or "://" in target.lake or Path(target.lake).is_dir():
+        return
+    action = "run `lakehouse run` first, or correct --root or the target's root"
+    raise ConfigurationError(
+        "command line", "--root", f"no lake in {target.root}", f"the folder {target.lake}", action
+    )
+
+
 def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> "SparkSession":
     """The Spark session, with a live line on a terminal while it starts.
 
@@ -124,12 +161,13 @@ def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> 
 
 
 def expectation_problems(table: Table) -> Sequence[str]:
-    """Silver's word on the table's expectations; a table without any costs no import."""
+    """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
+    from silver.expectation_names import EXPECTATIONS
     from silver.expectation_problems import problems
 
-    return problems(table)
+    return unknown_types(table, EXPECTATIONS) or problems(table)
 
 
 def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:

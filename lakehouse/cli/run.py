@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli import continuous as ticks
-from lakehouse.cli.front import application, command, configured, enter, start
+from lakehouse.cli.front import application, command, configured, enter, interruptible, start
 from lakehouse.cli.help import examples
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
@@ -30,7 +30,7 @@ from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.verbosity import Level, level
-from lakehouse.ways_out import check_writable, with_way_out
+from lakehouse.ways_out import check_writable, is_unreachable, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         run_layers(chosen, [layer], continuous, interval, run_id)
 
     single = application(f"Run the {layer} layer.")
-    single.command(layer, epilog=examples(layer))(with_common_options(one_layer))
+    single.command(layer, epilog=examples(layer))(interruptible(with_common_options(one_layer)))
     enter(single, arguments, layer)
 
 
@@ -209,7 +209,11 @@ def _quiet(_: str) -> None:
 def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
     """A failure for every entry that is one, with what to do about it where that is known."""
     return [
-        TableFailed(f"{entry.layer} {entry.table}", with_way_out(entry.message))
+        TableFailed(
+            f"{entry.layer} {entry.table}",
+            with_way_out(entry.message),
+            is_unreachable(entry.message),
+        )
         for entry in entries
         if entry.status == "failed"
     ]
