@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lakehouse.cli.front import check_lake, command, configured, start
+from lakehouse.cli.silence import warnings_of
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.failures import in_short
@@ -90,11 +91,13 @@ def print_status(
 ) -> "list[dict[str, Any]]":
     """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
 
-    Returns the records of `gold.status`.
+    Returns the records of `gold.status`, each with its `warnings`.
     """
-    records: list[dict[str, Any]] = importlib.import_module("gold.status").status(
-        spark, target, tables
-    )
+    found = warnings_of(target, tables)
+    records: list[dict[str, Any]] = [
+        record | {"warnings": found[record["table"]]}
+        for record in importlib.import_module("gold.status").status(spark, target, tables)
+    ]
     show_status(records, as_json, wide)
     return records
 

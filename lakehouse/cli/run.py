@@ -21,6 +21,7 @@ from lakehouse.cli.rounds import (
     try_layer,
 )
 from lakehouse.cli.run_lines import show_entries
+from lakehouse.cli.silence import Warner
 from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
@@ -143,6 +144,8 @@ def one_round(
     finally:
         show_entries(entries)
     warn_of_dead_letters(spark, target, tables, entries)
+    if "bronze" in layers:
+        Warner(target, tables).tell()
     return entries
 
 
@@ -185,12 +188,16 @@ def _until_told(
             print(f"error: {failure}", file=sys.stderr, flush=True)
 
     watched: dict[tuple[Layer, str], float] = {}
+    warner = Warner(target, tables)
 
     def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
         now, work = time.monotonic(), (layer, some[0].table)
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
-        return try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+        done = try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+        if watch and layer == layers[-1]:
+            warner.tell()
+        return done
 
     families = importlib.import_module("bronze.feeds").families(tables)
     with ticks.until_told() as stop:
@@ -199,6 +206,7 @@ def _until_told(
         told = settled(tables, told, do, tell, memory)
     say("stopped; in all:")
     show_entries([entry for entry in told if is_worth_telling(entry)])
+    warner.tell()
     return failed(told)
 
 
