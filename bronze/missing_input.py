@@ -4,13 +4,13 @@ Looks at folders and at the logs of bronze's tables, without Spark. Tables in a 
 roots that are URLs and feeds of very many files are not looked at.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from bronze.contract import feed_name
 from lakehouse import names
-from lakehouse.delta_log import MOST_FILES, TableLog, read_log
+from lakehouse.delta_log import TableLog, read_log, read_values
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
 
@@ -73,17 +73,5 @@ def _no_record(topic: str, source: Source, log: TableLog) -> Iterator[str]:
 
 def _topics(log: TableLog) -> set[str] | None:
     """The topics of the feed's records; None where there are too many files to look at."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    if len(log.files) > MOST_FILES:
-        return None
-    try:
-        columns = [pq.read_table(file, columns=["_topic"])["_topic"] for file in log.files]
-    except (OSError, ValueError, KeyError):
-        return None
-    return _texts(value for column in columns for value in pc.unique(column).to_pylist())
-
-
-def _texts(values: Iterable[object]) -> set[str]:
-    return {value for value in values if isinstance(value, str)}
+    values = read_values(log, ["_topic"])
+    return None if values is None else {topic for (topic,) in values if topic is not None}

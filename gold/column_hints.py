@@ -4,29 +4,18 @@ Reads the log and the file footers of a table's change log, without Spark. Table
 change logs of very many files, are not looked at.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from lakehouse import names
 from lakehouse.delta_log import Column, read_columns, read_log
+from lakehouse.encoded import encoded_numbers, encoded_texts
 from lakehouse.table import Table
 from lakehouse.target import Target
 
 CHANGES = "_changes"
 INTEGERS = ("byte", "short", "integer", "long")
-TICKS = (
-    ("milliseconds", 10**12, 4 * 10**12),
-    ("microseconds", 10**15, 4 * 10**15),
-    ("nanoseconds", 10**18, 4 * 10**18),
-)
-"""Ticks since 1970 of the years 2001 to 2096."""
-DAYS = (3_000, 40_000)
-"""Days since 1970 of the years 1978 to 2079."""
-
-_DAY_NAME = re.compile(r"(^|_)(date|day|dob|birthday|born|joined|due|on)($|_)", re.IGNORECASE)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
 
 
 def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
@@ -41,21 +30,14 @@ def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
     """What a column's values look like, and the type to declare; None for plain values.
 
     Args:
-        name: the column's name; a number of days is told by name and size together.
+        name: the column's name.
         kind: its type, as Delta's log writes it.
         column: the bounds of its values.
     """
     if kind in INTEGERS and column.numbers is not None:
-        least, largest = column.numbers
-        for unit, low, high in TICKS:
-            if low <= least <= largest <= high:
-                return f"{unit} since 1970", "timestamp"
-        if DAYS[0] <= least <= largest <= DAYS[1] and _DAY_NAME.search(name):
-            return "days since 1970", "date"
+        return encoded_numbers(name, *column.numbers)
     if kind == "string" and column.texts is not None:
-        bounds = column.texts
-        if all(_BASE64.fullmatch(text) and len(text) % 4 == 0 for text in bounds):
-            return "base64, as decimals and bytes are sent", "decimal(…) or binary"
+        return encoded_texts(*column.texts)
     return None
 
 

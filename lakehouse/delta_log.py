@@ -71,6 +71,27 @@ def read_columns(table: TableLog) -> dict[str, Column] | None:
     return columns
 
 
+def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+    """All rows of some columns; rows that a deletion vector hides are among them.
+
+    None for a table of more than `MOST_FILES` files, a damaged one, or one without the columns.
+    """
+    import pyarrow.parquet as pq
+
+    if len(table.files) > MOST_FILES or not set(columns) <= set(table.physical):
+        return None
+    inside = [table.physical[name] for name in columns]
+    try:
+        parts = [pq.read_table(file, columns=inside, partitioning=None) for file in table.files]
+    except (OSError, ValueError):
+        return None
+    return [
+        row
+        for part in parts
+        for row in zip(*(part[name].to_pylist() for name in inside), strict=True)
+    ]
+
+
 def _actions(log: Path) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
     pointer = log / "_last_checkpoint"

@@ -1,4 +1,4 @@
-"""`validate` and `init`: the YAML, without Spark."""
+"""`validate`: the YAML, without Spark."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,16 +29,3 @@ def validate(
         keys = ", ".join(table.keys) or "no key"
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
     print(f"ok: {len(tables)} tables, target {target.name}")
-
-
-@command("init")
-def init(
-    chosen: Chosen,
-    table: Annotated[str, typer.Argument(help="Name of the new table.")],
-    sample: Annotated[Path, typer.Option("--from", help="A file of its events.")],
-) -> None:
-    """Write a table's YAML from a sample of its events."""
-    from lakehouse.first_draft import write_draft
-
-    file = write_draft(table, sample, chosen.conf)
-    print(f"wrote {file}: see the lines that say 'check'")
