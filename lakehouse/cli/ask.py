@@ -29,11 +29,12 @@ AS_OF_HELP = (
     "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
     "valid then at the source, everything else stands as the lake held it then."
 )
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="Spark SQL.")]
 AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 
 
 @command("sql")
-def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) -> None:
+def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
     """Ask bronze, silver and gold."""
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
