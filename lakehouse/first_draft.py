@@ -77,7 +77,9 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     lines += ["columns:", *declared] if declared else []
     if sample.guessed:
         lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
-        lines += [f"  # {scalar(name)}: {kind}" for name, kind in sample.guessed.items()]
+        lines += [
+            f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in sample.guessed.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -87,6 +89,12 @@ def scalar(text: str) -> str:
     return (
         written if not set(text) & set(",[]{}") else yaml.safe_dump(text, default_style="'").strip()
     )
+
+
+def _guess(sample: Sample, name: str, kind: str) -> str:
+    """A guessed column's type, or the one to declare with what its values look like."""
+    looks, declared = sample.looks.get(name, ("", kind))
+    return f"{declared}  # check: looks like {looks}" if looks else kind
 
 
 def _doubt(sample: Sample) -> str:

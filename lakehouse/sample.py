@@ -6,11 +6,13 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.encoded import encoded_numbers, encoded_texts
 from lakehouse.errors import ConfigurationError
 from lakehouse.formats import Format
 from lakehouse.table import FileFormat
@@ -28,7 +30,10 @@ Object: TypeAlias = dict[str, Any]
 
 
 class Sample(NamedTuple):
-    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`."""
+    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`.
+
+    `looks` says of guessed columns what their values seem to encode, and the type to declare.
+    """
 
     format: Format
     file_format: FileFormat
@@ -38,6 +43,7 @@ class Sample(NamedTuple):
     guessed: dict[str, str]
     sequence_by: str | None = None
     deletes: str | None = None
+    looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 def read_sample(file: Path, table: str) -> Sample:
@@ -127,7 +133,8 @@ def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
         keys = _keys_of_deletes(changes) or _probable_keys(inferred)
     known = declared or {name: inferred.get(name, "string") for name in keys}
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
-    return Sample("debezium", "json", topic, keys, known, guessed)
+    looks = _looks([_row(change, "after") for change in changes], guessed)
+    return Sample("debezium", "json", topic, keys, known, guessed, looks=looks)
 
 
 def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
@@ -209,6 +216,21 @@ def _inferred(rows: Iterable[Object]) -> dict[str, str]:
             values.setdefault(name, []).append(value)
     kinds = {name: inferred_type(each) for name, each in values.items()}
     return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """What the values of some columns seem to encode; columns of plain values are left out."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        values = [row[name] for row in rows if row.get(name) is not None]
+        like = None
+        if values and all(type(value) is int for value in values):
+            like = encoded_numbers(name, min(values), max(values))
+        elif values and all(isinstance(value, str) for value in values):
+            like = encoded_texts(min(values), max(values))
+        if like is not None:
+            found[name] = like
+    return found
 
 
 def _of_topic(

@@ -146,6 +146,15 @@ def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     assert (table.format, table.keys) == ("debezium", ["id"])
 
 
+def test_a_guessed_column_that_looks_encoded_is_written_with_its_type() -> None:
+    row = {"id": 1, "at": 1_704_164_645_000, "total": "AYY=", "qty": 3}
+    assert init("--from", str(dropped("a.jsonl", whole("s.p.t", {"id": 1}, change(**row))))) == 0
+    text = Path("conf/tables/t.yml").read_text()
+    assert "  # at: timestamp  # check: looks like milliseconds since 1970" in text
+    assert "  # total: decimal(…) or binary  # check: looks like base64" in text
+    assert "  # qty: bigint\n" in text
+
+
 def test_deletes_of_plain_records_show_the_key() -> None:
     gone = {"before": {"sku": "a", "name": None}, "after": None, "op": "d", "source": {}}
     file = dropped("products.jsonl", change(name="x", sku="a"), gone)
