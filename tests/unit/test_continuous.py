@@ -1,3 +1,4 @@
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -171,8 +172,6 @@ def test_a_pause_doubles_up_to_the_longest() -> None:
 
 
 def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
-    import signal
-
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with continuous.until_told() as stop:
         signal.raise_signal(signal.SIGINT)
