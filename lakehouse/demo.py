@@ -69,7 +69,7 @@ def of_the_shop(tables: Sequence[Table]) -> list[Table]:
     mine = [table for table in tables if any(feed.path == FOLDER for feed in table.feeds)]
     if not mine:
         expected = f"tables with source.path: {FOLDER}"
-        action = "leave --conf and --table out"
+        action = "leave --conf and --table out; where a project lies, go to an empty folder first"
         raise ConfigurationError("command line", "--conf", "no such table", expected, action)
     return mine
 
