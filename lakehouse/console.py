@@ -50,7 +50,8 @@ def progress(title: str) -> Iterator[Progress]:
     console = Console(stderr=True)
 
     def note(line: str) -> None:
-        _doing[:] = [f"{title}: {line}" if line else title]
+        named = line.startswith(title) or not line
+        _doing[:] = [line or title] if named else [f"{title}: {line}"]
 
     try:
         if level() is Level.QUIET:
