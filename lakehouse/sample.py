@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.connect_types import column_type, common_type, inferred_type, mixed
 from lakehouse.encoded import encoded_numbers, encoded_texts
 from lakehouse.errors import ConfigurationError
 from lakehouse.formats import Format
@@ -127,13 +127,14 @@ def _has_row(record: Object) -> bool:
 def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
     declared = _declared_by_all(records)
     changes = [_change(record) for record in records]
-    inferred = _inferred(_row(change, "after") for change in changes)
+    rows = [_row(change, "after") for change in changes]
+    inferred = _inferred(rows)
     keys = _record_keys(records)
     if not keys and not any(_is_whole(record) for record in records):
         keys = _keys_of_deletes(changes) or _probable_keys(inferred)
-    known = declared or {name: inferred.get(name, "string") for name in keys}
+    known = declared or {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
-    looks = _looks([_row(change, "after") for change in changes], guessed)
+    looks = _looks(rows, guessed)
     return Sample("debezium", "json", topic, keys, known, guessed, looks=looks)
 
 
@@ -143,7 +144,7 @@ def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
     own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
     inferred = _inferred(own)
     keys = _record_keys(records) or _probable_keys(inferred)
-    known = {name: inferred.get(name, "string") for name in keys}
+    known = {name: inferred.get(name, "string") for name in [*keys, *_mixed(own)]}
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
     return Sample("debezium", "json", topic, keys, known, guessed)
 
@@ -233,6 +234,12 @@ def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str,
     return found
 
 
+def _mixed(rows: Sequence[Object]) -> list[str]:
+    """Columns whose values only a text holds together; undeclared they would be refused."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if mixed(row.get(name) for row in rows)]
+
+
 def _of_topic(
     file: Path, records: Sequence[Object], table: str
 ) -> tuple[Sequence[Object], str | None]:
@@ -247,13 +254,13 @@ def _of_topic(
 
 
 def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
-    """Column types from all schema blocks; a column of several types is left to the data."""
+    """Column types from all schema blocks; a column of several types has one that holds them."""
     found: dict[str, set[str]] = {}
     for record in records:
         value = record.get("value", record) if _is_whole(record) else record
         for name, kind in _declared(value).items():
             found.setdefault(name, set()).add(kind)
-    return {name: min(kinds) for name, kinds in found.items() if len(kinds) == 1}
+    return {name: common_type(kinds) for name, kinds in found.items()}
 
 
 def _declared(value: Object) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 
 from lakehouse.cli import app
 from lakehouse.cli.front import enter
+from lakehouse.connect_types import common_type
 from lakehouse.loading import load_tables
 from lakehouse.sample import identifier, read_samples
 from tests.captures import EVENTS
@@ -161,14 +162,37 @@ def test_deletes_of_plain_records_show_the_key() -> None:
     assert read_samples(file)["products"].keys == ["sku"]
 
 
-def test_a_column_of_two_types_is_left_to_the_data() -> None:
+def test_a_column_of_two_types_is_declared_with_one_that_holds_both() -> None:
     def typed(kind: str) -> dict[str, object]:
         fields = [{"field": "id", "type": "int64"}, {"field": "a", "type": kind}]
         schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
         return whole("s.t", {"id": 1}, {"schema": schema, "payload": change(id=1, a=1)})
 
     found = read_samples(dropped("a.jsonl", typed("int32"), typed("string")))["t"]
-    assert (found.columns, found.guessed) == ({"id": "bigint"}, {"a": "bigint"})
+    assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {})
+
+
+def test_undeclared_values_of_two_kinds_are_declared_as_text() -> None:
+    records = [whole("s.t", {"id": 1}, change(id=1, a=a, b=b)) for a, b in (("x", 1), (2, 2.5))]
+    found = read_samples(dropped("a.jsonl", *records))["t"]
+    assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {"b": "double"})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        (["int"], "int"),
+        (["int", "bigint", "smallint"], "bigint"),
+        (["float", "double"], "double"),
+        (["decimal(10,2)", "decimal(8,4)"], "decimal(12,4)"),
+        (["bigint", "decimal(10,2)"], "decimal(21,2)"),
+        (["decimal(38,0)", "decimal(38,10)"], "string"),
+        (["int", "string"], "string"),
+        (["date", "timestamp_ntz"], "timestamp_ntz"),
+    ],
+)
+def test_one_type_holds_several(kinds: list[str], kind: str) -> None:
+    assert common_type(kinds) == kind
 
 
 @pytest.mark.parametrize(
