@@ -25,7 +25,7 @@ demo: venv
 	$(BIN)/lakehouse demo
 
 test: venv  # the quick suite, then kill -9 and the live tests: these are skipped where their parts are missing
-	$(BIN)/lakehouse sql "SELECT 1" --root build/first >/dev/null  # fetches Spark's jars: two at once would collide
+	mkdir -p build/first/lake && $(BIN)/lakehouse sql "SELECT 1" --root build/first >/dev/null  # fetches Spark's jars: two at once would collide
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m "not slow" tests/e2e
 

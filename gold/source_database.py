@@ -6,15 +6,13 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import NamedTuple
 
-from sqlalchemy import Connection, create_engine, inspect
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, create_engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
 
 from gold import source_postgres, source_rows
-from lakehouse.errors import ConfigurationError, TableFailed
+from lakehouse.errors import SourceUnreachable, TableFailed
+from lakehouse.source_url import checked_url
 from lakehouse.table import Table
-
-DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
 class SourceTable(NamedTuple):
@@ -26,21 +24,12 @@ class SourceTable(NamedTuple):
 
 
 def checked(url: str) -> str:
-    """The URL with a driver that is here.
+    """The URL with a driver that is here, its password out of the environment.
 
     Raises:
-        ConfigurationError: it is not an SQLAlchemy URL, or its driver is not installed.
+        ConfigurationError: see `lakehouse.source_url`.
     """
-    expected = "an SQLAlchemy URL, such as postgresql://user@host:5432/database"
-    try:
-        given = make_url(url)
-        named = given.set(drivername=DRIVERS.get(given.drivername, given.drivername))
-        named.get_dialect().import_dbapi()
-    except (ArgumentError, NoSuchModuleError, ImportError) as wrong:
-        action = "correct it, or install the driver: pip install 'cdc-lakehouse[postgres]'"
-        found = re.sub(r"://.*@", "://…@", url)
-        raise ConfigurationError("command line", "--source", found, expected, action) from wrong
-    return named.render_as_string(hide_password=False)
+    return checked_url(url).render_as_string(hide_password=False)
 
 
 @contextmanager
@@ -48,11 +37,12 @@ def connected(url: str, table: str) -> Iterator[Connection]:
     """A connection in one transaction that sees one state of the database and changes nothing.
 
     Raises:
-        TableFailed: the database refuses, or fails.
+        SourceUnreachable: the database does not answer, or refuses who asks.
+        TableFailed: a query fails.
     """
     engine = create_engine(url)
     try:
-        with engine.connect() as connection:
+        with _connection(engine) as connection:
             side_of(connection).steady(connection)
             yield connection
             connection.rollback()
@@ -61,6 +51,19 @@ def connected(url: str, table: str) -> Iterator[Connection]:
         raise TableFailed(table, f"its source database says: {first}") from failure
     finally:
         engine.dispose()
+
+
+def _connection(engine: Engine) -> Connection:
+    """A new connection.
+
+    Raises:
+        SourceUnreachable: the database does not answer, or refuses who asks.
+    """
+    try:
+        return engine.connect()
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise SourceUnreachable(engine.url.render_as_string(), first) from failure
 
 
 def side_of(connection: Connection) -> ModuleType:

@@ -1,6 +1,7 @@
 """Which texts are Spark SQL types that a Delta column can have, decided without Spark."""
 
 import re
+from difflib import get_close_matches
 
 PLAIN = (
     *("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"),
@@ -8,6 +9,22 @@ PLAIN = (
     *("string", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "variant"),
 )
 EXPECTED = "a Spark SQL type such as bigint, decimal(12,2), timestamp or array<string>"
+
+OF_OTHERS = {
+    **dict.fromkeys(("text", "char", "varchar", "varchar2", "nvarchar", "clob", "uuid"), "string"),
+    **dict.fromkeys(("json", "jsonb", "enum", "str"), "string"),
+    **dict.fromkeys(("bool", "bit"), "boolean"),
+    **dict.fromkeys(("int2", "int16"), "smallint"),
+    **dict.fromkeys(("int4", "int32", "serial", "mediumint"), "int"),
+    **dict.fromkeys(("int8", "int64", "bigserial"), "bigint"),
+    **dict.fromkeys(("float4", "float32"), "float"),
+    **dict.fromkeys(("float8", "float64"), "double"),
+    **dict.fromkeys(("number", "money", "bignumeric"), "decimal(38,9)"),
+    **dict.fromkeys(("datetime", "datetime2", "timestamp without time zone"), "timestamp_ntz"),
+    **dict.fromkeys(("timestamptz", "timestamp with time zone"), "timestamp"),
+    **dict.fromkeys(("bytea", "blob", "bytes", "varbinary"), "binary"),
+}
+"""Names of types in other systems, and what they are called here."""
 
 _SIZED = re.compile(r"(char|varchar)\(\s*[1-9]\d*\s*\)")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -25,6 +42,16 @@ def is_type(text: str) -> bool:
     if nested:
         return _is_nested(nested[1], _split(nested[2]))
     return written in PLAIN or bool(_SIZED.fullmatch(written))
+
+
+def meant_type(text: str) -> str | None:
+    """The type that was probably meant by a text that is none."""
+    written = text.strip().lower()
+    name = written.partition("(")[0].strip()
+    if name in OF_OTHERS:
+        return OF_OTHERS[name]
+    close = get_close_matches(name, [kind for kind in PLAIN if kind not in ("dec", "real")], n=1)
+    return close[0] if close and close[0] != name else None
 
 
 def is_nested(text: str) -> bool:

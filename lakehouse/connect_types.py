@@ -1,5 +1,6 @@
 """Column types from Kafka Connect's schema blocks, and from plain JSON values."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,6 +28,13 @@ BY_TYPE = {
     "boolean": "boolean",
     "bytes": "binary",
 }
+WIDENINGS = (
+    ("smallint", "int", "bigint"),
+    ("float", "double"),
+    ("date", "timestamp_ntz"),
+)
+WHOLE_DIGITS = {"smallint": 5, "int": 10, "bigint": 19}
+MOST_DIGITS = 38
 BY_PYTHON = {bool: "boolean", int: "bigint", float: "double"}
 
 
@@ -42,6 +50,37 @@ def column_type(field: Mapping[str, Any]) -> str:
     if ".time." in name or name.endswith(".Time"):
         return BY_NAME.get(name, "string")
     return BY_NAME.get(name) or BY_TYPE.get(str(field.get("type")), "string")
+
+
+def common_type(kinds: Iterable[str]) -> str:
+    """Spark SQL type that holds the values of several types; text where no other one does."""
+    given = sorted(set(kinds))
+    if len(given) == 1:
+        return given[0]
+    for widening in WIDENINGS:
+        if set(given) <= set(widening):
+            return max(given, key=widening.index)
+    digits = [_digits(kind) for kind in given]
+    if None in digits:
+        return "string"
+    whole = max(each[0] for each in digits if each is not None)
+    scale = max(each[1] for each in digits if each is not None)
+    return f"decimal({whole + scale},{scale})" if whole + scale <= MOST_DIGITS else "string"
+
+
+def mixed(values: Iterable[object]) -> bool:
+    """Whether JSON values are of kinds that only a text column holds together."""
+    present = [value for value in values if value is not None]
+    kinds = {BY_PYTHON.get(type(value), type(value).__name__) for value in present}
+    return len(kinds - {"double"}) > 1 or kinds == {"double", "str"}
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Digits before and after the point of a whole number's or a decimal's type; None of others."""
+    if kind in WHOLE_DIGITS:
+        return WHOLE_DIGITS[kind], 0
+    found = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind)
+    return (int(found[1]) - int(found[2]), int(found[2])) if found else None
 
 
 def inferred_type(values: Iterable[object]) -> str | None:

@@ -4,7 +4,9 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── LakeNotWritable            read-only, or the disk is full: mend that and run again (exit 1)
-├── SourceUnreachable          the source database does not answer: mend that (exit 1)
+├── Interrupted                Ctrl-C: run again, nothing is lost (exit 130)
+├── SourceUnreachable          the source database does not answer: mend that (exit 3)
+├── ServerUnreachable          a Spark Connect server does not answer: mend that (exit 3)
 ├── SparkUnavailable           no Java (any more), no package, no session: mend that (exit 2)
 ├── QueryRefused               Spark does not understand the query: mend it (exit 2)
 ├── QueryFailed                Spark could not carry the query out (exit 1)
@@ -19,7 +21,8 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── EraseIncomplete        something of an erased key is left: see where, erase again
 │   └── LawsBroken             what is stored is not what the changes give: rebuild the table
 ├── ExpectationsFailed         critical expectations do not hold in gold (exit 1)
-└── ManyTablesFailed           raised once, at the end, naming every failed table (exit 1)
+└── ManyTablesFailed           raised once, at the end, naming every failed table
+                               (exit 1; 3 where all of them could not reach their source)
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,16 +77,34 @@ class LakeNotWritable(LakehouseError):
         super().__init__(f"{lake}: cannot be written\n  found:    {found}\n  do:       {action}")
 
 
-class SourceUnreachable(LakehouseError):
-    """The source database cannot be reached, or is not what it should be."""
+class Interrupted(LakehouseError):
+    """The person at the keyboard broke the command off."""
 
-    def __init__(self, what: str, found: str) -> None:
-        """Take what was to be reached, and what was found."""
+    exit_code = 130
+
+    def __init__(self, step: str | None) -> None:
+        """Take the step that was being done, if any."""
+        during = f" during {step}" if step else ""
         super().__init__(
-            f"{what}: cannot be written at the source\n  found:    {found}\n"
-            "  do:       check the URL, the rights and the name (--signals), and the connector's "
-            "signal.data.collection"
+            f"interrupted{during}\n"
+            "  found:    Ctrl-C; every table is as its last commit left it\n"
+            "  do:       run the same command again: nothing is lost and nothing is doubled"
         )
+
+
+class SourceUnreachable(LakehouseError):
+    """The source database cannot be reached, or refuses who asks."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        what: str,
+        found: str,
+        action: str = "check the URL, the rights and the name, and whether the server runs",
+    ) -> None:
+        """Take what was to be reached, what was found, and what to do about it."""
+        super().__init__(f"{what}: cannot be reached\n  found:    {found}\n  do:       {action}")
 
 
 class SparkUnavailable(LakehouseError):
@@ -94,6 +115,12 @@ class SparkUnavailable(LakehouseError):
     def __init__(self, found: str, action: str) -> None:
         """Take what was found and what to do about it."""
         super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
+
+
+class ServerUnreachable(SparkUnavailable):
+    """The Spark Connect server does not answer."""
+
+    exit_code = 3
 
 
 class QueryRefused(LakehouseError):
@@ -107,11 +134,14 @@ class QueryFailed(LakehouseError):
 
 
 class TableFailed(LakehouseError):
-    """One table could not be brought up to date; the others can."""
+    """One table could not be brought up to date; the others can.
 
-    def __init__(self, table: str, message: str) -> None:
+    `unreachable` says that the reason is a source that does not answer.
+    """
+
+    def __init__(self, table: str, message: str, unreachable: bool = False) -> None:
         """Take the table's name and what happened, with what to do."""
-        self.table, self.message = table, message
+        self.table, self.message, self.unreachable = table, message, unreachable
         super().__init__(f"{table}: {message}")
 
 
@@ -241,5 +271,7 @@ class ManyTablesFailed(LakehouseError):
     def __init__(self, failures: Sequence[TableFailed]) -> None:
         """Take every failure; each is named."""
         self.failures = tuple(failures)
+        if failures and all(failure.unreachable for failure in failures):
+            self.exit_code = SourceUnreachable.exit_code
         named = "\n".join(f"  {failure}" for failure in failures)
         super().__init__(f"{len(failures)} failed, the others are done:\n{named}")

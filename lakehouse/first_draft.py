@@ -1,18 +1,32 @@
 """A table's first YAML, written from a sample of its events for a person to check."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 from lakehouse.errors import ConfigurationError
-from lakehouse.sample import Sample, read_sample
+from lakehouse.sample import Sample, read_sample, read_samples
 from lakehouse.unpacking import unpack_table
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 
 
-def write_draft(table: str, sample: Path, conf: Path) -> Path:
-    """Write conf/tables/TABLE.yml; a file that is there is left alone.
+class Draft(NamedTuple):
+    """A table's YAML: its file, its text, and whether the file was there and is left alone."""
+
+    file: Path
+    text: str
+    is_there: bool
+
+    @property
+    def checks(self) -> int:
+        """How many lines want to be checked by a person."""
+        return self.text.count("# check")
+
+
+def write_draft(table: str, sample: Path, conf: Path, folder: str, sure: bool = False) -> Draft:
+    """Write conf/tables/TABLE.yml; `folder` is the one of its files, and `sure` says it is known.
 
     Raises:
         ConfigurationError: the file is there, or the sample cannot be used.
@@ -21,43 +35,71 @@ def write_draft(table: str, sample: Path, conf: Path) -> Path:
     if file.exists():
         found, action = "a file that is there", "remove it first, or choose another name"
         raise ConfigurationError(str(file), "table", found, "a new table", action)
-    text = draft(table, read_sample(sample, table), folder=sample.parent.name or table)
+    return write_text(file, draft(table, read_sample(sample, table), folder, sure))
+
+
+def write_drafts(sample: Path, conf: Path, folder: str, sure: bool = False) -> list[Draft]:
+    """Write a YAML per table in the file; those that are there are left alone.
+
+    Raises:
+        ConfigurationError: the sample cannot be used.
+    """
+    drafts = {n: draft(n, shown, folder, sure) for n, shown in read_samples(sample).items()}
+    return [write_text(conf / "tables" / f"{name}.yml", text) for name, text in drafts.items()]
+
+
+def write_text(file: Path, text: str) -> Draft:
+    """Write a table's YAML, which must be sound; a file that is there is left alone."""
     unpack_table(yaml.safe_load(text), str(file))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    return file
+    there = file.exists()
+    if not there:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return Draft(file, text, there)
 
 
-def draft(table: str, sample: Sample, folder: str) -> str:
+def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
     lines = [SCHEMA_LINE, f"table: {table}", "source:", f"  format: {sample.format}"]
-    lines += [f"  path: {_written(folder)}  # check: folder of the files, below the landing root"]
-    lines += [f"  topic: {_written(sample.topic)}"] if sample.topic else []
+    doubt = "" if sure else "  # check: folder of the files, below the landing root"
+    lines += [f"  path: {scalar(folder)}{doubt}"]
+    lines += [f"  topic: {scalar(sample.topic)}"] if sample.topic else []
     lines += [f"  file_format: {sample.file_format}"] if sample.file_format != "json" else []
-    lines += [f"keys: [{', '.join(map(_written, sample.keys))}]{_doubt(sample)}"]
+    lines += [f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}"]
     if sample.sequence_by:
-        lines += [f"sequence_by: {_written(sample.sequence_by)}  # check: orders a key's changes"]
+        lines += [f"sequence_by: {scalar(sample.sequence_by)}  # check: orders a key's changes"]
     if sample.deletes:
-        lines += [f"apply_as_deletes: {_written(sample.deletes)}  # check"]
+        lines += [f"apply_as_deletes: {scalar(sample.deletes)}  # check"]
         operation = sample.deletes.partition(" ")[0]
-        lines += [f"except_column_list: [{_written(operation)}]"]
-    lines += ["columns:", *[f"  {_written(name)}: {kind}" for name, kind in sample.columns.items()]]
+        lines += [f"except_column_list: [{scalar(operation)}]"]
+    own = {name: kind for name, kind in sample.columns.items() if not name.startswith("_")}
+    declared = [f"  {scalar(name)}: {kind}" for name, kind in own.items()]
+    lines += ["columns:", *declared] if declared else []
     if sample.guessed:
         lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
-        lines += [f"  # {_written(name)}: {kind}" for name, kind in sample.guessed.items()]
+        lines += [
+            f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in sample.guessed.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _doubt(sample: Sample) -> str:
-    if sample.format == "ydb":
-        return "  # check: records do not name their key columns, give them in order"
-    sure = sample.format == "debezium" and sample.topic
-    return "" if sure and sample.keys else "  # check"
-
-
-def _written(text: str) -> str:
+def scalar(text: str) -> str:
     """A text as a YAML scalar on one line, quoted only where it must be."""
     written = yaml.safe_dump(text, default_flow_style=True, width=10_000).splitlines()[0]
     return (
         written if not set(text) & set(",[]{}") else yaml.safe_dump(text, default_style="'").strip()
     )
+
+
+def _guess(sample: Sample, name: str, kind: str) -> str:
+    """A guessed column's type, or the one to declare with what its values look like."""
+    looks, declared = sample.looks.get(name, ("", kind))
+    return f"{declared}  # check: looks like {looks}" if looks else kind
+
+
+def _doubt(sample: Sample) -> str:
+    if sample.format == "ydb":
+        return "  # check: records do not name their key columns, give them in order"
+    if sample.format == "debezium" and not sample.keys:
+        return "  # check: the records name no key; a table without one keeps equal rows"
+    return "" if sample.format == "debezium" and sample.topic else "  # check"

@@ -86,7 +86,8 @@ def load_tables(conf: Path, only: Sequence[str] = (), checks: Sequence[Check] = 
     files = sorted([*(conf / "tables").glob("*.yml"), *(conf / "tables").glob("*.yaml")])
     if not files:
         expected = "at least one table in tables/*.yml"
-        raise ConfigurationError(str(conf), "tables/", "no file", expected, "write one, or --conf")
+        action = "write one: `lakehouse init --from FILE`, or name another folder with --conf"
+        raise ConfigurationError(str(conf), "tables/", "no file", expected, action)
     tables = _load_all(files, checks)
     return select(sorted(tables.values(), key=lambda table: table.table), only)
 
@@ -146,9 +147,8 @@ def _unknown_target(conf: Path, name: str) -> ConfigurationError:
     names = sorted(file.stem for file in (conf / "targets").glob("*.yml"))
     if not names:
         expected = "a folder with targets/NAME.yml and tables/"
-        return ConfigurationError(
-            COMMAND_LINE, "--conf", str(conf), expected, "go to the project's folder, or name one"
-        )
+        action = "go to the project's folder, or make a project here: `lakehouse init`"
+        return ConfigurationError(COMMAND_LINE, "--conf", str(conf), expected, action)
     meant = nearest(name, names)
     action = f"did you mean {meant}?" if meant else "name one of them"
     return ConfigurationError(COMMAND_LINE, "--target", name, f"one of {', '.join(names)}", action)

@@ -14,6 +14,7 @@ from lakehouse.loading import load_tables, load_target
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.unpacking import Check
+from lakehouse.verbosity import set_level
 
 Given = ParamSpec("Given")
 
@@ -26,17 +27,45 @@ class Chosen(NamedTuple):
     root: str | None = None
     only: Sequence[str] = ()
     setting: Sequence[str] = ()
+    quiet: bool = False
+    verbose: bool = False
     debug: bool = False
+
+
+def complete_targets(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of targets, for the shell's completion."""
+    return _names(context, "targets", incomplete)
+
+
+def complete_tables(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of tables, for the shell's completion."""
+    return _names(context, "tables", incomplete)
+
+
+def _names(context: typer.Context, folder: str, incomplete: str) -> list[str]:
+    """Names of the YAML files of a configuration folder; tables have the names of their files."""
+    place = Path(context.params.get("conf") or "conf", folder)
+    return sorted(f.stem for f in place.glob("*.y*ml") if f.stem.startswith(incomplete))
 
 
 HELP = {
     "conf": Annotated[Path, typer.Option(help="Folder with targets/ and tables/.")],
-    "target": Annotated[str, typer.Option(help="A file in conf/targets, without .yml.")],
+    "target": Annotated[
+        str,
+        typer.Option(help="A file in conf/targets, without .yml.", autocompletion=complete_targets),
+    ],
     "root": Annotated[str | None, typer.Option(help="Folder in which a local lake lies.")],
-    "only": Annotated[list[str], typer.Option("--table", help="Only this table; repeatable.")],
+    "only": Annotated[
+        list[str],
+        typer.Option(
+            "--table", help="Only this table; repeatable.", autocompletion=complete_tables
+        ),
+    ],
     "setting": Annotated[
         list[str], typer.Option("--set", help="KEY=VALUE in place of the target's own; repeatable.")
     ],
+    "quiet": Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")],
+    "verbose": Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")],
     "debug": Annotated[bool, typer.Option("--debug", help="Show tracebacks.")],
 }
 
@@ -65,6 +94,8 @@ def with_common_options(
     @functools.wraps(function)
     def command(*args: Given.args, **given: Given.kwargs) -> None:
         common = Chosen._make([given.pop(key) for key in HELP])
+        if common.quiet or common.verbose:
+            set_level(common.quiet, common.verbose)
         function(common, *args, **given)
 
     shown = inspect.signature(function, eval_str=True)

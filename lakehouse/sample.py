@@ -6,11 +6,13 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.connect_types import column_type, common_type, inferred_type, mixed
+from lakehouse.encoded import encoded_numbers, encoded_texts
 from lakehouse.errors import ConfigurationError
 from lakehouse.formats import Format
 from lakehouse.table import FileFormat
@@ -20,13 +22,18 @@ ORDER_NAMES = re.compile(
     r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
 )
 OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
+FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
+SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
 DELETE_WORDS = ("delete", "d", "del", "remove")
 
 Object: TypeAlias = dict[str, Any]
 
 
 class Sample(NamedTuple):
-    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`."""
+    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`.
+
+    `looks` says of guessed columns what their values seem to encode, and the type to declare.
+    """
 
     format: Format
     file_format: FileFormat
@@ -36,6 +43,7 @@ class Sample(NamedTuple):
     guessed: dict[str, str]
     sequence_by: str | None = None
     deletes: str | None = None
+    looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 def read_sample(file: Path, table: str) -> Sample:
@@ -44,34 +52,126 @@ def read_sample(file: Path, table: str) -> Sample:
     Raises:
         ConfigurationError: it cannot be read, or its topics do not tell which is the table's.
     """
+    records, file_format = _records(file)
+    if file_format == "csv":
+        return _flat(records, "csv")
+    return _sampled(*_of_topic(file, records, table))
+
+
+def read_samples(file: Path) -> dict[str, Sample]:
+    """What a file shows of every table in it, by the table's name.
+
+    A topic gives one table, named after the topic's last part; topics without rows (transactions,
+    heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
+    of one table, named after the file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or it holds no record of a table.
+    """
+    records, file_format = _records(file)
+    if file_format == "csv":
+        return {identifier(file.name.partition(".")[0]): _flat(records, "csv")}
+    by_topic: dict[str | None, list[Object]] = {}
+    for record in records:
+        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
+        by_topic.setdefault(topic, []).append(record)
+    found: dict[str, Sample] = {}
+    for topic, own in by_topic.items():
+        if (topic is None and len(by_topic) > 1) or not any(map(_has_row, own)):
+            continue
+        name = identifier((topic or file.name.partition(".")[0]).rpartition(".")[2])
+        if name in found and topic is not None:
+            name = identifier("_".join(topic.split(".")[-2:]))
+        if not SIGNALS.search(name):
+            found[name] = _sampled(own, topic)
+    if not found:
+        raise _unusable(file, "no record of a table", "records with rows")
+    return found
+
+
+def identifier(text: str) -> str:
+    """A table's name made of a text: small letters, digits and _, beginning with a letter."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if name[:1].isalpha() else f"t_{name}"
+
+
+def _records(file: Path) -> tuple[list[Object], FileFormat]:
     is_csv = ".csv" in file.suffixes
     records = _csv_rows(file) if is_csv else _objects(file)
     if not records:
         raise _unusable(file, "no record", "JSON lines or CSV")
-    if is_csv:
-        return _flat(records, "csv")
-    mine, topic = _of_topic(file, records, table)
-    changes = [change for record in mine if (change := _change(record))]
-    if any("op" in change for change in changes):
-        return _debezium([record for record in mine if "op" in _change(record)], topic)
+    return records, "csv" if is_csv else "json"
+
+
+def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
+    """What the records of one table show."""
+    changes = [change for record in records if (change := _change(record))]
+    if any("op" in change and {"after", "before"} & set(change) for change in changes):
+        return _debezium([record for record in records if "op" in _change(record)], topic)
+    if any(set(FLATTENED) & set(change) for change in changes):
+        return _flattened(records, topic)
     if any(isinstance(change.get("key"), list) for change in changes):
         return _ydb([change for change in changes if "key" in change], topic)
     return _flat(changes, "json")
 
 
+def _has_row(record: Object) -> bool:
+    """Whether a record carries a row of a table, or names its key."""
+    change = _change(record)
+    if "op" in change:
+        return any(_row(change, side) for side in ("after", "before"))
+    envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
+    return bool(set(change) - envelope)
+
+
 def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
-    declared: dict[str, str] = {}
-    for record in records:
-        declared |= _declared(record.get("value", record) if _is_whole(record) else record)
-    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
-    rows = [_change(record).get("after") or {} for record in records]
+    declared = _declared_by_all(records)
+    changes = [_change(record) for record in records]
+    rows = [_row(change, "after") for change in changes]
     inferred = _inferred(rows)
-    keys = list(key) if isinstance(key, dict) else []
+    keys = _record_keys(records)
     if not keys and not any(_is_whole(record) for record in records):
-        keys = _probable_keys(inferred)
-    known = declared or {name: inferred.get(name, "string") for name in keys}
+        keys = _keys_of_deletes(changes) or _probable_keys(inferred)
+    known = declared or {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
+    guessed = {name: kind for name, kind in inferred.items() if name not in known}
+    looks = _looks(rows, guessed)
+    return Sample("debezium", "json", topic, keys, known, guessed, looks=looks)
+
+
+def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
+    """Rows that ExtractNewRecordState has left of Debezium's events."""
+    rows = [_change(record) for record in records]
+    own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
+    inferred = _inferred(own)
+    keys = _record_keys(records) or _probable_keys(inferred)
+    known = {name: inferred.get(name, "string") for name in [*keys, *_mixed(own)]}
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
     return Sample("debezium", "json", topic, keys, known, guessed)
+
+
+def _record_keys(records: Iterable[Object]) -> list[str]:
+    """The columns of the first whole record's key."""
+    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
+    return list(key) if isinstance(key, dict) else []
+
+
+def _keys_of_deletes(changes: Iterable[Object]) -> list[str]:
+    """What deletes tell of the row before: with a replica identity of the key, the key alone."""
+    rows = [_row(change, "before") for change in changes if change.get("op") == "d"]
+    told = [[name for name, value in row.items() if value is not None] for row in rows if row]
+    partial = [len(names) < len(row) for names, row in zip(told, filter(None, rows), strict=True)]
+    return told[0] if told and all(partial) else []
+
+
+def _row(change: Object, side: str) -> Object:
+    """The row before or after a change; MongoDB's come as JSON in a text."""
+    row = change.get(side)
+    if isinstance(row, str):
+        try:
+            row = json.loads(row)
+        except ValueError:
+            return {}
+    return row if isinstance(row, dict) else {}
 
 
 def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
@@ -89,8 +189,9 @@ def _flat(rows: Sequence[Object], file_format: FileFormat) -> Sample:
         keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
         keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
         return Sample("bigquery", file_format, None, keys, columns, {})
-    keys = _probable_keys(columns)
-    others = [name for name in columns if name not in keys]
+    full = [name for name in columns if all(row.get(name) is not None for row in rows)]
+    keys = _probable_keys(full or columns)
+    others = [name for name in full if name not in keys]
     order = next((name for name in others if ORDER_NAMES.search(name)), (others or keys)[0])
     return Sample("rows", file_format, None, keys, columns, {}, order, _deletes(rows))
 
@@ -106,7 +207,7 @@ def _deletes(rows: Sequence[Object]) -> str | None:
 
 def _probable_keys(columns: Iterable[str]) -> list[str]:
     names = list(columns)
-    return [name for name in names if name.lower() == "id"] or names[:1]
+    return [name for name in names if name.lower() in ("id", "_id")][:1] or names[:1]
 
 
 def _inferred(rows: Iterable[Object]) -> dict[str, str]:
@@ -116,6 +217,27 @@ def _inferred(rows: Iterable[Object]) -> dict[str, str]:
             values.setdefault(name, []).append(value)
     kinds = {name: inferred_type(each) for name, each in values.items()}
     return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """What the values of some columns seem to encode; columns of plain values are left out."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        values = [row[name] for row in rows if row.get(name) is not None]
+        like = None
+        if values and all(type(value) is int for value in values):
+            like = encoded_numbers(name, min(values), max(values))
+        elif values and all(isinstance(value, str) for value in values):
+            like = encoded_texts(min(values), max(values))
+        if like is not None:
+            found[name] = like
+    return found
+
+
+def _mixed(rows: Sequence[Object]) -> list[str]:
+    """Columns whose values only a text holds together; undeclared they would be refused."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if mixed(row.get(name) for row in rows)]
 
 
 def _of_topic(
@@ -129,6 +251,16 @@ def _of_topic(
     if not mine:
         return records, None
     return [record for record in records if record.get("topic") == mine[0]], mine[0]
+
+
+def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
+    """Column types from all schema blocks; a column of several types has one that holds them."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        value = record.get("value", record) if _is_whole(record) else record
+        for name, kind in _declared(value).items():
+            found.setdefault(name, set()).add(kind)
+    return {name: common_type(kinds) for name, kinds in found.items()}
 
 
 def _declared(value: Object) -> dict[str, str]:
@@ -172,7 +304,7 @@ def _csv_rows(file: Path) -> list[Object]:
 
 def _number(text: str | None) -> object:
     """A CSV field as the number it spells, else as the text it is."""
-    if text and re.fullmatch(r"-?\d{1,18}", text):
+    if text and re.fullmatch(r"0|-?[1-9]\d{0,17}", text):
         return int(text)
     return float(text) if text and re.fullmatch(r"-?\d+\.\d+", text) else text or None
 

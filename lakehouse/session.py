@@ -18,7 +18,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakehouse import class_archive
-from lakehouse.errors import SparkUnavailable
+from lakehouse.errors import ServerUnreachable, SparkUnavailable
 from lakehouse.failures import in_short
 from lakehouse.jars import Jar
 from lakehouse.java import system_java, use_java
@@ -126,7 +126,7 @@ def _connect(remote: str) -> SparkSession:
         with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
             return SparkSession.Builder().remote(remote).getOrCreate()
     except (OSError, PySparkException) as failure:
-        raise SparkUnavailable(
+        raise ServerUnreachable(
             f"{remote}: {in_short(failure)}", "start the server, or correct the target's remote"
         ) from failure
 

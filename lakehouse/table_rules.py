@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from lakehouse.column_types import EXPECTED, is_nested, is_type
+from lakehouse.column_types import EXPECTED, is_nested, is_type, meant_type
 from lakehouse.errors import Problem
 from lakehouse.formats import Format
 from lakehouse.source_rules import source_contradictions
@@ -164,7 +164,9 @@ def _groups(table: Table) -> Iterator[Problem]:
 def _column(table: Table, column: str) -> Iterator[Problem]:
     key, declared = f"columns.{column}", table.columns[column]
     if not is_type(declared.type):
-        yield Problem(f"{key}.type", repr(declared.type), EXPECTED, "correct the type")
+        meant = meant_type(declared.type)
+        action = f"did you mean {meant}?" if meant else "correct the type"
+        yield Problem(f"{key}.type", repr(declared.type), EXPECTED, action)
     if column.startswith("_"):
         yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
     if column in table.keys and is_nested(declared.type):

@@ -168,12 +168,18 @@ def _wrong_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> De
     return shown(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
 
 
+def _no_list(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
+    value = shown(error["input"])
+    return value, "a valid list", f"write a list, such as [{value.strip(chr(34))}]"
+
+
 _PATTERNS = {
     EXPECTATION_TYPE: "a name of Great Expectations, expect_…",
     IDENTIFIER: "a letter, then letters, digits and _",
 }
 _KINDS: dict[str, Describe] = {
     "string_pattern_mismatch": _wrong_text,
+    "list_type": _no_list,
     "missing": _missing,
     "extra_forbidden": _unknown_key,
     "literal_error": _wrong_choice,

@@ -10,6 +10,8 @@ from lakehouse.target import Target
 
 LEAST_FREE = 64 << 20
 
+NO_BROKER = ("KafkaException", "Timed out waiting for a node", "UnknownTopicOrPartition")
+
 # What a message holds, and the way out; the first that fits is told.
 WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
     (
@@ -53,7 +55,7 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "Java ran out of memory: give the target more driver_memory and run again; nothing is lost",
     ),
     (
-        ("KafkaException", "Timed out waiting for a node", "UnknownTopicOrPartition"),
+        NO_BROKER,
         "the broker cannot be reached or lacks the topic: run again when it is there",
     ),
 )
@@ -64,6 +66,11 @@ def with_way_out(message: str | None) -> str:
     told = message or "no reason given"
     action = way_out(told)
     return f"{told}\n    do: {action}" if action else told
+
+
+def is_unreachable(message: str | None) -> bool:
+    """Whether a failure's message says that the source did not answer."""
+    return any(sign in (message or "") for sign in NO_BROKER)
 
 
 def way_out(message: str) -> str | None:

@@ -12,14 +12,22 @@ from lakehouse.target import Target
 from lakehouse.views import stored
 from tests import lake, truth
 
+CONFIGURATIONS = (Path(__file__).parents[1] / "conf", Path(__file__).parent / "fixtures" / "conf")
 EVENTS = Path(__file__).parent / "fixtures" / "shop" / "events"
 TRUE_NAMES = {"mixed_case": "Mixed_Case"}
 NOT_FROM_EVENTS = {"accounts"}
 
 
 def shop() -> list[Table]:
-    """The tables of the project's own configuration."""
-    return load_tables(Path(__file__).parents[1] / "conf")
+    """All captured tables: those of the project's own configuration, and fixtures."""
+    found = [table for conf in CONFIGURATIONS for table in load_tables(conf)]
+    return sorted(found, key=lambda table: table.table)
+
+
+def yaml_file(table: str) -> Path:
+    """The YAML of a captured table."""
+    files = [conf / "tables" / f"{table}.yml" for conf in CONFIGURATIONS]
+    return next(file for file in files if file.is_file())
 
 
 def lines(capture: str) -> list[str]:

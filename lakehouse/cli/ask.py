@@ -1,12 +1,14 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import importlib
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
+from lakehouse.cli.silence import warnings_of
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.failures import in_short
@@ -17,17 +19,22 @@ from lakehouse.target import Target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from gold.trouble import Record
+
+MOST_TROUBLE_LINES = 10
+
 Shown = Annotated[Literal["table", "json", "csv"], typer.Option("--format")]
 ShownStatus = Annotated[Literal["table", "json"], typer.Option("--format")]
 AS_OF_HELP = (
     "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
     "valid then at the source, everything else stands as the lake held it then."
 )
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="Spark SQL.")]
 AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 
 
 @command("sql")
-def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) -> None:
+def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
     """Ask bronze, silver and gold."""
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
@@ -35,6 +42,7 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
         expected = "a lake without a catalog"
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
+    check_lake(target)
     spark, began = start(target, tables), datetime.now(timezone.utc)
     print_answer(spark, target, query, shown, moment)
     if moment is None:
@@ -42,10 +50,16 @@ def sql(chosen: Chosen, query: str, shown: Shown = "table", as_of: AsOf = None) 
 
 
 @command("status")
-def status(chosen: Chosen, shown: ShownStatus = "table") -> None:
-    """Show rows, lag, pending changes, dead letters and more of every table."""
+def status(
+    chosen: Chosen,
+    wide: Annotated[bool, typer.Option("--wide", help="Every column.")] = False,
+    shown: ShownStatus = "table",
+) -> None:
+    """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables = configured(chosen)
-    print_status(start(target, tables), target, tables, as_json=shown == "json")
+    check_lake(target)
+    spark = start(target, tables)
+    print_status(spark, target, tables, as_json=shown == "json", wide=wide)
 
 
 def print_answer(
@@ -70,22 +84,62 @@ def print_answer(
 
 
 def print_status(
-    spark: "SparkSession", target: Target, tables: list[Table], as_json: bool
+    spark: "SparkSession",
+    target: Target,
+    tables: list[Table],
+    as_json: bool,
+    wide: bool = False,
 ) -> "list[dict[str, Any]]":
-    """What gold knows of every table: the essence as a grid, or all of it as JSON lines.
+    """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
 
-    Returns the records, of which `gold.status` tells what is in them.
+    Returns the records of `gold.status`, each with its `warnings`.
     """
-    from lakehouse.console import show_records
-
-    records: list[dict[str, Any]] = importlib.import_module("gold.status").status(
-        spark, target, tables
-    )
-    show_records(records if as_json else [essence(record) for record in records], as_json)
+    found = warnings_of(target, tables)
+    records: list[dict[str, Any]] = [
+        record | {"warnings": found[record["table"]]}
+        for record in importlib.import_module("gold.status").status(spark, target, tables)
+    ]
+    show_status(records, as_json, wide)
     return records
 
 
-def essence(record: "dict[str, Any]") -> dict[str, object]:
+def show_status(records: "Sequence[Record]", as_json: bool, wide: bool) -> None:
+    """Prints status records; as a grid those in trouble come first, with what to do below."""
+    from gold.trouble import troubles, worst_first
+    from lakehouse.console import show_records, width, wrapped
+
+    if as_json:
+        show_records(records, as_json=True)
+        return
+    ordered = worst_first(records)
+    show_records([(essence if wide else in_six)(record) for record in ordered], as_json=False)
+    told = [f"{record['table']}: {each.text}" for record in ordered for each in troubles(record)]
+    lines = 0
+    for at, text in enumerate(told):
+        part = wrapped(text)
+        lines += len(part)
+        if lines > MOST_TROUBLE_LINES and width() is not None:
+            print(f"… and {len(told) - at} more: --format json shows all")
+            break
+        print("\n".join(part))
+
+
+def in_six(record: "Record") -> dict[str, object]:
+    """A status record in six columns."""
+    from gold.trouble import troubles
+
+    words = [trouble.word for trouble in troubles(record)]
+    return {
+        "table": record["table"],
+        "state": f"{words[0]}, …" if len(words) > 1 else words[0] if words else "ok",
+        "rows": record["rows"],
+        "lag": spoken(record["lag_seconds"]),
+        "pending": record["pending_changes"],
+        "dead letters": record["dead_letters_total"],
+    }
+
+
+def essence(record: "Record") -> dict[str, object]:
     """A status record in one line of a grid."""
     least = record["recommended_max_staleness_minutes"]
     return {
@@ -130,7 +184,8 @@ def _print_rows(answer: "DataFrame", shown: str) -> None:
     from lakehouse.console import show_grid
 
     if shown == "table":
-        show_grid(answer.columns, list(answers.texts(answer)))
+        rest = "--format csv or json shows all"
+        show_grid(answer.columns, answers.texts(answer), rest)
         return
     for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
         print(line)

@@ -1,4 +1,4 @@
-"""`validate` and `init`: the YAML, without Spark."""
+"""`validate`: the YAML, without Spark."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from lakehouse.cli.front import command, configured
+from lakehouse.expectation_checks import unknown_columns
 from lakehouse.json_schema import table_schema
 from lakehouse.options import Chosen
+from lakehouse.unpacking import refuse_lines
 
 
 @command("validate")
@@ -19,22 +21,11 @@ def validate(
 ) -> None:
     """Check all YAML without starting Spark."""
     target, tables = configured(chosen)
+    for table in tables:
+        refuse_lines(f"table {table.table}", unknown_columns(target, table))
     if write_schema:
         Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
     for table in tables:
         keys = ", ".join(table.keys) or "no key"
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
     print(f"ok: {len(tables)} tables, target {target.name}")
-
-
-@command("init")
-def init(
-    chosen: Chosen,
-    table: Annotated[str, typer.Argument(help="Name of the new table.")],
-    sample: Annotated[Path, typer.Option("--from", help="A file of its events.")],
-) -> None:
-    """Write a table's YAML from a sample of its events."""
-    from lakehouse.first_draft import write_draft
-
-    file = write_draft(table, sample, chosen.conf)
-    print(f"wrote {file}: see the lines that say 'check'")

@@ -6,6 +6,7 @@ a pause that doubles, while the others go on. Nothing is written where nothing c
 looked at again while its tables are quickly applied: what it brings would have to wait for them.
 """
 
+import os
 import signal
 import threading
 import time
@@ -39,6 +40,8 @@ class Work(NamedTuple):
     tables: tuple[str, ...]
 
 
+STDERR = 2
+STOPPING = b"stopping: what has begun is finished first; another signal breaks it off\n"
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 State: TypeAlias = dict[Work, float]
 
@@ -121,6 +124,7 @@ def until_told() -> Iterator[threading.Event]:
 
     def told(number: int, frame: FrameType | None) -> None:
         stop.set()
+        os.write(STDERR, STOPPING)  # no print: it cannot be entered twice
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.ask import ShownStatus, utc
-from lakehouse.cli.front import command, configured, group, start
+from lakehouse.cli.front import check_lake, command, configured, group, start
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LONGEST_RAW = 120
+MOST_REASONS = 8
 
 letters = group("dead-letters", "See and retry what could not be applied.")
 
@@ -44,6 +45,7 @@ def list_letters(
     moment = since and utc(since, "--since")
     target, tables = configured(chosen)
     sought = wanted_key(key, tables)
+    check_lake(target)
     spark = start(target, tables)
     silver = importlib.import_module("silver.dead_letter_list")
     wanted = silver.Wanted(reason or (), sought, moment, resolved)
@@ -51,7 +53,7 @@ def list_letters(
     if shown == "json":
         _print_json(found, limit)
     else:
-        _print_table(found, limit)
+        _print_table(found, limit, resolved)
 
 
 def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str] | None:
@@ -77,18 +79,21 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
             print(line)
 
 
-def _print_table(found: "DataFrame | None", limit: int) -> None:
+def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
     from lakehouse import answers
-    from lakehouse.console import show_grid
+    from lakehouse.console import fitted, show_grid
 
     silver = importlib.import_module("silver.dead_letter_list")
     counts = [] if found is None else silver.by_reason(found)
     if found is not None and counts:
-        newest = silver.newest(found, limit).drop("sequence", "rule", "run_id")
-        rows = [[*row[:-1], _cut(row[-1])] for row in answers.texts(newest)]
-        show_grid(newest.columns, rows)
-    for table, reason, count in counts:
-        print(f"{table:<24} {reason:<40} {count:>8,}")
+        resolution = [] if resolved else ["resolved_at", "resolved_by"]
+        newest = silver.newest(found, limit).drop("sequence", "rule", "run_id", *resolution)
+        rows = ([*row[:-1], _cut(row[-1])] for row in answers.texts(newest))
+        show_grid(newest.columns, rows, "--format json shows all")
+    for table, reason, count in counts[:MOST_REASONS]:
+        print(fitted(f"{count:>8,}  {table}  {reason}"))
+    if len(counts) > MOST_REASONS:
+        print(f"          and {len(counts) - MOST_REASONS} more reasons")
     total = sum(count for _, _, count in counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
     print(f"{total:,} dead letters{newest_only}")

@@ -1,37 +1,91 @@
-"""`demo`: everything on captured events, in one go."""
+"""`demo`: everything on captured events, in one go, and the story of what happened."""
 
 import importlib
 import shlex
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lakehouse import demo as shop
-from lakehouse.cli.ask import print_answer, print_status
+from lakehouse.cli.ask import in_six
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.report import destination
 from lakehouse.cli.rounds import JOBS
 from lakehouse.cli.run import fail_at_the_end, one_round
+from lakehouse.demo_story import Explanation, Story, story_lines
 from lakehouse.options import Chosen
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.grid import Row
+
+STEPS = 5
 
 
 @command("demo")
 def demo(chosen: Chosen) -> None:
-    """Run everything on the captured events of a shop and show what came out."""
+    """Run everything on the captured events of a shop and show what came out.
+
+    It takes about half a minute. Everything it writes lies in lake/ and landing/ below the root.
+    """
     chosen = chosen._replace(conf=shop.configuration(chosen.conf))
     target, tables = configured(chosen)
     tables = shop.of_the_shop(tables)
-    events = shop.place_events(target)
-    print(f"events in {events}, tables in {target.lake}", flush=True)
-    spark = start(target, tables)
-    entries = one_round(spark, target, tables, list(JOBS))
-    print("\nEvery table")
-    records = print_status(spark, target, tables, as_json=False)
-    page = destination(target)
-    importlib.import_module("gold.report").write(spark, target, tables, page, records)
+    with _step(1, "the captured events are dropped into landing/shop"):
+        dropped = shop.place_events(target, tables)
+    with _step(2, "Spark is up"):
+        spark = start(target, tables)
+    with _step(3, "bronze, silver and gold are done"):
+        entries = one_round(spark, target, tables, list(JOBS))
+    with _step(4, "the report is written"):
+        records = importlib.import_module("gold.status").status(spark, target, tables)
+        page = destination(target)
+        importlib.import_module("gold.report").write(spark, target, tables, page, records)
     fail_at_the_end(entries)
-    for question in shop.questions(tables):
-        print(f"\n{question.heading}\n  {question.query}", flush=True)
-        print_answer(spark, target, question.query, "table")
-    print(f"\nThe report, for a browser: {page}")
-    print(f"\n{shop.hints(_options(chosen))}")
+    with _step(5, "gold has answered"):
+        answers = {
+            name: _rows(spark, target, query) for name, query in shop.questions(tables).items()
+        }
+        explained = _explained(spark, target, tables)
+    shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
+    statuses = [record | {"state": in_six(record)["state"]} for record in shown]
+    story = Story(dropped, statuses, explained, answers, page, _options(chosen))
+    for line in story_lines(story):
+        print(line)
+
+
+@contextmanager
+def _step(number: int, done: str) -> Iterator[None]:
+    """A line once the step is done, with its seconds."""
+    from lakehouse.console import say
+
+    began = time.monotonic()
+    yield
+    say(f"[{number}/{STEPS}] {done}  ({time.monotonic() - began:.1f} s)")
+
+
+def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
+    from lakehouse import answers
+
+    importlib.import_module("gold.job").open_catalog(spark, target, query)
+    return list(answers.texts(spark.sql(query)))
+
+
+def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Explanation]:
+    """What was done with the records of the demo's customer; nothing without that table."""
+    customers = next((table for table in tables if table.table == "customers"), None)
+    if customers is None:
+        return []
+    explain = importlib.import_module("silver.explain").explain
+    *records, _ = explain(spark, target, customers, shop.EXPLAINED)
+    return [
+        Explanation(each.source_time, each.operation, each.outcome, each.because, each.position)
+        for each in records
+    ]
 
 
 def _options(chosen: Chosen) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.cli.locking import alone
+from lakehouse.cli.rounds import do_layer
 from lakehouse.cli.run import fail_at_the_end, whole_groups
 from lakehouse.errors import EraseIncomplete
 from lakehouse.key_text import key_of
@@ -62,13 +63,15 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     wanted = Erasure(one, key_of(key, one), landing, print)
+    check_lake(target)
     with alone(target, whole_groups([one], tables), wanted.run_id):
         erase_key(start(target, [one]), target, wanted, tables)
 
 
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
-    """Decodes what is new, removes the key layer by layer, publishes, records and proves.
+    """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
 
+    Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
     A rebuild of the table that is not finished holds the key as well: it is dropped.
 
     Raises:
@@ -82,7 +85,10 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
 
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
-    fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, lambda line: None))
+    present = _present(target, table)
+    if present:
+        fail_at_the_end(do_layer(spark, target, together, "bronze", wanted.run_id, _untold))
+    fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, _untold))
     rebuild.abandon(spark, target, table, wanted.run_id)
     found = erasure.find(spark, target, table, wanted.key)
     if found is None:
@@ -92,14 +98,19 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     group_repairs.refuse_what_waits(spark, target, table, batch, found.arrivals)
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
+    if wanted.landing:
+        held = [file for file in _dropped(target, wanted, found.values) if file in present]
+        _delete(wanted, map(str, held))
     group_repairs.pin(spark, target, table, batch)
-    fail_at_the_end(publish(spark, target, together, wanted.run_id, lambda line: None, tables))
+    fail_at_the_end(publish(spark, target, together, wanted.run_id, _untold, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)
 
 
 def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> None:
-    """Looks for the key in the tables, and for its telling texts in every file of the lake.
+    """Looks for the key in the tables, the files of the lake and the dropped files.
+
+    Without --landing a dropped file that holds the key is no failure, but then nothing is proved.
 
     Raises:
         EraseIncomplete: naming where something is left.
@@ -110,10 +121,39 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     left = erasure.left(spark, target, wanted.table, wanted.key)
     if not target.catalog:
         left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
-    if left:
-        raise EraseIncomplete(wanted.table.table, left)
+    dropped = [str(file) for file in _dropped(target, wanted, values)]
+    if left or (dropped and wanted.landing):
+        raise EraseIncomplete(wanted.table.table, [*left, *dropped])
     where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
+    if dropped:
+        for file in dropped:
+            wanted.say(f"the key's records lie in {file}")
+        wanted.say(f"erased from {where}; not proved, as {len(dropped)} dropped files hold the key")
+        wanted.say("do: repeat the command with --landing, which deletes these files")
+        return
     wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+
+
+def _untold(_: str) -> None:
+    """No progress to show: the erasure says its own steps."""
+
+
+def _present(target: Target, table: Table) -> set[Path]:
+    """The dropped files that are there now."""
+    from bronze.dropped_keys import folders
+
+    return {file for folder in folders(target, table) for file in folder.rglob("*")}
+
+
+def _dropped(target: Target, wanted: Erasure, values: list[str]) -> list[Path]:
+    """The dropped files that hold a record of the key, or one of its own texts."""
+    from bronze.dropped_keys import files_with_key, folders
+    from lakehouse.traces import traces
+
+    found = set(files_with_key(target, wanted.table, wanted.key))
+    for folder in folders(target, wanted.table):
+        found |= {Path(trace.file) for trace in traces(folder, values)}
+    return sorted(found)
 
 
 def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:

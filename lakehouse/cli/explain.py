@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.ask import ShownStatus
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
 
@@ -27,6 +27,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     """
     target, (one,) = configured(chosen._replace(only=[table]))
     sought = key_of(key, one)
+    check_lake(target)
     spark = start(target, [one])
     lines = importlib.import_module("silver.explain").explain(spark, target, one, sought)
     if shown == "json":
@@ -45,9 +46,9 @@ def _json(line: "Explained") -> str:
 
 
 def _print_grid(lines: "list[Explained]") -> None:
-    from lakehouse.console import show_grid
+    from lakehouse.console import show_grid, wrapped
 
     *records, row = lines
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
     show_grid(columns, [[getattr(line, column) for column in columns] for line in records])
-    print(f"{row.outcome}: {row.values or row.because}")
+    print("\n".join(wrapped(f"{row.outcome}: {row.values or row.because}")))

@@ -1,17 +1,24 @@
 """The application that commands register with, and what every one of them does first."""
 
+import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
 
 import typer
 
-from lakehouse.errors import LakehouseError, SparkUnavailable
+from lakehouse.cli.help import CommandsByTask, examples
+from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
+from lakehouse.expectation_checks import unknown_types
 from lakehouse.failures import in_short
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.verbosity import set_level
 from lakehouse.ways_out import java_ended, way_out
 
 if TYPE_CHECKING:
@@ -25,24 +32,44 @@ WITH_SPARK = (
 )
 
 
-def application(help_text: str) -> typer.Typer:
+def application(help_text: str, completion: bool = False) -> typer.Typer:
     """An application whose usage errors are plain text on stderr with exit code 2."""
     return typer.Typer(
         help=help_text,
-        add_completion=False,
+        add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=False,
     )
 
 
-app = application("Change data capture on Delta: bronze, silver, gold.")
+app = application("Change data capture on Delta: bronze, silver, gold.", completion=True)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave, where it is wanted."""
+    if wanted:
+        print(f"lakehouse {version('cdc-lakehouse')}")
+        raise typer.Exit
+
+
+@app.callback(cls=CommandsByTask, epilog="COMMAND --help shows a command's options and examples.")
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")] = False,
+) -> None:
+    """Change data capture on Delta: bronze, silver, gold."""
+    set_level(quiet, verbose)
 
 
 def group(name: str, help_text: str) -> typer.Typer:
     """A command of `lakehouse` that has commands of its own."""
     commands = application(help_text)
-    app.add_typer(commands, name=name)
+    app.add_typer(commands, name=name, epilog=examples(name))
     return commands
 
 
@@ -51,26 +78,47 @@ def command(
 ) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
     """Register a function as a command of `lakehouse`, or of a group of its commands.
 
-    It gets the common options first.
+    It gets the common options first. Its help ends with the examples of `lakehouse.cli.help`.
     """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return of.command(name)(with_common_options(function))
+        return of.command(name, epilog=examples(name))(interruptible(with_common_options(function)))
 
     return register
 
 
-def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> None:
+def interruptible(function: Callable[..., None]) -> Callable[..., None]:
+    """The same function; Ctrl-C raises what tells a person where the work was broken off.
+
+    Raises:
+        Interrupted: Ctrl-C.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: object, **given: object) -> None:
+        try:
+            function(*args, **given)
+        except KeyboardInterrupt as pressed:
+            console = sys.modules.get("lakehouse.console")
+            raise Interrupted(console.doing() if console else None) from pressed
+
+    vars(guarded).update(__signature__=inspect.signature(function))
+    return guarded
+
+
+def enter(
+    application: typer.Typer, arguments: Sequence[str] | None = None, name: str = "lakehouse"
+) -> None:
     """Run a command line; return when it is done, or leave the process with its exit code.
 
     What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "--debug" in given:
-        return _run(application, given)
+        return _run(application, given, name)
     sys.excepthook = _show_unforeseen
     try:
-        _run(application, given)
+        _run(application, given, name)
     except LakehouseError as error:
         _leave(error)
     except ModuleNotFoundError as missing:
@@ -82,6 +130,20 @@ def enter(application: typer.Typer, arguments: Sequence[str] | None = None) -> N
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
     return load(chosen, checks=[expectation_problems])
+
+
+def check_lake(target: Target) -> None:
+    """Whether a local lake is there to be read, asked before Spark starts, which would make it.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if target.catalog or "://" in target.lake or Path(target.lake).is_dir():
+        return
+    action = "run `lakehouse run` first, or correct --root or the target's root"
+    raise ConfigurationError(
+        "command line", "--root", f"no lake in {target.root}", f"the folder {target.lake}", action
+    )
 
 
 def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> "SparkSession":
@@ -99,21 +161,22 @@ def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> 
 
 
 def expectation_problems(table: Table) -> Sequence[str]:
-    """Silver's word on the table's expectations; a table without any costs no import."""
+    """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
+    from silver.expectation_names import EXPECTATIONS
     from silver.expectation_problems import problems
 
-    return problems(table)
+    return unknown_types(table, EXPECTATIONS) or problems(table)
 
 
-def _run(application: typer.Typer, given: Sequence[str]) -> None:
+def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
     """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
 
     The command is called itself, as calling the application replaces the exception hook.
     """
     try:
-        typer.main.get_command(application)(given)
+        typer.main.get_command(application)(given, prog_name=name)
     except SystemExit as ended:
         if ended.code:
             raise

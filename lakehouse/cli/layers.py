@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lakehouse.cli.front import application, enter
+from lakehouse.cli.front import application, enter, interruptible
+from lakehouse.cli.help import examples
 from lakehouse.cli.run import Continuous, Interval, RunId, run_layers
 from lakehouse.options import Chosen, with_common_options
 from lakehouse.table import Table
@@ -46,8 +47,9 @@ def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         run_layers(chosen, [layer], continuous, interval, run_id, after)
 
     single = application(f"Run the {layer} layer.")
-    single.command(layer)(with_common_options(bronze_layer if layer == "bronze" else one_layer))
-    enter(single, arguments)
+    command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))
+    single.command(layer, epilog=examples(layer))(command)
+    enter(single, arguments, layer)
 
 
 def _tell_next_tasks(apply: str) -> "After":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.options import Chosen
@@ -51,10 +51,13 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """
     target, tables = configured(chosen)
+    check_lake(target)
     with alone(target, tables, uuid.uuid4().hex):
         spark = start(target, tables)
         entries = tend(spark, target, tables, dry_run, print, shared=not chosen.only)
     fail_at_the_end(entries)
+    if not any(any(entry.counts.values()) for entry in entries):
+        print("nothing is due")
 
 
 def tend(
@@ -63,6 +66,7 @@ def tend(
 ) -> "list[Entry]":  # fmt: skip
     """Carries out what is due; one ledger entry per table, and a failure stops no other.
 
+    The entries count what was done or, with `dry_run`, what would be: these are not recorded.
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
     from lakehouse import ledger
@@ -108,9 +112,10 @@ def _purge(work: Round, table: Table) -> dict[str, int]:
     if found is None:
         return {}
     work.tell(f"{table.table}: {found.told(work.dry_run)}")
-    if found.purged is None or work.dry_run:
+    if found.purged is None:
         return {}
-    tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
+    if not work.dry_run:
+        tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
     return {"tombstones_purged": found.purged.tombstones}
 
 
@@ -133,7 +138,7 @@ def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
                 upkeep.carry_out(work.spark, step)
-                counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
+            counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
     return counts
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lakehouse.cli.ask import ShownStatus
-from lakehouse.cli.front import command, configured, expectation_problems, start
+from lakehouse.cli.front import check_lake, command, configured, expectation_problems, start
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 from lakehouse.loading import select
 from lakehouse.options import Chosen
@@ -54,6 +54,7 @@ def quality(
         return
     folder = _folder(target, docs)
     _look_for_great_expectations()
+    check_lake(target)
     spark = start(target, tables)
     results = check_all(spark, target, tables, folder, checked, shown == "json")
     failed = importlib.import_module("gold.quality").critical_failures(results)
@@ -178,6 +179,7 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
         found = f"{len(chosen)} tables"
         raise ConfigurationError(str(file), "table", found, "the one that is meant", action)
     table = with_rules(chosen[0], rules, file, [expectation_problems])
+    check_lake(target)
     spark = start(target, [table])
     rows = importlib.import_module("gold.catalog").read(spark, target, table.table)
     if rows is None:

@@ -10,11 +10,17 @@ from lakehouse.cli.front import command, configured
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.loading import select
 from lakehouse.options import Chosen
+from lakehouse.source_url import checked_url
 
 Collection = Annotated[
     str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not tell it.")
 ]
 Signals = Annotated[str, typer.Option(help="The connector's signal.data.collection.")]
+
+
+CHECK = (
+    "check the URL, the rights and the name (--signals), and the connector's signal.data.collection"
+)
 
 
 @command("rebootstrap")
@@ -49,6 +55,7 @@ def signal(source: str, signals: str, collection: str) -> None:
     """Write the signal for a blocking snapshot, one that shows what is gone as well.
 
     Raises:
+        ConfigurationError: the URL is none, or its driver or password is not here.
         SourceUnreachable: the database cannot be reached, or has no such signal table.
     """
     from sqlalchemy import create_engine, text
@@ -58,13 +65,14 @@ def signal(source: str, signals: str, collection: str) -> None:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in signals.split("."))
     statement = text(f"INSERT INTO {quoted} (id, type, data) VALUES (:id, :type, :data)")
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}
+    url = checked_url(source)
     try:
-        engine = create_engine(source)
+        engine = create_engine(url)
         with engine.begin() as connection:
             connection.execute(statement, row)
         engine.dispose()
-    except (SQLAlchemyError, ImportError) as failure:
-        raise SourceUnreachable(signals, str(failure).splitlines()[0]) from failure
+    except SQLAlchemyError as failure:
+        raise SourceUnreachable(signals, str(failure).splitlines()[0], CHECK) from failure
 
 
 def _collection(topic: str | None) -> str | None:

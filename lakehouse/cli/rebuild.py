@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.cli.locking import alone
 from lakehouse.cli.run import fail_at_the_end, whole_groups
 from lakehouse.loading import select
@@ -31,6 +31,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
+    check_lake(target)
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         rebuild_table(start(target, [one]), target, one, print, tables)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.errors import ConfigurationError
 from lakehouse.options import Chosen
 from lakehouse.target import Target
@@ -27,6 +27,7 @@ def report(chosen: Chosen, output: Output = None) -> None:
 
     target, tables = configured(chosen)
     file = destination(target, output)
+    check_lake(target)
     spark = start(target, tables)
     with progress("report") as tell:
         tell(f"asking about {len(tables)} tables")

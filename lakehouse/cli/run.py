@@ -19,6 +19,8 @@ from lakehouse.cli.rounds import (
     telling_together,
     try_layer,
 )
+from lakehouse.cli.run_lines import show_entries
+from lakehouse.cli.silence import Warner
 from lakehouse.cli.sums import settled
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
@@ -27,7 +29,8 @@ from lakehouse.memory import Memory
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
-from lakehouse.ways_out import check_writable, with_way_out
+from lakehouse.verbosity import Level, level
+from lakehouse.ways_out import check_writable, is_unreachable, with_way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,23 +121,25 @@ def one_round(
     everything: list[Table] | None = None,
     memory: Memory | None = None,
 ) -> "list[Entry]":
-    """Every layer once over all tables, a summary line for each; returns all entries.
+    """Every layer once over all tables, a line per table at the end; returns all entries.
 
     `everything` are all tables of the configuration, where `tables` are only some; `memory` is
     kept from round to round, by who holds the locks of the tables.
     """
-    from lakehouse.console import progress, show_entry
+    from lakehouse.console import progress
 
-    entries = []
-    for layer in layers:
-        with progress(layer) as tell:
-            done = try_layer(
-                spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
-            )
-        for entry in done:
-            show_entry(entry)
-        entries += done
+    entries: list[Entry] = []
+    try:
+        for layer in layers:
+            with progress(layer) as tell:
+                entries += try_layer(
+                    spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
+                )
+    finally:
+        show_entries(entries)
     warn_of_dead_letters(spark, target, tables, entries)
+    if "bronze" in layers:
+        Warner(target, tables).tell()
     return entries
 
 
@@ -142,11 +147,13 @@ def warn_of_dead_letters(
     spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
 ) -> None:
     """A line on stderr for each table that a round left with too many; the exit code stays."""
+    from lakehouse.console import warn
+
     own = [entry for entry in entries if entry.layer == "silver"]
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
         letters = importlib.import_module("silver.dead_letters")
         for line in letters.alarms(spark, target, tables, own):
-            print(f"warning: {line}", file=sys.stderr)
+            warn(line)
 
 
 def _until_told(
@@ -164,30 +171,36 @@ def _until_told(
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from lakehouse.console import progress, show_entry
+    from lakehouse.console import say
+
+    told_of: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: "Entry") -> None:
-        show_entry(entry)
+        if entry.layer == told_of or level() is Level.VERBOSE:
+            show_entries([entry])
         for failure in failed([entry]):
             print(f"error: {failure}", file=sys.stderr, flush=True)
 
     watched: dict[tuple[Layer, str], float] = {}
+    warner = Warner(target, tables)
 
     def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
         now, work = time.monotonic(), (layer, some[0].table)
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
-        return try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+        done = try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+        if watch and layer == layers[-1]:
+            warner.tell()
+        return done
 
     families = importlib.import_module("bronze.feeds").families(tables)
-    with ticks.until_told() as stop, progress("until interrupted"):
-        print(f"working on {len(tables)} tables until interrupted", flush=True)
+    with ticks.until_told() as stop:
+        say(f"working on {len(tables)} tables until interrupted")
         told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
         told = settled(tables, told, do, tell, memory)
-    print("stopped; in all:")
-    for entry in told:
-        if is_worth_telling(entry):
-            show_entry(entry)
+    say("stopped; in all:")
+    show_entries([entry for entry in told if is_worth_telling(entry)])
+    warner.tell()
     return failed(told)
 
 
@@ -198,7 +211,11 @@ def _quiet(_: str) -> None:
 def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
     """A failure for every entry that is one, with what to do about it where that is known."""
     return [
-        TableFailed(f"{entry.layer} {entry.table}", with_way_out(entry.message))
+        TableFailed(
+            f"{entry.layer} {entry.table}",
+            with_way_out(entry.message),
+            is_unreachable(entry.message),
+        )
         for entry in entries
         if entry.status == "failed"
     ]

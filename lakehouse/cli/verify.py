@@ -8,7 +8,7 @@ import typer
 
 from lakehouse.cli import source_check
 from lakehouse.cli.ask import ShownStatus
-from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.errors import LawsBroken
 from lakehouse.options import Chosen
 
@@ -59,6 +59,7 @@ def verify(
     """
     target, (one,) = configured(chosen._replace(only=[table]))
     url = None if source is None else source_check.checked(source)
+    check_lake(target)
     spark = start(target, [one])
     if url is not None:
         source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")

@@ -1,6 +1,7 @@
 """The same job on a Spark cluster: two workers in processes of their own give the same rows."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from gold.catalog import read
 from lakehouse.loading import load_tables
 from lakehouse.target import Target
+from tests.captures import CONFIGURATIONS
 from tests.e2e.cluster import cluster
 from tests.e2e.parts import ROOT
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 def lake(root: Path, master: str) -> Target:
     """A lake that has taken in the demo's events, on that Spark."""
     (root / "conf" / "targets").mkdir(parents=True)
-    (root / "conf" / "tables").symlink_to(ROOT / "conf" / "tables")
+    (root / "conf" / "tables").mkdir()
+    for conf in CONFIGURATIONS:
+        shutil.copytree(conf / "tables", root / "conf" / "tables", dirs_exist_ok=True)
     (root / "conf" / "targets" / "local.yml").write_text(f"kind: local\nmaster: {master}\n")
     given = ["--conf", str(root / "conf"), "--root", str(root)]
     command = [sys.executable, "-m", "lakehouse", "demo", *given]

@@ -11,18 +11,17 @@ from pyspark.sql import SparkSession
 
 from lakehouse.cli.rounds import do_layer
 from lakehouse.ledger import Entry
-from lakehouse.loading import load_tables
 from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.fold.order_key import sequence_of
 from tests import lake
+from tests.captures import shop
 from tests.conftest import target_at
 from tests.e2e.broker import Broker
 from tests.e2e.parts import needs_kafka
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"
-CONF = Path(__file__).parents[2] / "conf"
 # What tells where a record lay, and so differs between a file and a topic.
 PLACE = ("_arrival", "_batch", "_offset", "_partition", "_position", "_raw", "_feed_batch", "_feed")
 
@@ -69,7 +68,7 @@ def test_files_and_kafka_give_the_same_silver(
 ) -> None:
     files, topics = two_lakes
     chosen = ("orders", "products")
-    tables = [table for table in load_tables(CONF) if table.table in chosen]
+    tables = [table for table in shop() if table.table in chosen]
     events = captured()
     named = sorted({f"same.{table.feeds[0].topic}" for table in tables})
     for topic in named:

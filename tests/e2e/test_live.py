@@ -16,6 +16,7 @@ import yaml
 
 from lakehouse.loading import load_tables
 from lakehouse.target import Target
+from tests.captures import yaml_file
 from tests.conftest import REMOTE
 from tests.e2e import broker, compared, connector, parts, postgres, reader, workload
 from tests.e2e.broker import Broker
@@ -75,7 +76,7 @@ def configuration(
     kind = f"connect\nremote: {REMOTE}" if REMOTE else "local\nmaster: local[2]"
     (conf / "targets" / "local.yml").write_text(f"kind: {kind}\nroot: .\n")
     for table in tables:
-        given = yaml.safe_load((ROOT / "conf" / "tables" / f"{table}.yml").read_text())
+        given = yaml.safe_load(yaml_file(table).read_text())
         topic = given["source"]["topic"]
         feed = {"format": "debezium", "topic": topic, "decimal_handling_mode": "string"}
         given["source"] = feed | source
@@ -256,4 +257,4 @@ def snapshots(capture: Process) -> int:
 
 
 def table_files() -> list[Path]:
-    return [ROOT / "conf" / "tables" / f"{table}.yml" for table in TABLES]
+    return [yaml_file(table) for table in TABLES]

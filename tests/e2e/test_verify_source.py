@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 
 from gold.source_verdict import Verdict, verdict
 from lakehouse import names
-from lakehouse.loading import load_tables
 from lakehouse.table import Table
 from lakehouse.target import Target
-from tests import lake
+from tests import captures, lake
 from tests.captures import lines
 from tests.conftest import target_at
 from tests.records import SHOP
@@ -32,7 +31,7 @@ SETTINGS = "listen_addresses = '127.0.0.1'\nfsync = off\ntimezone = 'UTC'\n"
 
 
 def tables() -> list[Table]:
-    return [t for t in load_tables(Path(__file__).parents[2] / "conf") if t.table in NAMED]
+    return [t for t in captures.shop() if t.table in NAMED]
 
 
 @pytest.fixture(scope="module")

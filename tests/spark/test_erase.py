@@ -1,5 +1,6 @@
 """One key taken out of every layer: planted values, and where they are looked for."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import erasure
 from tests.arrivals import applied, arrive, silver
-from tests.lake import rows
+from tests.lake import land, rows
 
 pytestmark = pytest.mark.slow
 
@@ -87,3 +88,25 @@ def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     bronze.remove(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
+
+
+def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
+    spark: SparkSession, target: Target
+) -> None:
+    """In two steps: first without the dropped files, then with them, when bronze knows no more."""
+    lines = [
+        record("crm.people", 1, [7], name=NAME, email=EMAIL, city="London"),
+        record("crm.people", 2, [8], name="Bob Hope", email="bob@example.org", city="London"),
+    ]
+    land(target, "crm", "people.jsonl", [json.dumps(line) for line in lines])
+    file = Path(target.landing, "crm", "people.jsonl")
+    told: list[str] = []
+    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
+    assert any("1 records are the key's" in line for line in told)
+    assert not any("proved" in line and "not proved" not in line for line in told)
+    assert f"the key's records lie in {file}" in "\n".join(told)
+    assert "--landing" in told[-1]
+    told.clear()
+    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
+    assert "proved" in told[-1] and not file.exists()
+    assert [row["name"] for row in rows(spark, target, "people")] == ["Bob Hope"]

@@ -9,20 +9,17 @@ import gzip
 import json
 from decimal import Decimal
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.loading import load_tables
 from lakehouse.target import Target
-from tests import flat, truth
+from tests import captures, flat, truth
 from tests.records import captured, whole_rows
 
 pytestmark = pytest.mark.slow
 
-CONF = Path(__file__).parents[2] / "conf"
 SEEN = truth.TRUTH / "small" / "history.jsonl.gz"
 TOPICS = {"mixed_case": "Mixed_Case"}
 NAMES = {"mixed_case": "Mixed Case"}
@@ -34,7 +31,7 @@ Versions = dict[Any, list[dict[str, Any]]]
     "name", ["customers", "order_items", "kitchen_sink", "orders", "mixed_case"]
 )
 def test_the_versions_are_what_triggers_saw(spark: SparkSession, target: Target, name: str) -> None:
-    [configured] = load_tables(CONF, [name])
+    [configured] = [table for table in captures.shop() if table.table == name]
     table = configured.model_copy(update={"stored_as_scd_type": 2})
     topic = TOPICS.get(name, name)
     schema, keys = truth.truth_schema("small", topic), truth.truth_key("small", topic)

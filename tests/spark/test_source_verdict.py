@@ -16,7 +16,7 @@ from gold.source_digests import compare
 from gold.source_plan import planned
 from gold.source_verdict import Verdict, published, verdict
 from lakehouse import names
-from lakehouse.errors import TableFailed
+from lakehouse.errors import SourceUnreachable, TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import publish
@@ -128,9 +128,18 @@ def test_a_table_that_the_source_lacks_is_named_with_what_there_is(
         find(connection, table(), "shop.nothing")
 
 
-def test_a_database_that_does_not_answer_is_a_failure_of_the_table() -> None:
+def test_a_database_that_does_not_answer_has_an_exit_code_of_its_own() -> None:
+    with (
+        pytest.raises(SourceUnreachable, match="cannot be reached") as raised,
+        connected("sqlite:////nowhere/at/all.db", "things"),
+    ):
+        pass
+    assert raised.value.exit_code == 3
+
+
+def test_a_query_that_fails_is_a_failure_of_the_table() -> None:
     with (
         pytest.raises(TableFailed, match="its source database says"),
-        connected("sqlite:////nowhere/at/all.db", "things") as connection,
+        connected("sqlite://", "things") as connection,
     ):
-        connection.execute(text("SELECT 1"))
+        connection.execute(text("SELECT 1 FROM nothing"))

@@ -256,8 +256,9 @@ def test_what_nobody_foresaw_is_one_block_without_a_traceback(
 
 
 def test_a_grid_shows_everything_when_it_goes_into_a_file(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     show_grid(["a", "[b]"], [["x" * 300, None], ["[red]", "y"]])
     header, _, first, second = [
         line for line in capsys.readouterr().out.splitlines() if line.strip()

@@ -1,3 +1,4 @@
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -171,8 +172,6 @@ def test_a_pause_doubles_up_to_the_longest() -> None:
 
 
 def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
-    import signal
-
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with continuous.until_told() as stop:
         signal.raise_signal(signal.SIGINT)
@@ -180,3 +179,14 @@ def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
+
+
+def test_the_first_signal_says_that_the_work_is_finished_first(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with continuous.until_told() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+    assert (
+        "what has begun is finished first; another signal breaks it off" in capfd.readouterr().err
+    )

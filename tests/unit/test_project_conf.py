@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lakehouse.json_schema import table_schema
 from lakehouse.loading import load_tables, load_target
+from tests.captures import shop
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -12,8 +13,13 @@ def test_the_json_schema_is_current() -> None:
     assert (CONF / "table.schema.json").read_text(encoding="utf-8") == table_schema()
 
 
+def test_the_demo_has_the_four_tables_of_the_shop() -> None:
+    names = [table.table for table in load_tables(CONF)]
+    assert names == ["customers", "order_items", "orders", "products"]
+
+
 def test_every_captured_table_is_described() -> None:
-    assert [table.table for table in load_tables(CONF)] == [
+    assert [table.table for table in shop()] == [
         "accounts",
         "clicks",
         "customers",

@@ -1,0 +1,187 @@
+"""Which dropped files hold records of a key: found in the files, whatever bronze still knows.
+
+A file is read as a source wrote it, without Spark: JSON lines (plain or `.gz`), CSV or Parquet. A
+record is the key's when it names the key's values, before or after its change. A value counts as
+the key's in each of the spellings that a connector has for it: a decimal as number, text or
+base64, a date as days, a time as ticks.
+"""
+
+import base64
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bronze.contract import topics
+from lakehouse.table import Source, Table
+from lakehouse.target import Target
+
+Key: TypeAlias = Mapping[str, str]
+Record: TypeAlias = Mapping[str, Any]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
+
+
+def files_with_key(target: Target, table: Table, key: Key) -> list[Path]:
+    """The files below the table's landing folders that hold a record of the key, sorted.
+
+    A file that cannot be read holds nothing.
+    """
+    found: set[Path] = set()
+    for source in table.feeds:
+        folder = _folder(target, source)
+        every = folder.rglob("*") if folder is not None else ()
+        found |= {f for f in every if f.is_file() and _holds(f, table, source, key)}
+    return sorted(found)
+
+
+def folders(target: Target, table: Table) -> list[Path]:
+    """The table's landing folders that are folders of this machine."""
+    every = dict.fromkeys(_folder(target, source) for source in table.feeds)
+    return [folder for folder in every if folder is not None and folder.is_dir()]
+
+
+def _folder(target: Target, source: Source) -> Path | None:
+    if source.path is None or "://" in target.landing:
+        return None
+    return Path(target.landing, source.path)
+
+
+def _holds(file: Path, table: Table, source: Source, key: Key) -> bool:
+    mine = topics(source)
+    spelled = [_spellings(value, _type(table, name)) for name, value in key.items()]
+    try:
+        for topic, rows in _records(file, source, table.keys):
+            if topic is not None and mine and topic not in mine:
+                continue
+            if any(_is_key(row, key, spelled) for row in rows):
+                return True
+    except (OSError, EOFError, ValueError):
+        return False
+    return False
+
+
+def _type(table: Table, name: str) -> str:
+    declared = table.columns.get(name)
+    return declared.type.lower() if declared else "string"
+
+
+def _is_key(row: Record, key: Key, spelled: Iterable[set[str]]) -> bool:
+    return all(_text(row.get(n)) in texts for n, texts in zip(key, spelled, strict=True))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (float, Decimal)):
+        return _number(str(value)) or str(value)
+    return str(value)
+
+
+def _number(text: str) -> str | None:
+    """A number without an exponent and without zeros at its end; None for other texts."""
+    try:
+        return f"{Decimal(text).normalize():f}"
+    except InvalidOperation:
+        return None
+
+
+def _spellings(value: str, kind: str) -> set[str]:
+    """The texts of every form in which a source may write the value."""
+    said = {value}
+    if (number := _number(value)) is not None:
+        said.add(number)
+        if kind.startswith("decimal"):
+            said |= _base64(Decimal(value))
+    if kind == "date" or kind.startswith("timestamp"):
+        said |= _times(value)
+    return said
+
+
+def _base64(value: Decimal) -> set[str]:
+    """The unscaled value as Connect writes it, at every scale that holds the value."""
+    found = set()
+    for scale in range(39):
+        unscaled = value.scaleb(scale)
+        if unscaled == unscaled.to_integral_value():
+            whole = int(unscaled)
+            size = (whole.bit_length() if whole >= 0 else (whole + 1).bit_length()) // 8 + 1
+            found.add(base64.b64encode(whole.to_bytes(size, "big", signed=True)).decode())
+    return found
+
+
+def _times(value: str) -> set[str]:
+    """A date or time as days and as ticks since 1970, and as ISO texts write it."""
+    try:
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return set()
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    micros = (aware - EPOCH) // timedelta(microseconds=1)
+    day = (aware.date() - date(1970, 1, 1)).days
+    ticks = {str(micros * tick // 1_000_000) for tick in TICKS}
+    return {str(day), *ticks, aware.isoformat().replace("+00:00", "Z"), moment.isoformat()}
+
+
+def _records(
+    file: Path, source: Source, keys: list[str]
+) -> Iterator[tuple[str | None, list[Record]]]:
+    """Of each record its topic, where it names one, and the rows that it carries."""
+    if source.file_format == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(file) as opened:
+            for batch in opened.iter_batches():
+                for row in batch.to_pylist():
+                    yield None, [row]
+        return
+    content = file.read_bytes()
+    text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode(errors="replace")
+    if source.file_format == "csv":
+        for fields in csv.DictReader(io.StringIO(text)):
+            yield None, [fields]
+        return
+    for line in text.split("\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record.get("topic"), list(_rows(record, keys))
+
+
+def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
+    """The objects of a record that may name a key: a row, its old row, the key itself."""
+    value = _plain(record.get("value")) if _is_whole(record) else _plain(record)
+    for part in (_plain(record.get("key")) if _is_whole(record) else None, value):
+        if isinstance(part, dict):
+            yield part
+    if isinstance(value, dict):
+        for name in ("before", "after", "newImage", "oldImage"):
+            row = _plain(value.get(name))
+            if isinstance(row, dict):
+                yield row
+        parts = value.get("key")
+        if isinstance(parts, list) and len(parts) == len(keys):
+            yield dict(zip(keys, parts, strict=True))
+
+
+def _is_whole(record: Record) -> bool:
+    return "value" in record and not {"op", "payload", "update", "erase"} & set(record)
+
+
+def _plain(value: object) -> object:
+    """A value without the schema block around it, read where it is JSON in a text."""
+    found = value
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            found = json.loads(value)
+        except ValueError:
+            return value
+    return found["payload"] if isinstance(found, dict) and "payload" in found else found

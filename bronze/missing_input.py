@@ -1,0 +1,77 @@
+"""Tables for which nothing has arrived, and why: no folder, an empty one, a topic without records.
+
+Looks at folders and at the logs of bronze's tables, without Spark. Tables in a catalog, landing
+roots that are URLs and feeds of very many files are not looked at.
+"""
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from bronze.contract import feed_name
+from lakehouse import names
+from lakehouse.delta_log import TableLog, read_log, read_values
+from lakehouse.table import Source, Table
+from lakehouse.target import Target
+
+MOST_NAMED = 5
+
+
+def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a warning for each of its sources that has brought nothing; tables without are out.
+
+    A folder that is empty now, but has brought records before, is no reason for a warning.
+    """
+    if target.catalog:
+        return {}
+    found = {
+        table.table: [w for source in table.feeds for w in _warnings(target, table, source)]
+        for table in tables
+    }
+    return {name: warnings for name, warnings in found.items() if warnings}
+
+
+def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
+    log = _log(target, feed_name(table, source))
+    if source.path is not None and "://" not in target.landing:
+        folder = Path(target.landing, source.path)
+        if not folder.is_dir():
+            yield f"the landing folder {folder} does not exist; do: create it, or correct the path"
+            return
+        if not (log and log.rows) and not _has_file(folder):
+            yield f"the landing folder {folder} is empty; do: drop files there, or correct the path"
+            return
+    topic = source.topic or (source.kafka.topic if source.kafka else None)
+    if topic is not None and log is not None and (log.rows or source.kafka):
+        yield from _no_record(topic, source, log)
+
+
+def _log(target: Target, feed: str) -> TableLog | None:
+    folder = names.location(target, "bronze", feed)
+    return read_log(Path(folder)) if folder is not None and "://" not in folder else None
+
+
+def _has_file(folder: Path) -> bool:
+    """Whether there is a file to read: not one that is still being written."""
+    every = (file for file in folder.rglob("*") if file.is_file())
+    return any(not f.name.startswith((".", "_")) and f.suffix != ".tmp" for f in every)
+
+
+def _no_record(topic: str, source: Source, log: TableLog) -> Iterator[str]:
+    """A warning where bronze has records, but none of the topic."""
+    if log.rows == 0:
+        yield f"topic {topic} has brought no record; do: check its name and the connector"
+        return
+    there = _topics(log) if source.topic is not None else None
+    if there is None or topic in there:
+        return
+    close = get_close_matches(topic, sorted(there), n=1)
+    listed = ", ".join(sorted(there)[:MOST_NAMED]) + (", …" if len(there) > MOST_NAMED else "")
+    meant = f"did you mean {close[0]}?" if close else f"the feed has {listed or 'no topic'}"
+    yield f"topic {topic} has brought no record: {meant}; do: correct source.topic"
+
+
+def _topics(log: TableLog) -> set[str] | None:
+    """The topics of the feed's records; None where there are too many files to look at."""
+    values = read_values(log, ["_topic"])
+    return None if values is None else {topic for (topic,) in values if topic is not None}

@@ -1,0 +1,72 @@
+"""What is wrong with a table, read from its status record: worst first, each with what to do."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lakehouse.durations import spoken
+from lakehouse.ways_out import way_out
+
+Record = Mapping[str, Any]
+
+
+class Trouble(NamedTuple):
+    """One thing that is wrong: a word or two for a column, and a sentence for a person."""
+
+    word: str
+    text: str
+
+
+def troubles(record: Record) -> list[Trouble]:
+    """Everything that is wrong with the table of a status record, worst first."""
+    return [*_failures(record), *_late(record), *_rejected(record), *_hints(record)]
+
+
+def worst_first(records: Sequence[Record]) -> list[Record]:
+    """The records: those with a failure first, then late ones, rejected records, hints, the rest.
+
+    Within each class they keep their order.
+    """
+
+    def severity(record: Record) -> int:
+        classes = (_failures, _late, _rejected, _hints)
+        return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
+
+    return sorted(records, key=severity)
+
+
+def _failures(record: Record) -> Iterator[Trouble]:
+    table, failure = record["table"], record["last_failure"]
+    if failure is not None:
+        first = str(failure).splitlines()[0] if failure else "no reason given"
+        action = way_out(str(failure)) or "mend the cause and run again"
+        yield Trouble("FAILED", f"the last run failed: {first}; do: {action}")
+    if not record["accounted"]:
+        action = f"please report it, and look with `lakehouse verify {table}`"
+        yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
+    if record["gaps"]:
+        action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
+        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source; do: {action}")
+
+
+def _late(record: Record) -> Iterator[Trouble]:
+    if record["stale"]:
+        waited, promised = record["staleness_seconds"], record["max_staleness_seconds"]
+        text = f"a change has waited {spoken(waited)}, promised are {spoken(promised)}"
+        yield Trouble("STALE", f"{text}; do: `lakehouse run --table {record['table']}`")
+
+
+def _rejected(record: Record) -> Iterator[Trouble]:
+    table, letters = record["table"], record["dead_letters_total"]
+    if record["dead_letters_alert"]:
+        reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
+        action = f"`lakehouse dead-letters list --table {table}`"
+        yield Trouble("dead letters", f"{letters:,} dead letters ({reasons}); do: {action}")
+    if record["stale_keys"]:
+        text = "keys show an older row, because their newest change is a dead letter"
+        action = "mend the cause, then `lakehouse dead-letters replay`"
+        yield Trouble("stale keys", f"{record['stale_keys']:,} {text}; do: {action}")
+
+
+def _hints(record: Record) -> Iterator[Trouble]:
+    for warning in record.get("warnings", ()):
+        yield Trouble("warning", str(warning))

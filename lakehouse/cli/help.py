@@ -1,0 +1,92 @@
+"""What `--help` adds to a command's own text: its task group, and examples to type."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from typer.core import TyperGroup
+
+TASKS: Mapping[str, Sequence[str]] = {
+    "Begin": ("demo", "init", "validate", "plan"),
+    "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
+    "Ask": ("sql", "status", "report"),
+    "Check": ("quality", "verify", "explain", "dead-letters"),
+}
+
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "demo": ("lakehouse demo", "lakehouse demo --root /tmp/demo"),
+    "init": (
+        "lakehouse init",
+        "lakehouse init --from landing/shop/events.jsonl",
+        "lakehouse init orders --from landing/shop/events.jsonl",
+        "lakehouse init --source postgresql://me:env:PW@host/shop",
+    ),
+    "validate": ("lakehouse validate", "lakehouse validate --write-schema"),
+    "plan": ("lakehouse plan", "lakehouse plan --table orders --format json"),
+    "run": (
+        "lakehouse run",
+        "lakehouse run --table orders --layer silver",
+        "lakehouse run --continuous --interval 30s",
+        "lakehouse run --table prices --extract data/day1 --effective-date 2026-01-31",
+    ),
+    "rebuild": ("lakehouse rebuild orders",),
+    "rebootstrap": ("lakehouse rebootstrap orders --source postgresql://me:env:PW@host/shop",),
+    "maintain": ("lakehouse maintain --dry-run", "lakehouse maintain --table orders"),
+    "erase": (
+        "lakehouse erase customers --key '{\"id\": 7}'",
+        "lakehouse erase customers --key '{\"id\": 7}' --landing",
+    ),
+    "sql": (
+        'lakehouse sql "SELECT * FROM gold.orders LIMIT 10"',
+        'lakehouse sql --format json "SELECT * FROM gold.orders WHERE id = 7"',
+        'lakehouse sql --as-of 2026-01-31 "SELECT count(*) FROM gold.orders"',
+    ),
+    "status": ("lakehouse status", "lakehouse status --wide", "lakehouse status --format json"),
+    "report": ("lakehouse report", "lakehouse report --output report.html"),
+    "quality": ("lakehouse quality", "lakehouse quality --try rules.yml --table orders"),
+    "verify": (
+        "lakehouse verify orders --all",
+        "lakehouse verify orders --source postgresql://me:env:PW@host/shop",
+    ),
+    "explain": ("lakehouse explain orders --key '{\"id\": 7}'",),
+    "dead-letters": ("lakehouse dead-letters list", "lakehouse dead-letters replay"),
+    "list": (
+        "lakehouse dead-letters list --table orders --reason rule",
+        "lakehouse dead-letters list --since 2026-01-31 --format json",
+    ),
+    "replay": ("lakehouse dead-letters replay --table orders --reason bad_value",),
+    "bronze": ("bronze --conf conf --target prod",),
+    "silver": ("silver --conf conf --target prod",),
+    "gold": ("gold --conf conf --target prod",),
+}
+
+
+class Formatter(Protocol):
+    """What a command writes its help with."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """A part of the help under a heading."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names with what is said of each."""
+
+
+class CommandsByTask(TyperGroup):
+    """A group whose help lists its commands under the tasks that they serve."""
+
+    def format_commands(self, ctx: object, formatter: Formatter) -> None:
+        """Writes one section per task, and one for commands of no task."""
+        named = [name for names in TASKS.values() for name in names]
+        others = [name for name in self.commands if name not in named]
+        for task, names in (*TASKS.items(), ("Other", others)):
+            there = [name for name in names if name in self.commands]
+            rows = [(name, self.commands[name].get_short_help_str(100)) for name in there]
+            if rows:
+                with formatter.section(task):
+                    formatter.write_dl(rows)
+
+
+def examples(name: str) -> str | None:
+    """The examples of a command as the end of its help, line by line; None without any."""
+    lines = [f"  {line}" for line in EXAMPLES.get(name, ())]
+    return "\n".join(["\b", "Examples:", *lines]) if lines else None

@@ -1,0 +1,146 @@
+"""`init`: a new project, and the first YAML of tables from a file or from a database."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.front import command
+from lakehouse.errors import ConfigurationError
+from lakehouse.options import Chosen
+from lakehouse.project import is_project, make_project
+
+if TYPE_CHECKING:
+    from lakehouse.first_draft import Draft
+
+Name = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="Only this table; without, all there are.")
+]
+Sample = Annotated[
+    Path | None, typer.Option("--from", help="A file of changes: JSON lines or CSV, .gz or not.")
+]
+Source = Annotated[
+    str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
+]
+Prefix = Annotated[
+    str | None, typer.Option(help="With --source: the connector's topic.prefix; default: its name.")
+]
+Brokers = Annotated[
+    str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
+]
+
+
+@command("init")
+def init(
+    chosen: Chosen,
+    table: Name = None,
+    sample: Sample = None,
+    source: Source = None,
+    prefix: Prefix = None,
+    brokers: Brokers = None,
+) -> None:
+    """Make a project, or write the YAML of tables from a file or a database.
+
+    Without options: the project's folders, in a folder that has none. With --from: a table per
+    topic of the file. With --source: a table per table of a PostgreSQL or MySQL database, and
+    conf/connector.json for Debezium. Files that are there are left alone.
+    """
+    _check(table, sample, source)
+    if is_project(chosen.conf) and sample is None and source is None:
+        print(f"there is a project already: {_shown(chosen.conf)}")
+    if not is_project(chosen.conf):
+        for file in make_project(chosen.conf):
+            print(f"made {_shown(file)}")
+    if sample is not None:
+        _from_file(chosen, table, sample)
+    elif source is not None:
+        _from_database(chosen, table, source, prefix, brokers)
+    else:
+        print("next: lakehouse init --from FILE, or lakehouse init --source URL")
+
+
+def _check(table: str | None, sample: Path | None, source: str | None) -> None:
+    if sample is not None and source is not None:
+        expected = "one of --from and --source"
+        raise ConfigurationError("command line", "--source", "both", expected, "leave one out")
+    if table is not None and sample is None and source is None:
+        expected, action = "--from FILE or --source URL", "say what the table is drafted from"
+        raise ConfigurationError("command line", "TABLE", table, expected, action)
+
+
+def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
+    from lakehouse.first_draft import write_draft, write_drafts
+
+    landing = _landing(chosen)
+    inside = sample.absolute().is_relative_to(landing)
+    parent = sample.absolute().parent
+    folder = str(parent.relative_to(landing)) if inside else parent.name
+    folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
+    sure = inside and parent != landing
+    if table is not None:
+        _tell([write_draft(table, sample, chosen.conf, folder, sure)])
+    else:
+        _tell(write_drafts(sample, chosen.conf, folder, sure))
+    if not sure:
+        print(f"next: put {sample.name} into {_shown(landing / folder)}, then lakehouse run")
+    else:
+        print("next: lakehouse validate, then lakehouse run")
+
+
+def _from_database(
+    chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
+) -> None:
+    from lakehouse import source_draft as drafts
+    from lakehouse.first_draft import write_text
+    from lakehouse.sample import identifier
+    from lakehouse.source_url import checked_url
+    from lakehouse.unpacking import nearest
+
+    url = checked_url(source)
+    connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
+    tables = drafts.names_of(drafts.read_tables(url))
+    if table is not None and table not in tables:
+        meant = nearest(table, tables)
+        action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
+        expected = f"one of {', '.join(tables)}"
+        raise ConfigurationError("command line", "TABLE", table, expected, action)
+    wanted = {name: of for name, of in tables.items() if table in (None, name)}
+    files = chosen.conf / "tables"
+    _tell(
+        [
+            write_text(files / f"{name}.yml", drafts.source_draft(name, of, connector))
+            for name, of in wanted.items()
+        ]
+    )
+    file = chosen.conf / "connector.json"
+    if not file.exists():
+        file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
+        print(f"wrote {_shown(file)}: for Debezium's connector; set DATABASE_PASSWORD there")
+    for line in drafts.preparations(list(wanted.values()), url):
+        print(f"the database needs: {line}")
+    print("next: start the connector, then lakehouse validate, then lakehouse run --continuous")
+
+
+def _landing(chosen: Chosen) -> Path:
+    """The landing root of the target; where there is no target, that of a new project."""
+    from lakehouse.loading import load_target
+
+    target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+    return Path(target.landing)
+
+
+def _tell(drafts: "Sequence[Draft]") -> None:
+    for draft in drafts:
+        if draft.is_there:
+            print(f"{_shown(draft.file)} is there already and was left alone")
+            continue
+        checks = f"; look at {draft.checks} lines that say 'check'" if draft.checks else ""
+        print(f"wrote {_shown(draft.file)}{checks}")
+
+
+def _shown(file: Path) -> str:
+    """A path from here, where it lies below."""
+    absolute = file.absolute()
+    here = Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

@@ -1,0 +1,85 @@
+"""What a run prints of each table: one line over all layers, its parts in a fixed order."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lakehouse.verbosity import Level, level
+
+if TYPE_CHECKING:
+    from lakehouse.ledger import Entry
+
+WORDS = {
+    "I": "inserted",
+    "U": "updated",
+    "D": "deleted",
+    "X": "deleted",
+    "N": "unchanged",
+    "late": "late",
+    "delete_unknown": "deletes of unknown keys",
+    "truncate": "truncates",
+    "dead_letter": "dead letters",
+}
+ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
+"""What comes first; all else follows in the order of the ledger."""
+WIDEST_NAME = 32
+
+
+def show_entries(entries: "Sequence[Entry]") -> None:
+    """One line per table over all layers; with --verbose one per table and layer before it."""
+    from lakehouse.console import fitted, say, summary, width
+
+    if level() is Level.VERBOSE:
+        for entry in entries:
+            print(fitted(summary(entry)), flush=True)
+    for line in run_lines(entries, width()):
+        say(line)
+
+
+def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
+    """A line per table in the order of the entries: records, what became of them, seconds.
+
+    Where a line is wider than `width`, classes are left out from the end, with `…`.
+    """
+    by_table: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_table.setdefault(entry.table, []).append(entry)
+    room = min(WIDEST_NAME, max(map(len, by_table), default=0))
+    return [_line(table, of_table, room, width) for table, of_table in by_table.items()]
+
+
+def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> str:
+    seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
+    failed = [entry.layer for entry in entries if entry.status == "failed"]
+    records = _records(entries)
+    parts = [f"FAILED in {', '.join(failed)}"] if failed else []
+    parts += [f"{records:,} records"] if records else []
+    parts += [f"{count:,} {word}" for word, count in _classes(entries).items()]
+    parts = parts or ["nothing new"]
+    name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
+    line = "  ".join([name, *parts, seconds])
+    while width is not None and len(line) > width and len(parts) > 1:
+        parts.pop()
+        line = "  ".join([name, *parts, "…", seconds])
+    return line
+
+
+def _records(entries: "Iterable[Entry]") -> int:
+    """Records that silver worked on; those that bronze took in where silver did not run."""
+    layers = {entry.layer: entry.counts.get("records", 0) for entry in entries}
+    return layers.get("silver", layers.get("bronze", 0))
+
+
+def _classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
+    """What became of silver's records, by words for a person; notes beside them are left out."""
+    from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
+
+    counted: Counter[str] = Counter()
+    for entry in entries:
+        for name, count in entry.counts.items() if entry.layer == "silver" else ():
+            noted = name in ACCOUNT_NOTES and name not in EXTRACT_NOTES
+            if count > 0 and name != "records" and not noted:
+                kind = name.partition(":")[0]
+                counted[WORDS.get(kind, kind.replace("_", " "))] += count
+    first = {word: counted[word] for word in ORDER if word in counted}
+    return first | dict(counted)

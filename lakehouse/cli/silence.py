@@ -1,0 +1,33 @@
+"""What would otherwise succeed in silence: warnings of bronze and gold, each told once."""
+
+from collections.abc import Sequence
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+
+def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table: sources that brought nothing, columns that never came or look encoded."""
+    from bronze.missing_input import missing_input
+    from gold.column_hints import column_hints
+
+    first, second = missing_input(target, tables), column_hints(target, tables)
+    return {t.table: [*first.get(t.table, ()), *second.get(t.table, ())] for t in tables}
+
+
+class Warner:
+    """Tells the warnings of some tables on stderr, each text once."""
+
+    def __init__(self, target: Target, tables: Sequence[Table]) -> None:
+        self._target, self._tables = target, tables
+        self._told: set[tuple[str, str]] = set()
+
+    def tell(self) -> None:
+        """Warn of what is wrong now and has not been told yet."""
+        from lakehouse.console import warn
+
+        for table, texts in warnings_of(self._target, self._tables).items():
+            for text in texts:
+                if (table, text) not in self._told:
+                    self._told.add((table, text))
+                    warn(f"{table}: {text}")

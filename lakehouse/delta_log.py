@@ -1,0 +1,171 @@
+"""What a Delta table's own log says of it, read without Spark: columns, rows and their bounds.
+
+Only tables in local folders are read. Whatever the log does not say, or says in a way that is not
+known here (a checkpoint in several parts), gives None: callers then know nothing, which is no
+error. Source: Delta's transaction log protocol, PROTOCOL.md.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+Action: TypeAlias = Mapping[str, Any]
+
+MOST_FILES = 100
+NESTED = ("array", "map", "struct", "variant")
+_PHYSICAL = "delta.columnMapping.physicalName"
+
+
+class TableLog(NamedTuple):
+    """A table's newest version: its rows (None if unknown), its columns' types, its data files.
+
+    `physical` are the columns' names inside of the files.
+    """
+
+    version: int
+    rows: int | None
+    columns: dict[str, str]
+    physical: dict[str, str]
+    files: list[Path]
+
+
+class Column(NamedTuple):
+    """A column over all files: how many values are not null; bounds of whole numbers and texts."""
+
+    values: int
+    numbers: tuple[int, int] | None = None
+    texts: tuple[str, str] | None = None
+
+
+def read_log(folder: Path) -> TableLog | None:
+    """The newest version of the table in the folder; None where it cannot be told."""
+    try:
+        version, actions = _actions(folder / "_delta_log")
+        return _table(folder, version, actions) if version >= 0 else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_columns(table: TableLog) -> dict[str, Column] | None:
+    """The columns' values as the footers of the data files tell.
+
+    Rows that deletion vectors hide are counted. Nested columns are left out, and columns of which
+    a footer has no statistics. None for a table of more than `MOST_FILES` files, or damaged ones.
+    """
+    if len(table.files) > MOST_FILES:
+        return None
+    try:
+        chunks = [chunk for file in table.files for chunk in _chunks(file)]
+    except (OSError, ValueError):
+        return None
+    plain = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
+    columns = dict.fromkeys(plain.values(), Column(0))
+    for inside, found in chunks:
+        name = plain.get(inside)
+        if name is not None and found is None:
+            columns.pop(name, None)
+        elif name in columns and found is not None:
+            columns[name] = _merged(columns[name], found)
+    return columns
+
+
+def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+    """All rows of some columns; rows that a deletion vector hides are among them.
+
+    None for a table of more than `MOST_FILES` files, a damaged one, or one without the columns.
+    """
+    import pyarrow.parquet as pq
+
+    if len(table.files) > MOST_FILES or not set(columns) <= set(table.physical):
+        return None
+    inside = [table.physical[name] for name in columns]
+    try:
+        parts = [pq.read_table(file, columns=inside, partitioning=None) for file in table.files]
+    except (OSError, ValueError):
+        return None
+    return [
+        row
+        for part in parts
+        for row in zip(*(part[name].to_pylist() for name in inside), strict=True)
+    ]
+
+
+def _actions(log: Path) -> tuple[int, list[Action]]:
+    """The newest version, and the actions of the last checkpoint and all commits since."""
+    pointer = log / "_last_checkpoint"
+    first, found = 0, list[Action]()
+    if pointer.exists():
+        told = json.loads(pointer.read_text(encoding="utf-8"))
+        if "parts" in told or "v2Checkpoint" in told:
+            raise ValueError("a checkpoint in several parts")
+        first = int(told["version"]) + 1
+        found += _checkpoint(log / f"{first - 1:020}.checkpoint.parquet")
+    version = first - 1
+    while (commit := log / f"{version + 1:020}.json").exists():
+        version += 1
+        found += [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    return version, found
+
+
+def _checkpoint(file: Path) -> Iterator[Action]:
+    import pyarrow.parquet as pq
+
+    for row in pq.read_table(file, columns=["metaData", "add"], partitioning=None).to_pylist():
+        yield {name: action for name, action in row.items() if action is not None}
+
+
+def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
+    fields: list[Action] = []
+    files: dict[str, Action] = {}
+    for action in actions:
+        if "metaData" in action:
+            fields = json.loads(action["metaData"]["schemaString"])["fields"]
+        elif "add" in action:
+            files[action["add"]["path"]] = action["add"]
+        elif "remove" in action:
+            files.pop(action["remove"]["path"], None)
+    stats = [json.loads(file.get("stats") or "{}") for file in files.values()]
+    hidden = sum((f.get("deletionVector") or {}).get("cardinality", 0) for f in files.values())
+    known = all("numRecords" in each for each in stats)
+    rows = sum(each["numRecords"] for each in stats) - hidden if known else None
+    columns = {field["name"]: _type(field["type"]) for field in fields}
+    physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
+    return TableLog(version, rows, columns, physical, [folder / unquote(path) for path in files])
+
+
+def _type(written: object) -> str:
+    """A type as the log writes it: of a nested one only array, map or struct."""
+    return str(written["type"]) if isinstance(written, dict) else str(written)
+
+
+def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
+    """The column chunks of a Parquet file with their statistics; None for one without."""
+    import pyarrow.parquet as pq
+
+    told = pq.read_metadata(file)
+    for group in range(told.num_row_groups):
+        for at in range(told.num_columns):
+            chunk = told.row_group(group).column(at)
+            stats = chunk.statistics
+            if stats is None or not stats.has_null_count:
+                yield chunk.path_in_schema, None
+                continue
+            column = Column(chunk.num_values - stats.null_count)
+            bounds = (stats.min, stats.max) if stats.has_min_max else ()
+            if all(type(bound) is int for bound in bounds) and bounds:
+                column = column._replace(numbers=bounds)
+            if all(isinstance(bound, str) for bound in bounds) and bounds:
+                column = column._replace(texts=bounds)
+            yield chunk.path_in_schema, column
+
+
+def _merged(one: Column, other: Column) -> Column:
+    numbers = [bounds for bounds in (one.numbers, other.numbers) if bounds is not None]
+    texts = [bounds for bounds in (one.texts, other.texts) if bounds is not None]
+    return Column(
+        one.values + other.values,
+        (min(n[0] for n in numbers), max(n[1] for n in numbers)) if numbers else None,
+        (min(t[0] for t in texts), max(t[1] for t in texts)) if texts else None,
+    )

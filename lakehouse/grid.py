@@ -1,0 +1,111 @@
+"""Rows of text laid out for a terminal: a grid where it fits, else one block per record.
+
+A column of long texts is shortened with `…`; numbers and times are never shortened. Where the
+columns do not fit at their least widths, each record becomes a block with one line per column.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+
+Row: TypeAlias = Sequence[str | None]
+
+GAP = 2
+LEAST_TEXT = 12
+"""A text column that is shortened keeps at least so many characters."""
+LONGEST_NAME = 32
+"""Longer column names are cut in a block."""
+
+_NUMBER = re.compile(r"-?[\d,]+(\.\d+)?([eE][+-]?\d+)?")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ][\d:.]+(Z|[+-]\d{2}:\d{2})?)?")
+_CONTROL = {code: "·" for code in (*range(32), *range(127, 160))} | {9: " ", 10: "⏎", 13: " "}
+
+
+def lay_out(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> list[str]:
+    """The lines of a table, none wider than `width` cells; without a width nothing is shortened.
+
+    A null is an empty place. Control characters are replaced, so that a value cannot move the
+    cursor or break a line.
+    """
+    names = [_plain(name) for name in columns]
+    texts = [["" if value is None else _plain(value) for value in row] for row in rows]
+    if not names:
+        return []
+    sizes = _sizes(names, texts, width)
+    return _blocks(names, texts, width or 80) if sizes is None else _grid(names, texts, sizes)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` cells, with `…` in place of what does not fit."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _plain(text: str) -> str:
+    return text.translate(_CONTROL)
+
+
+def _sizes(
+    names: Sequence[str], texts: Sequence[Sequence[str]], width: int | None
+) -> list[int] | None:
+    """A width per column; None where the columns do not fit side by side."""
+    cells = [[name, *(row[at] for row in texts)] for at, name in enumerate(names)]
+    natural = [max(map(cell_len, column)) for column in cells]
+    least = [
+        size if _is_rigid(column[1:]) else min(size, max(LEAST_TEXT, cell_len(column[0])))
+        for column, size in zip(cells, natural, strict=True)
+    ]
+    if width is None:
+        return natural
+    room = width - GAP * (len(names) - 1)
+    if sum(least) > room:
+        return None
+    most = max(natural)
+    while True:
+        sizes = [max(low, min(high, most)) for low, high in zip(least, natural, strict=True)]
+        if sum(sizes) <= room:
+            return sizes
+        most -= 1
+
+
+def _is_rigid(values: Sequence[str]) -> bool:
+    """Whether shortening would change what a value says: all are numbers or times."""
+    given = [value for value in values if value]
+    return all(_NUMBER.fullmatch(v) or _TIME.fullmatch(v) for v in given) and bool(given)
+
+
+def _grid(names: Sequence[str], texts: Sequence[Sequence[str]], sizes: Sequence[int]) -> list[str]:
+    right = [
+        bool(texts) and all(_NUMBER.fullmatch(row[at]) for row in texts if row[at])
+        for at in range(len(names))
+    ]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            _placed(text, size, to_right)
+            for text, size, to_right in zip(row, sizes, right, strict=True)
+        ]
+        return (" " * GAP).join(cells).rstrip()
+
+    return [line(names), (" " * GAP).join("─" * size for size in sizes), *map(line, texts)]
+
+
+def _placed(text: str, size: int, to_right: bool) -> str:
+    fitted = cut(text, size)
+    space = " " * (size - cell_len(fitted))
+    return space + fitted if to_right else fitted + space
+
+
+def _blocks(names: Sequence[str], texts: Sequence[Sequence[str]], width: int) -> list[str]:
+    longest = min(LONGEST_NAME, width // 2, max(map(cell_len, names)))
+    lines: list[str] = []
+    for number, row in enumerate(texts, 1):
+        head = f"── {number} "
+        lines.append(head + "─" * (width - cell_len(head)))
+        for name, text in zip(names, row, strict=True):
+            said = _placed(name, longest, False) + " " * GAP + text
+            lines.append(cut(said.rstrip(), width))
+    return lines

@@ -1,0 +1,216 @@
+"""First YAML of the tables of a source database: keys, types and comments, read by SQLAlchemy.
+
+PostgreSQL and MySQL, as Debezium captures them: a type is the one that Debezium's records have for
+the column with its default settings (decimals precise, times adaptive).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, Inspector, create_engine, inspect, types
+from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.exc import SQLAlchemyError
+
+from lakehouse.errors import ConfigurationError, SourceUnreachable
+from lakehouse.first_draft import SCHEMA_LINE, scalar
+from lakehouse.sample import SIGNALS, identifier
+
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
+MOST_DIGITS = 38
+_PLAIN: Sequence[tuple[type[types.TypeEngine[Any]], str]] = (
+    (mysql.YEAR, "int"),
+    (mysql.TINYINT, "smallint"),
+    (postgresql.INTERVAL, "bigint"),
+    (types.Boolean, "boolean"),
+    (types.SmallInteger, "smallint"),
+    (types.BigInteger, "bigint"),
+    (types.Integer, "int"),
+    (types.REAL, "float"),
+    (types.Float, "double"),
+    (types.Date, "date"),
+    (types.LargeBinary, "binary"),
+    (mysql.TINYBLOB, "binary"),
+    (mysql.MEDIUMBLOB, "binary"),
+    (mysql.LONGBLOB, "binary"),
+    (types.BINARY, "binary"),
+    (types.VARBINARY, "binary"),
+)
+_UNSIGNED = {"smallint": "int", "int": "bigint"}
+
+
+class SourceTable(NamedTuple):
+    """A table of a source: where it is, what it is called, its keys and its columns' types.
+
+    `columns` are type and comment by name.
+    """
+
+    schema: str
+    name: str
+    comment: str | None
+    keys: list[str]
+    columns: Mapping[str, tuple[str, str | None]]
+
+
+class Connector(NamedTuple):
+    """What the tables and their connector have to agree on.
+
+    `prefix` begins the names of topics, `brokers` are Kafka's bootstrap servers; without them the
+    records are dropped into one folder named after the prefix.
+    """
+
+    url: URL
+    prefix: str
+    brokers: str | None = None
+
+
+def read_tables(url: URL) -> list[SourceTable]:
+    """The tables of a database, system tables and Debezium's own ones left out.
+
+    Raises:
+        ConfigurationError: the database is neither PostgreSQL nor MySQL, or has no table.
+        SourceUnreachable: it does not answer, or refuses who asks.
+    """
+    if url.get_backend_name() not in ("postgresql", "mysql"):
+        found, expected = url.get_backend_name(), "postgresql or mysql"
+        action = "write the tables by hand, or from a file: `lakehouse init --from FILE`"
+        raise ConfigurationError("command line", "--source", found, expected, action)
+    engine = create_engine(url)
+    try:
+        tables = list(_tables(inspect(engine)))
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise SourceUnreachable(url.render_as_string(), first) from failure
+    finally:
+        engine.dispose()
+    if not tables:
+        expected, action = "at least one table", "name the database that has the tables"
+        raise ConfigurationError("command line", "--source", "no table", expected, action)
+    return tables
+
+
+def names_of(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
+    """The tables by the names that they get here; with their schema where that is needed."""
+    found: dict[str, SourceTable] = {}
+    for table in tables:
+        name = identifier(table.name)
+        found[identifier(f"{table.schema}_{name}") if name in found else name] = table
+    return found
+
+
+def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
+    """The YAML of a table."""
+    topic = f"{connector.prefix}.{table.schema}.{table.name}"
+    lines = [SCHEMA_LINE, f"table: {name}"]
+    lines += [f"comment: {scalar(table.comment)}"] if table.comment else []
+    lines += ["source:", "  format: debezium"]
+    if connector.brokers is None:
+        lines += [f"  path: {scalar(connector.prefix)}  # check: folder below the landing root"]
+        lines += [f"  topic: {scalar(topic)}"]
+    else:
+        servers = scalar(connector.brokers)
+        lines += [f"  kafka: {{topic: {scalar(topic)}, bootstrap_servers: '{servers}'}}"]
+    doubt = "" if table.keys else "  # check: no primary key; a table without one keeps equal rows"
+    lines += [f"keys: [{', '.join(map(scalar, table.keys))}]{doubt}", "columns:"]
+    for column, (kind, comment) in table.columns.items():
+        shown = f"'{kind}'" if "," in kind and comment else kind
+        said = f"{{type: {shown}, comment: {_quoted(comment)}}}" if comment else kind
+        own = not column.startswith("_")
+        lines += [f"  {'' if own else '# not possible: '}{scalar(column)}: {said}"]
+    return "\n".join(lines) + "\n"
+
+
+def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
+    """The configuration of the Debezium connector that captures these tables, as JSON."""
+    url, postgres = connector.url, connector.url.get_backend_name() == "postgresql"
+    listed = ",".join(f"{table.schema}.{table.name}" for table in tables)
+    common = {
+        "topic.prefix": connector.prefix,
+        "database.hostname": url.host or "localhost",
+        "database.port": str(url.port or (5432 if postgres else 3306)),
+        "database.user": url.username or "",
+        "database.password": "${env:DATABASE_PASSWORD}",
+        "table.include.list": listed,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "true",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "true",
+        "snapshot.mode": "initial",
+    }
+    own = (
+        {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.dbname": url.database or "",
+            "plugin.name": "pgoutput",
+            "slot.name": identifier(connector.prefix),
+            "publication.name": identifier(connector.prefix),
+            "publication.autocreate.mode": "filtered",
+        }
+        if postgres
+        else {
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "database.server.id": "184054",
+            "schema.history.internal.kafka.topic": f"{connector.prefix}.schema-changes",
+            "schema.history.internal.kafka.bootstrap.servers": connector.brokers or "",
+        }
+    )
+    return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
+
+
+def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
+    """What the database needs before a connector can capture these tables, a line each."""
+    if url.get_backend_name() == "mysql":
+        return ["in my.cnf: binlog_format = ROW, binlog_row_image = FULL"]
+    keyless = [table for table in tables if not table.keys]
+    return [
+        "in postgresql.conf: wal_level = logical",
+        *(
+            f'ALTER TABLE "{table.schema}"."{table.name}" REPLICA IDENTITY FULL;'
+            for table in keyless
+        ),
+    ]
+
+
+def column_kind(kind: "types.TypeEngine[Any]") -> str:
+    """The Spark SQL type for a column of the source; what has no better one is text."""
+    if isinstance(kind, postgresql.ARRAY):
+        return f"array<{column_kind(kind.item_type)}>"
+    if isinstance(kind, mysql.BIT | postgresql.BIT):
+        return "boolean" if (kind.length or 1) == 1 else "binary"
+    if isinstance(kind, types.TIMESTAMP | types.DateTime):
+        zoned = bool(kind.timezone) or isinstance(kind, mysql.TIMESTAMP)
+        return "timestamp" if zoned else "timestamp_ntz"
+    if isinstance(kind, types.Float):
+        return "float" if isinstance(kind, types.REAL | mysql.FLOAT) else "double"
+    if isinstance(kind, types.Numeric):
+        return _decimal(kind)
+    found = next((spark for source, spark in _PLAIN if isinstance(kind, source)), "string")
+    return _UNSIGNED.get(found, found) if getattr(kind, "unsigned", False) else found
+
+
+def _decimal(kind: "types.Numeric[Any]") -> str:
+    """A decimal of any size is text in Debezium's records, as it may exceed every type."""
+    if kind.precision is None or kind.precision > MOST_DIGITS:
+        return "string"
+    return f"decimal({kind.precision},{kind.scale or 0})"
+
+
+def _tables(seen: Inspector) -> Iterator[SourceTable]:
+    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
+    if seen.dialect.name == "mysql":
+        schemas = [str(seen.default_schema_name)]
+    for schema in schemas:
+        for name in sorted(seen.get_table_names(schema=schema)):
+            if SIGNALS.search(name):
+                continue
+            columns = {
+                column["name"]: (column_kind(column["type"]), column.get("comment"))
+                for column in seen.get_columns(name, schema=schema)
+            }
+            keys = seen.get_pk_constraint(name, schema=schema)["constrained_columns"]
+            comment = seen.get_table_comment(name, schema=schema)["text"]
+            yield SourceTable(schema, name, comment, list(keys), columns)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

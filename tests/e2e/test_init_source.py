@@ -1,0 +1,41 @@
+"""`lakehouse init --source` reads a real PostgreSQL: tables, keys, types and comments."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakehouse.cli import app
+from lakehouse.cli.front import enter
+from lakehouse.loading import load_tables
+from tests.e2e import postgres
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(shutil.which("initdb") is None, reason="no PostgreSQL here"),
+]
+
+
+def test_the_tables_of_a_database_become_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setenv("SHOP_PASSWORD", "any")
+    server = postgres.start("init")
+    try:
+        server.execute("COMMENT ON TABLE shop.customers IS 'People: who buy'")
+        url = server.url.replace("postgres@", "postgres:env:SHOP_PASSWORD@")
+        enter(app, ["init", "--source", url])
+    finally:
+        server.stop()
+    told = capsys.readouterr().out
+    tables = {table.table: table for table in load_tables(Path("conf"))}
+    assert tables["order_items"].keys == ["order_id", "line_no"]
+    assert tables["clicks"].keys == []
+    assert tables["customers"].comment == "People: who buy"
+    assert tables["orders"].columns["total"].type == "decimal(12,2)"
+    assert 'ALTER TABLE "shop"."clicks" REPLICA IDENTITY FULL;' in told
+    assert "next: start the connector" in told
+    assert Path("conf/connector.json").is_file()

@@ -1,0 +1,47 @@
+"""Drafts of `init --from` run without a dead letter on the very data they were made from."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.first_draft import write_drafts
+from lakehouse.loading import load_tables
+from lakehouse.target import Target
+from tests import lake
+from tests.captures import EVENTS, lines
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("capture", ["small", "small_with_schemas"])
+def test_a_capture_has_no_dead_letters_by_its_own_drafts(
+    spark: SparkSession, target: Target, tmp_path: Path, capture: str
+) -> None:
+    conf = tmp_path / "conf"
+    write_drafts(EVENTS / f"{capture}.jsonl.gz", conf, "shop", sure=True)
+    tables = load_tables(conf)
+    lake.land(target, "shop", "events.jsonl", lines(capture))
+    entries = lake.run(spark, target, tables)
+    rejected = {
+        entry.table: counted
+        for entry in entries
+        if (counted := [name for name in entry.counts if name.startswith("dead_letter")])
+    }
+    assert rejected == {}
+    assert len(lake.rows(spark, target, "orders")) == 8
+
+
+def test_a_csv_file_has_no_dead_letters_by_its_own_draft(
+    spark: SparkSession, target: Target, tmp_path: Path
+) -> None:
+    rows = ["zip,id,price,updated_at", "01234,1,2.5,2024-01-01", "99999,2,3,2024-01-02", ""]
+    sample = tmp_path / "prices.csv"
+    sample.write_text("\n".join(rows))
+    write_drafts(sample, tmp_path / "conf", "prices", sure=True)
+    lake.land(target, "prices", "prices.csv", rows[:-1])
+    lake.run(spark, target, load_tables(tmp_path / "conf"))
+    assert [row["zip"] for row in lake.rows(spark, target, "prices")] in (
+        ["01234", "99999"],
+        ["99999", "01234"],
+    )

@@ -1,0 +1,76 @@
+"""A Delta log read without Spark: written here as Delta's protocol has it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakehouse.delta_log import Column, read_columns, read_log
+
+
+def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
+    log = folder / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (log / f"{version:020}.json").write_text(text)
+
+
+def metadata(*names: str) -> dict[str, Any]:
+    fields = [{"name": n, "type": "string", "nullable": True, "metadata": {}} for n in names]
+    return {"metaData": {"schemaString": json.dumps({"type": "struct", "fields": fields})}}
+
+
+def data(folder: Path, name: str, **columns: list[Any]) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), folder / name)
+    rows = len(next(iter(columns.values())))
+    return {"add": {"path": name, "stats": json.dumps({"numRecords": rows})}}
+
+
+def test_rows_columns_and_values_of_the_newest_version(tmp_path: Path) -> None:
+    commit(tmp_path, 0, metadata("a"))
+    commit(tmp_path, 1, data(tmp_path, "one.parquet", a=["x", None]))
+    commit(tmp_path, 2, metadata("a", "b"), data(tmp_path, "two.parquet", a=["y"], b=[7]))
+    found = read_log(tmp_path)
+    assert found is not None
+    assert (found.version, found.rows, list(found.columns)) == (2, 3, ["a", "b"])
+    assert read_columns(found) == {"a": Column(2, texts=("x", "y")), "b": Column(1, (7, 7))}
+
+
+def test_a_file_that_was_removed_does_not_count(tmp_path: Path) -> None:
+    commit(tmp_path, 0, metadata("a"), data(tmp_path, "one.parquet", a=["x"]))
+    commit(tmp_path, 1, {"remove": {"path": "one.parquet"}})
+    found = read_log(tmp_path)
+    assert found is not None and (found.rows, found.files) == (0, [])
+
+
+def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path) -> None:
+    add = data(tmp_path, "one.parquet", a=["x"])["add"]
+    commit(tmp_path, 3, data(tmp_path, "two.parquet", a=["y"]))
+    told = {
+        "metaData": [metadata("a")["metaData"], None],
+        "add": [None, {"path": add["path"], "stats": add["stats"]}],
+    }
+    rows = pa.table(told)
+    pq.write_table(rows, tmp_path / "_delta_log" / f"{2:020}.checkpoint.parquet")
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 2, "size": 2}')
+    found = read_log(tmp_path)
+    assert found is not None and (found.version, found.rows) == (3, 2)
+
+
+def test_rows_that_a_deletion_vector_hides_are_no_rows(tmp_path: Path) -> None:
+    add = data(tmp_path, "one.parquet", a=["x", "y"])
+    add["add"]["deletionVector"] = {"cardinality": 1}
+    commit(tmp_path, 0, metadata("a"), add)
+    found = read_log(tmp_path)
+    assert found is not None and found.rows == 1
+
+
+def test_what_cannot_be_told_is_none(tmp_path: Path) -> None:
+    assert read_log(tmp_path) is None
+    commit(tmp_path, 0, {"metaData": {}})
+    assert read_log(tmp_path) is None
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 9, "parts": 2}')
+    assert read_log(tmp_path) is None

@@ -1,0 +1,106 @@
+"""Dropped files that hold a key, in each format and in each spelling of a value."""
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bronze.dropped_keys import files_with_key, folders
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+DEBEZIUM = {"format": "debezium", "path": "shop"}
+
+
+def table(source: dict[str, Any], columns: dict[str, str] | None = None) -> Table:
+    given = {"table": "t", "source": source, "keys": ["id"], "columns": columns or {}}
+    return Table.model_validate(given)
+
+
+def landed(root: Path, text: str, name: str = "a.jsonl") -> Target:
+    file = root / "landing" / "shop" / "deep" / name
+    file.parent.mkdir(parents=True)
+    content = text.encode()
+    file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return Target(root=str(root))
+
+
+def whole(value: object, key: object = None, topic: str = "s.p.t") -> str:
+    return json.dumps({"topic": topic, "key": key, "value": value})
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (DEBEZIUM, json.dumps({"before": None, "after": {"id": 7}, "op": "c"})),
+        (DEBEZIUM, json.dumps({"before": {"id": 7}, "after": {"id": 8}, "op": "u"})),
+        (DEBEZIUM, json.dumps({"schema": {}, "payload": {"after": {"id": 7}, "op": "c"}})),
+        (DEBEZIUM, whole({"after": {"id": 7}, "op": "c"})),
+        (DEBEZIUM, whole(None, {"schema": {}, "payload": {"id": 7}})),
+        (DEBEZIUM | {"topic": "s.p.t"}, whole({"after": {"id": 7}, "op": "c"})),
+        ({"format": "ydb", "path": "shop"}, json.dumps({"key": [7], "erase": {}})),
+        ({"format": "bigquery", "path": "shop"}, json.dumps({"_CHANGE_TYPE": "UPSERT", "id": 7})),
+    ],
+)
+def test_a_file_that_holds_the_key_is_found(
+    tmp_path: Path, source: dict[str, Any], line: str
+) -> None:
+    target = landed(tmp_path, f"not json\n{line}\n")
+    (found,) = files_with_key(target, table(source), {"id": "7"})
+    assert found.name == "a.jsonl"
+    assert files_with_key(target, table(source), {"id": "77"}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "written"),
+    [
+        ("decimal(9,2)", "12.30", base64.b64encode((1230).to_bytes(2, "big")).decode()),
+        ("decimal(9,2)", "12.30", 12.3),
+        ("decimal(9,2)", "-1.00", "nA=="),
+        ("date", "2024-01-02", 19724),
+        ("timestamp", "2024-01-02T03:04:05Z", 1704164645000),
+        ("timestamp", "2024-01-02T03:04:05Z", 1704164645000000),
+        ("boolean", "true", True),
+        ("double", "1e3", 1000),
+        ("string", "é", "é"),
+    ],
+)  # fmt: skip
+def test_a_key_is_found_in_the_spelling_of_its_type(
+    tmp_path: Path, kind: str, key: str, written: object
+) -> None:
+    target = landed(tmp_path, json.dumps({"after": {"id": written}, "op": "c"}))
+    assert files_with_key(target, table(DEBEZIUM, {"id": kind}), {"id": key})
+
+
+def test_another_tables_topic_in_the_same_file_is_not_the_key(tmp_path: Path) -> None:
+    target = landed(tmp_path, whole({"after": {"id": 7}, "op": "c"}, topic="s.p.other"))
+    assert files_with_key(target, table(DEBEZIUM | {"topic": "s.p.t"}), {"id": "7"}) == []
+
+
+def test_compressed_files_csv_and_parquet_are_read(tmp_path: Path) -> None:
+    target = landed(tmp_path / "gz", json.dumps({"after": {"id": 7}, "op": "c"}), "a.jsonl.gz")
+    assert files_with_key(target, table(DEBEZIUM), {"id": "7"})
+    rows = {"format": "bigquery", "path": "shop"}
+    target = landed(tmp_path / "csv", "id,name\n7,x\n", "a.csv")
+    assert files_with_key(target, table(rows | {"file_format": "csv"}), {"id": "7"})
+    target = landed(tmp_path / "parquet", "", "a.parquet")
+    (folder,) = folders(target, table(rows))
+    pq.write_table(pa.table({"id": [7, 8]}), folder / "deep" / "a.parquet")
+    parquet = table(rows | {"file_format": "parquet"})
+    assert files_with_key(target, parquet, {"id": "8"})
+    assert files_with_key(target, parquet, {"id": "9"}) == []
+
+
+def test_a_file_that_cannot_be_read_and_a_folder_that_is_not_there_hold_nothing(
+    tmp_path: Path,
+) -> None:
+    target = landed(tmp_path, "", "a.jsonl.gz")
+    (tmp_path / "landing" / "shop" / "deep" / "a.jsonl.gz").write_bytes(b"no gzip")
+    assert files_with_key(target, table(DEBEZIUM), {"id": "7"}) == []
+    elsewhere = table(DEBEZIUM | {"path": "nowhere"})
+    assert (files_with_key(target, elsewhere, {"id": "7"}), folders(target, elsewhere)) == ([], [])

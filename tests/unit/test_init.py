@@ -1,0 +1,224 @@
+"""`lakehouse init`: a project, drafts from a file of any kind, and what it says to do next."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.cli import app
+from lakehouse.cli.front import enter
+from lakehouse.connect_types import common_type
+from lakehouse.loading import load_tables
+from lakehouse.sample import identifier, read_samples
+from tests.captures import EVENTS
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+def init(*arguments: str) -> object:
+    try:
+        enter(app, ["init", *arguments])
+    except SystemExit as left:
+        return left.code
+    return 0
+
+
+def dropped(name: str, *records: object) -> Path:
+    file = Path("landing", "shop", name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return file
+
+
+def whole(topic: str, key: object, value: object) -> dict[str, object]:
+    return {"topic": topic, "offset": 1, "key": key, "value": value}
+
+
+def change(**after: Any) -> dict[str, object]:
+    return {"before": None, "after": after, "op": "c", "source": {}}
+
+
+def test_an_empty_folder_becomes_a_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert init() == 0
+    told = capsys.readouterr().out
+    assert "next: lakehouse init --from FILE" in told
+    for made in ("conf/targets/local.yml", "conf/table.schema.json", "README.md", "landing"):
+        assert Path(made).exists() and f"made {made}" in told
+    assert init() == 0
+    assert "there is a project already: conf" in capsys.readouterr().out
+
+
+def test_files_that_are_there_are_left_alone() -> None:
+    Path("README.md").write_text("mine")
+    assert init() == 0
+    assert Path("README.md").read_text() == "mine"
+
+
+def test_every_topic_of_a_capture_becomes_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("--from", str(EVENTS / "small_with_schemas.jsonl.gz")) == 0
+    names = [table.table for table in load_tables(Path("conf"))]
+    assert {"customers", "clicks", "mixed_case", "kitchen_sink"} <= set(names)
+    assert not {"transaction", "message", "dbz_signal", "shop"} & set(names)
+    told = capsys.readouterr().out
+    assert "wrote conf/tables/orders.yml" in told
+    assert "next: put small_with_schemas.jsonl.gz into landing/events, then lakehouse run" in told
+
+
+def test_a_file_below_the_landing_root_is_read_where_it_lies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = dropped("a.jsonl", whole("s.p.orders", {"id": 1}, change(id=1)))
+    assert init("--from", str(file)) == 0
+    assert "next: lakehouse validate, then lakehouse run" in capsys.readouterr().out
+    (table,) = load_tables(Path("conf"))
+    assert (table.table, table.feeds[0].path, table.feeds[0].topic) == (
+        "orders",
+        "shop",
+        "s.p.orders",
+    )
+    assert "# check" not in Path("conf/tables/orders.yml").read_text()
+
+
+def test_a_table_that_is_there_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    file = dropped("a.jsonl", whole("s.p.orders", {"id": 1}, change(id=1)))
+    assert init("--from", str(file)) == 0
+    Path("conf/tables/orders.yml").write_text("mine")
+    assert init("--from", str(file)) == 0
+    assert "conf/tables/orders.yml is there already" in capsys.readouterr().out
+    assert Path("conf/tables/orders.yml").read_text() == "mine"
+
+
+def test_a_keyless_table_is_drafted() -> None:
+    file = dropped("a.jsonl", whole("s.p.clicks", None, change(url="x")))
+    assert init("clicks", "--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.keys, table.columns) == ([], {})
+    assert "name no key" in Path("conf/tables/clicks.yml").read_text()
+
+
+def test_one_table_of_a_capture_is_drafted_by_its_name() -> None:
+    records = [whole("s.a", {"x": 1}, change(x=1)), whole("s.b", {"y": 1}, change(y=1))]
+    assert init("b", "--from", str(dropped("a.jsonl", *records))) == 0
+    (table,) = load_tables(Path("conf"))
+    assert table.keys == ["y"]
+
+
+def test_two_topics_of_one_name_keep_their_schemas() -> None:
+    records = [whole("s.a.t", {"x": 1}, change(x=1)), whole("s.b.t", {"y": 1}, change(y=1))]
+    assert list(read_samples(dropped("a.jsonl", *records))) == ["t", "b_t"]
+
+
+def test_rows_of_csv_are_drafted_with_what_orders_them() -> None:
+    file = Path("landing", "prices", "prices.csv")
+    file.parent.mkdir(parents=True)
+    file.write_text("zip,id,price,updated_at\n01234,1,2.5,2024-01-01\n99999,2,3,2024-01-02\n")
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.format, table.feeds[0].file_format, table.keys) == ("rows", "csv", ["id"])
+    assert table.sequence_by == "updated_at"
+    assert {name: column.type for name, column in table.columns.items()} == {
+        "zip": "string",
+        "id": "bigint",
+        "price": "double",
+        "updated_at": "string",
+    }
+
+
+def test_flattened_rows_keep_their_own_columns_only() -> None:
+    row = {"id": 1, "name": "x", "__op": "c", "__deleted": "false", "__lsn": 7}
+    file = dropped("a.jsonl", whole("s.p.people", {"id": 1}, row))
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.format, table.keys, list(table.columns)) == ("debezium", ["id"], ["id"])
+    assert "__" not in Path("conf/tables/people.yml").read_text()
+
+
+def test_a_row_of_mongodb_is_json_in_a_text() -> None:
+    value = {"before": None, "after": '{"_id": {"$oid": "a1"}, "name": "x"}', "op": "c"}
+    file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.format, table.keys) == ("debezium", ["id"])
+
+
+def test_a_guessed_column_that_looks_encoded_is_written_with_its_type() -> None:
+    row = {"id": 1, "at": 1_704_164_645_000, "total": "AYY=", "qty": 3}
+    assert init("--from", str(dropped("a.jsonl", whole("s.p.t", {"id": 1}, change(**row))))) == 0
+    text = Path("conf/tables/t.yml").read_text()
+    assert "  # at: timestamp  # check: looks like milliseconds since 1970" in text
+    assert "  # total: decimal(…) or binary  # check: looks like base64" in text
+    assert "  # qty: bigint\n" in text
+
+
+def test_deletes_of_plain_records_show_the_key() -> None:
+    gone = {"before": {"sku": "a", "name": None}, "after": None, "op": "d", "source": {}}
+    file = dropped("products.jsonl", change(name="x", sku="a"), gone)
+    assert read_samples(file)["products"].keys == ["sku"]
+
+
+def test_a_column_of_two_types_is_declared_with_one_that_holds_both() -> None:
+    def typed(kind: str) -> dict[str, object]:
+        fields = [{"field": "id", "type": "int64"}, {"field": "a", "type": kind}]
+        schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
+        return whole("s.t", {"id": 1}, {"schema": schema, "payload": change(id=1, a=1)})
+
+    found = read_samples(dropped("a.jsonl", typed("int32"), typed("string")))["t"]
+    assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {})
+
+
+def test_undeclared_values_of_two_kinds_are_declared_as_text() -> None:
+    records = [whole("s.t", {"id": 1}, change(id=1, a=a, b=b)) for a, b in (("x", 1), (2, 2.5))]
+    found = read_samples(dropped("a.jsonl", *records))["t"]
+    assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {"b": "double"})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        (["int"], "int"),
+        (["int", "bigint", "smallint"], "bigint"),
+        (["float", "double"], "double"),
+        (["decimal(10,2)", "decimal(8,4)"], "decimal(12,4)"),
+        (["bigint", "decimal(10,2)"], "decimal(21,2)"),
+        (["decimal(38,0)", "decimal(38,10)"], "string"),
+        (["int", "string"], "string"),
+        (["date", "timestamp_ntz"], "timestamp_ntz"),
+    ],
+)
+def test_one_type_holds_several(kinds: list[str], kind: str) -> None:
+    assert common_type(kinds) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("Mixed_Case", "mixed_case"), ("7 up", "t_7_up"), ("Ä-b", "b")]
+)
+def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None:
+    assert identifier(text) == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["orders"], "--from FILE or --source URL"),
+        (["--from", "a.jsonl", "--source", "postgresql://h/d"], "leave one out"),
+        (["--from", "nowhere.jsonl"], "No such file"),
+        (["--source", "sqlite:///a.db"], "postgresql or mysql"),
+        (["--source", "nonsense"], "an SQLAlchemy URL"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(*arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_without_a_table_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("--from", str(dropped("a.jsonl", whole("heartbeat", {}, {"ts_ms": 1})))) == 2
+    assert "no record of a table" in capsys.readouterr().err

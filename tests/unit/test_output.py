@@ -1,0 +1,202 @@
+"""What commands print fits a terminal of 80 columns; recorded with COLUMNS=80."""
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gold.trouble import troubles, worst_first
+from lakehouse import console
+from lakehouse.cli import app
+from lakehouse.cli.ask import show_status
+from lakehouse.cli.front import enter
+from lakehouse.cli.help import EXAMPLES, TASKS
+from lakehouse.cli.run_lines import run_lines
+from lakehouse.console import progress, say, show_grid
+from lakehouse.ledger import Entry
+from lakehouse.verbosity import Level, level, set_level
+
+COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
+NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(console, "HEARTBEAT_SECONDS", 0.01)
+
+
+def record(table: str, **more: Any) -> dict[str, Any]:
+    quiet: dict[str, Any] = {
+        "table": table, "rows": 1_234_567, "watermark": "2026-01-31T00:00:00Z",
+        "lag_seconds": 400_000, "staleness_seconds": 0, "max_staleness_seconds": None,
+        "stale": False, "pending_changes": 0, "waiting_transactions": 0, "dead_letters": {},
+        "dead_letters_total": 0, "dead_letters_alert": False, "stale_keys": 0,
+        "stale_keys_since": None, "drift": [], "gaps": [], "files": 2, "bytes": 3,
+        "deletion_vectors": 0, "apply_p95_seconds": 1.5, "last_failure": None,
+        "recommended_max_staleness_minutes": 8, "accounted": True, "applied_batch": 1,
+        "last_run": None, "checked_at": "2026-01-31T00:00:00Z", "counts": {"records": 1},
+    }  # fmt: skip
+    return quiet | more
+
+
+FAILING = record("orders", last_failure="the source truncated it, and on_truncate is fail " * 5)
+STALE = record("people", stale=True, staleness_seconds=4_000, max_staleness_seconds=600)
+REJECTED = record(
+    "items", dead_letters={"no_key": 2}, dead_letters_total=2, dead_letters_alert=True
+)
+WARNED = record("a_table_with_a_very_long_name_that_alone_is_wide", warnings=["folder is empty"])
+RECORDS = [record("calm"), WARNED, REJECTED, STALE, FAILING]
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 60
+    return lines
+
+
+def test_trouble_comes_first() -> None:
+    assert [r["table"] for r in worst_first(RECORDS)] == [
+        "orders", "people", "items", WARNED["table"], "calm",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [FAILING, STALE, REJECTED], ids=lambda r: str(r["table"]))
+def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
+    (found,) = troubles(table)
+    assert "; do: " in found.text
+
+
+def test_the_status_has_six_columns_and_trouble_first(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status(RECORDS, as_json=False, wide=False)
+    header, _, first, *rest = printed(capsys)
+    assert header.split() == ["table", "state", "rows", "lag", "pending", "dead", "letters"]
+    assert first.split()[:2] == ["orders", "FAILED"]
+    assert any(line.startswith("people: a change has waited 1 h 6 min") for line in rest)
+
+
+def test_the_wide_status_is_a_block_per_table_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_status(RECORDS, as_json=False, wide=True)
+    lines = printed(capsys)
+    assert lines[0].startswith("── 1 ─")
+    assert lines[1].split() == ["table", "orders"]
+
+
+def test_many_tables_in_trouble_are_not_taller_than_sixty_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_status([FAILING | {"table": f"t{n}"} for n in range(200)], as_json=False, wide=False)
+    assert printed(capsys)[-1] == "… and 198 more: --format json shows all"
+
+
+@pytest.mark.parametrize("columns", [3, 29, 200])
+def test_an_answer_is_neither_wider_nor_taller_than_it_may_be(
+    columns: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"a_column_called_{n}" for n in range(columns)]
+    show_grid(names, [["some longer text " * n for _ in names] for n in range(100)], "LIMIT")
+    assert printed(capsys)[-1] == "… there is more: LIMIT"
+
+
+def entry(layer: str, table: str, **more: Any) -> Entry:
+    given = {"run_id": "r", "layer": layer, "table": table, "started_at": NOW, "ended_at": NOW}
+    return Entry.model_validate(given | more)
+
+
+def test_a_run_prints_one_line_per_table() -> None:
+    counts = {"records": 120, "updated": 96, "inserted": 3, "deleted": 2, "incomplete": 7}
+    entries = [
+        entry("bronze", "orders", counts={"records": 120}, duration_ms=200),
+        entry("bronze", "people", duration_ms=100),
+        entry("silver", "orders", counts=counts, duration_ms=900),
+        entry("silver", "people"),
+        entry("gold", "orders", duration_ms=100),
+    ]
+    assert run_lines(entries, 80) == [
+        "orders  120 records  3 inserted  96 updated  2 deleted  1.2 s",
+        "people  nothing new  0.1 s",
+    ]
+
+
+def test_the_line_of_a_run_is_cut_from_its_end() -> None:
+    counts = {"records": 9} | {f"class_of_records_{n}": 100 + n for n in range(9)}
+    (line,) = run_lines([entry("silver", "t" * 60, counts=counts)], 80)
+    assert len(line) <= 80
+    assert line.startswith("t" * 31 + "…  9 records  ") and line.endswith("  …  0.0 s")
+
+
+def test_dead_letters_are_one_number_and_a_failure_is_named() -> None:
+    counts = {"records": 3, "dead_letter:no_key": 1, "dead_letter:rule:x": 2}
+    entries = [entry("silver", "a", counts=counts), entry("gold", "a", status="failed")]
+    assert run_lines(entries, 80) == ["a  FAILED in gold  3 records  3 dead letters  0.0 s"]
+
+
+def test_progress_is_a_line_on_stderr_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress("silver") as tell:
+        tell("orders")
+        while "silver: orders (0 s)" not in capsys.readouterr().err:
+            pass
+
+
+def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    before = level()
+    set_level(quiet=True, verbose=False)
+    try:
+        say("news")
+        with progress("silver") as tell:
+            tell("orders")
+    finally:
+        set_level(quiet=before is Level.QUIET, verbose=before is Level.VERBOSE)
+    assert capsys.readouterr() == ("", "")
+
+
+def run_help(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    enter(app, [*arguments, "--help"])
+    return "\n".join(printed(capsys))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_ends_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = run_help([name], capsys)
+    assert "Examples:\n    lakehouse " + name in told
+    assert all(example in told for example in EXAMPLES[name])
+
+
+@pytest.mark.parametrize("name", ["list", "replay"])
+def test_a_command_of_a_group_has_examples_too(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"lakehouse dead-letters {name}" in run_help(["dead-letters", name], capsys)
+
+
+def test_commands_are_listed_by_task(capsys: pytest.CaptureFixture[str]) -> None:
+    told = run_help([], capsys)
+    places = [told.index(f"{task}:\n") for task in TASKS]
+    assert places == sorted(places)
+    assert "Other:" not in told
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    enter(app, ["--version"])
+    assert printed(capsys)[0].startswith("lakehouse 0.")
+
+
+def test_the_shell_completes_names_of_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "orders.yml").touch()
+    monkeypatch.setenv("_LAKEHOUSE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"lakehouse run --conf {tmp_path} --table o")
+    monkeypatch.setenv("COMP_CWORD", "5")
+    enter(app, [])
+    assert capsys.readouterr().out.split() == ["orders"]

@@ -1,0 +1,148 @@
+"""Nothing succeeds in silence: what has not come is warned of, and so is what looks encoded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bronze.missing_input import missing_input
+from gold.column_hints import column_hints, encoded_as
+from lakehouse.cli.silence import Warner
+from lakehouse.delta_log import Column
+from lakehouse.table import Table
+from lakehouse.target import Target
+from tests.unit.test_delta_log import commit
+
+TOPIC = "s.p.orders"
+
+
+def table(columns: dict[str, str] | None = None, **source: Any) -> Table:
+    given = {"format": "debezium", "path": "shop"} | source
+    return Table.model_validate(
+        {"table": "orders", "source": given, "keys": ["id"], "columns": columns or {}}
+    )
+
+
+def stored(folder: Path, **columns: list[Any]) -> None:
+    """A Delta table of one file, as its log and its footers tell."""
+    folder.mkdir(parents=True)
+    typed = {n: pa.array(v, pa.string()) if not any(v) else pa.array(v) for n, v in columns.items()}
+    data = pa.table(typed)
+    pq.write_table(data, folder / "a.parquet")
+    kinds = {"int64": "long", "string": "string"}
+    fields = [
+        {"name": f.name, "type": kinds[str(f.type)], "nullable": True, "metadata": {}}
+        for f in data.schema
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    stats = json.dumps({"numRecords": data.num_rows})
+    add = {"add": {"path": "a.parquet", "stats": stats}}
+    commit(folder, 0, {"metaData": {"schemaString": schema}}, add)
+
+
+def bronze(root: Path, name: str, topics: list[str]) -> None:
+    stored(root / "lake" / "bronze" / name, _topic=topics)
+
+
+def changes(root: Path, **columns: list[Any]) -> None:
+    stored(root / "lake" / "silver" / "orders_changes", **columns)
+
+
+def test_a_landing_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (warning,) = missing_input(Target(root=str(tmp_path)), [table()])["orders"]
+    folder = tmp_path / "landing" / "shop"
+    assert warning.startswith(f"the landing folder {folder} does not exist; do: ")
+
+
+def test_an_empty_landing_folder_is_named_until_a_whole_file_lies_there(tmp_path: Path) -> None:
+    target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop" / "day"
+    folder.mkdir(parents=True)
+    (folder / ".a.jsonl").touch()
+    (folder / "b.tmp").touch()
+    assert "is empty; do: " in missing_input(target, [table()])["orders"][0]
+    (folder / "a.jsonl").touch()
+    assert missing_input(target, [table()]) == {}
+
+
+def test_a_folder_that_was_emptied_after_it_was_read_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "shop").mkdir(parents=True)
+    bronze(tmp_path, "orders", ["x"])
+    assert missing_input(Target(root=str(tmp_path)), [table()]) == {}
+
+
+def test_a_topic_without_a_record_is_named_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "shop").mkdir(parents=True)
+    bronze(tmp_path, "feed_shop", [TOPIC, "s.p.items"])
+    target = Target(root=str(tmp_path))
+    assert missing_input(target, [table(topic=TOPIC)]) == {}
+    (warning,) = missing_input(target, [table(topic="s.p.order")])["orders"]
+    assert warning == (
+        f"topic s.p.order has brought no record: did you mean {TOPIC}?; do: correct source.topic"
+    )
+    (warning,) = missing_input(target, [table(topic="elsewhere")])["orders"]
+    assert "the feed has s.p.items, s.p.orders" in warning
+
+
+def test_a_catalog_is_not_looked_at() -> None:
+    target = Target(catalog="c", landing="/Volumes/l", checkpoints="/Volumes/c")
+    assert (missing_input(target, [table()]), column_hints(target, [table()])) == ({}, {})
+
+
+def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
+    changes(tmp_path, id=[1, 2], customer_id=[7, None], custmer_id=[None, None], note=[None, None])
+    declared = {"id": "int", "custmer_id": "int", "note": "string"}
+    found = column_hints(Target(root=str(tmp_path)), [table(declared)])["orders"]
+    assert found == [
+        "column custmer_id is declared, but no record has had a value for it; "
+        "did you mean customer_id?",
+        "column note is declared, but no record has had a value for it; "
+        "do: check its name, or remove it",
+    ]
+
+
+def test_a_table_of_deletes_alone_lacks_no_column(tmp_path: Path) -> None:
+    changes(tmp_path, id=[1, 2], note=[None, None])
+    declared = {"id": "int", "note": "string"}
+    assert column_hints(Target(root=str(tmp_path)), [table(declared)]) == {}
+
+
+def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_not(
+    tmp_path: Path,
+) -> None:
+    changes(tmp_path, id=[1], placed_at=[1_704_164_645_000_000], _x=[1_704_164_645_000])
+    target = Target(root=str(tmp_path))
+    (hint,) = column_hints(target, [table()])["orders"]
+    assert hint == (
+        "column placed_at looks like microseconds since 1970; do: declare it, "
+        "`placed_at: timestamp`"
+    )
+    assert column_hints(target, [table({"placed_at": "timestamp"})]) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "column", "looks"),
+    [
+        ("at", "long", Column(2, (1_700_000_000_000, 1_800_000_000_000)), "milliseconds"),
+        ("at", "long", Column(2, (1_700_000_000 * 10**9, 1_800_000_000 * 10**9)), "nanoseconds"),
+        ("joined_on", "integer", Column(2, (19_000, 20_000)), "days since 1970"),
+        ("total", "string", Column(2, None, ("AYY=", "fQ==")), "base64"),
+        ("qty", "integer", Column(2, (19_000, 20_000)), None),
+        ("at", "long", Column(2, (5, 1_700_000_000_000)), None),
+        ("tier", "string", Column(2, None, ("gold", "zinc")), None),
+        ("note", "string", Column(0), None),
+    ],
+)
+def test_values_that_look_encoded(name: str, kind: str, column: Column, looks: str | None) -> None:
+    found = encoded_as(name, kind, column)
+    assert (found is None) if looks is None else (found is not None and looks in found[0])
+
+
+def test_each_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    warner = Warner(Target(root=str(tmp_path)), [table()])
+    warner.tell()
+    warner.tell()
+    told = capsys.readouterr().err
+    assert told.startswith("warning: orders: the landing folder ") and told.count("\n") == 1

@@ -1,0 +1,111 @@
+"""Drafts from a database: types as Debezium delivers them, and what its connector needs."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from sqlalchemy import types
+from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.engine import make_url
+
+from lakehouse.source_draft import (
+    Connector,
+    SourceTable,
+    column_kind,
+    connector_text,
+    names_of,
+    preparations,
+    source_draft,
+)
+from lakehouse.unpacking import unpack_table
+
+POSTGRES = make_url("postgresql+psycopg://me:secret@db.example/shop")
+MYSQL = make_url("mysql+pymysql://me:secret@db.example/shop")
+ORDERS = SourceTable(
+    "public", "Orders", "What: people buy", ["Id"],
+    {"Id": ("bigint", None), "total": ("decimal(12,2)", 'in "euro", net'), "_x": ("int", None)},
+)  # fmt: skip
+CLICKS = SourceTable("public", "clicks", None, [], {"url": ("string", None)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "spark"),
+    [
+        (types.SMALLINT(), "smallint"),
+        (types.INTEGER(), "int"),
+        (types.BIGINT(), "bigint"),
+        (types.NUMERIC(12, 2), "decimal(12,2)"),
+        (types.NUMERIC(), "string"),
+        (types.NUMERIC(50, 2), "string"),
+        (types.REAL(), "float"),
+        (postgresql.DOUBLE_PRECISION(), "double"),
+        (types.BOOLEAN(), "boolean"),
+        (types.VARCHAR(9), "string"),
+        (postgresql.BYTEA(), "binary"),
+        (types.DATE(), "date"),
+        (postgresql.TIMESTAMP(), "timestamp_ntz"),
+        (postgresql.TIMESTAMP(timezone=True), "timestamp"),
+        (postgresql.TIME(), "string"),
+        (postgresql.INTERVAL(), "bigint"),
+        (postgresql.UUID(), "string"),
+        (postgresql.JSONB(), "string"),
+        (postgresql.ARRAY(types.INTEGER()), "array<int>"),
+        (postgresql.BIT(1), "boolean"),
+        (mysql.TINYINT(1), "smallint"),
+        (mysql.INTEGER(unsigned=True), "bigint"),
+        (mysql.BIGINT(unsigned=True), "bigint"),
+        (mysql.DATETIME(), "timestamp_ntz"),
+        (mysql.TIMESTAMP(), "timestamp"),
+        (mysql.YEAR(), "int"),
+        (mysql.FLOAT(), "float"),
+        (mysql.DOUBLE(), "double"),
+        (mysql.DECIMAL(10, 0), "decimal(10,0)"),
+        (mysql.ENUM("a", "b"), "string"),
+        (mysql.BIT(8), "binary"),
+        (mysql.LONGBLOB(), "binary"),
+    ],
+    ids=str,
+)
+def test_a_source_type_becomes_the_type_of_debeziums_records(
+    kind: "types.TypeEngine[Any]", spark: str
+) -> None:
+    assert column_kind(kind) == spark
+
+
+def test_a_draft_is_sound_and_keeps_comments() -> None:
+    text = source_draft("orders", ORDERS, Connector(POSTGRES, "shop"))
+    table = unpack_table(yaml.safe_load(text), "orders.yml")
+    assert (table.keys, table.comment) == (["Id"], "What: people buy")
+    assert table.columns["total"].type == "decimal(12,2)"
+    assert table.columns["total"].comment == 'in "euro", net'
+    assert table.feeds[0].topic == "shop.public.Orders"
+    assert "# not possible: _x" in text
+
+
+def test_with_brokers_a_draft_reads_from_kafka() -> None:
+    text = source_draft("clicks", CLICKS, Connector(POSTGRES, "shop", "localhost:9092"))
+    table = unpack_table(yaml.safe_load(text), "clicks.yml")
+    assert table.feeds[0].kafka is not None
+    assert table.feeds[0].kafka.topic == "shop.public.clicks"
+    assert table.keys == [] and "no primary key" in text
+
+
+@pytest.mark.parametrize("url", [POSTGRES, MYSQL], ids=["postgresql", "mysql"])
+def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> None:
+    text = connector_text([ORDERS, CLICKS], Connector(url, "shop"))
+    config = json.loads(text)["config"]
+    assert config["table.include.list"] == "public.Orders,public.clicks"
+    assert (config["topic.prefix"], config["database.hostname"]) == ("shop", "db.example")
+    assert "secret" not in text
+
+
+def test_a_keyless_table_of_postgres_needs_whole_rows() -> None:
+    told = preparations([ORDERS, CLICKS], POSTGRES)
+    assert told[0] == "in postgresql.conf: wal_level = logical"
+    assert told[1:] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
+    assert "binlog_format = ROW" in preparations([ORDERS], MYSQL)[0]
+
+
+def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
+    assert list(names_of([CLICKS, CLICKS._replace(schema="old")])) == ["clicks", "old_clicks"]
