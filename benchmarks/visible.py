@@ -18,13 +18,19 @@ from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from gold.catalog import open_catalog
 from lakehouse.cli.run import one_round
+from lakehouse.lake import Lake
 from lakehouse.loading import load_tables
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, known, log, order, reading, table_pass, unapplied
-from silver.batch import Seen
-from silver.summary import Summary, summarize
+from silver import states
+from silver.changelog import bronze_rows, log, order
+from silver.merge import pending_view
+from silver.run import Run, SilverTable
+from silver.state import fingerprint
+from silver.state.batch import TableState
+from silver.state.summary import Summary, summarize
+from silver.table_run import Upstream, extend_log
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
 LOGGED, LAID_OUT, READ = "into the change log", "shown to gold", "its first read"
@@ -56,7 +62,7 @@ class _Lake:
 
     def __init__(self, spark: SparkSession, target: Target, table: Table, work: Workload) -> None:
         self.spark, self.target, self.table, self.work = spark, target, table, work
-        self.seen = self.after = Seen()
+        self.seen = self.after = TableState()
         self.summary: Summary | None = None
         self.highest: str | None = None
         self.wrong = 0
@@ -75,12 +81,13 @@ class _Lake:
         ours.drop(root, files)
         one_round(self.spark, self.target, [self.table], ["bronze"], memory=Memory())
         name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
-        remembered = built.Built(built.read(self.spark, self.target).get(name))
-        self.seen = known.applied(self.spark, self.target)[name]._replace(built=remembered)
+        remembered = fingerprint.Built(fingerprint.read(self.spark, self.target).get(name))
+        self.seen = states.applied(self.spark, self.target)[name]._replace(built=remembered)
         done = {name: dict(self.seen.positions)}
-        found = reading.arrived(self.spark, self.target, [self.table], done)
-        given = (self.spark, self.target, self.table, "benchmark", self.seen, newest, found)
-        self.after, self.summary = table_pass.extended(*given)
+        found = bronze_rows.arrived(self.spark, self.target, [self.table], done)
+        table = SilverTable(Lake(self.spark, self.target), self.table)
+        upstream = Upstream(found, newest)
+        self.after, self.summary = extend_log(Run("benchmark", print), table, self.seen, upstream)
         return {}
 
     def _laid_out(self) -> Parts:
@@ -89,9 +96,9 @@ class _Lake:
         new = rows.where(f"_batch > {self.seen.batch}")
         summary = self.summary or summarize(new)
         placed = order.place(self.table, rows, self.seen, newest, summary)
-        assert unapplied.shows(*given, placed, summary, self.seen), "more than may wait"
-        known = unapplied.show(*given, placed, summary, self.seen._replace(highest=self.highest))
-        self.highest = known.highest
+        assert pending_view.shows(*given, placed, summary, self.seen), "more than may wait"
+        shown = pending_view.show(*given, placed, summary, self.seen._replace(highest=self.highest))
+        self.highest = shown.highest
         return {}
 
     def _read(self) -> Parts:

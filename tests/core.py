@@ -7,15 +7,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehouse import names
+from lakehouse.lake import Lake
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import log, order, snapshots
-from silver.batch import Seen
+from silver.changelog import log, order
 from silver.contract import GATED_COLUMNS
-from silver.passes import Pass
-from silver.summary import summarize
-from silver.table_pass import apply_part, write_batch
+from silver.merge.write import write_batch
+from silver.run import Run, SilverTable
+from silver.state import snapshots
+from silver.state.batch import TableState
+from silver.state.summary import summarize
+from silver.table_result import Pass
+from silver.table_run import LogPart, apply_part
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -43,7 +47,7 @@ def one_pass(
     spark: SparkSession,
     target: Target,
     config: Table,
-    seen: Seen,
+    seen: TableState,
     delivered: Iterable[tuple[Event, int]],
 ) -> Pass:
     """One pass over events with their arrivals, as a run makes it."""
@@ -51,7 +55,12 @@ def one_pass(
     rows = [change(event, arrival, number) for event, arrival in delivered]
     told = log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
     everything, after = log.read(spark, target, config), seen._replace(batch=number)
-    return apply_part(spark, target, config, "run", everything, seen, after, told)
+    part = LogPart(everything, seen, after, told)
+    return apply_part(Run("run", _be_silent), SilverTable(Lake(spark, target), config), part)
+
+
+def _be_silent(_: str) -> None:
+    """No progress to show."""
 
 
 def apply_pending(
@@ -61,7 +70,7 @@ def apply_pending(
     pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
     before = summarize(rows.where(f"_batch <= {done}"))
-    seen = Seen(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
+    seen = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     summary = summarize(pending)
     placed = order.place(config, rows, seen, newest, summary)
     write_batch(spark, target, config, placed.batch, placed.recomputes)

@@ -9,12 +9,14 @@ from gold import job as gold
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import resolved, stored
-from silver import layout, log, order, snapshots
-from silver.batch import Seen
+from silver.changelog import log, order
 from silver.decode.spark import decode_alone
-from silver.expectations import gate
-from silver.summary import summarize
-from silver.table_pass import write_batch
+from silver.expectations.gate import gate
+from silver.state import snapshots
+from silver.state.batch import TableState
+from silver.state.summary import summarize
+from silver.storage import layout
+from silver.table_run import write_batch
 from tests.builders import Line, bronze_rows
 
 Stop = Literal["after the log", "after the table", "after all"]
@@ -56,7 +58,7 @@ def _apply(
     rows = log.read(spark, target, table)
     pending = rows.where(f"_batch > {done}")
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
-    seen = Seen(done, partial=True, heirs=True, whole=known)
+    seen = TableState(done, partial=True, heirs=True, whole=known)
     summary = summarize(pending)
     placed = order.place(table, rows, seen, done + 1, summary)
     write_batch(spark, target, table, placed.batch, placed.recomputes)

@@ -12,7 +12,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
 from silver import job as silver
-from silver import unapplied
+from silver.merge import pending_view
 from tests import core
 from tests.lake import quiet
 from tests.landed import failures, land
@@ -63,7 +63,7 @@ class Lake:
             self.memory.brief = self.memory.brief or interpreted(self.spark)
             self.memory.came[self.config.table] = len(events)
         entry = self.apply(self.memory)
-        self.waited += unapplied.until(self.target, self.config) > 0
+        self.waited += pending_view.until(self.target, self.config) > 0
         return entry
 
     def apply(self, memory: Memory | None = None) -> Entry:

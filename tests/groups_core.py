@@ -7,16 +7,21 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from gold import groups, job
+from lakehouse.lake import Lake
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
-from silver import group_passes, layout, log
-from silver.batch import Seen
+from silver.changelog import log
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
-from silver.passes import Pass
-from silver.side_columns import TRANSACTION_COLUMNS
-from silver.table_pass import apply_part
+from silver.groups import group_runs
+from silver.groups.group_run import Part, Steps
+from silver.run import Run, SilverTable
+from silver.state.batch import TableState
+from silver.storage import layout
+from silver.storage.side_columns import TRANSACTION_COLUMNS
+from silver.table_result import Pass
+from silver.table_run import LogPart, apply_part
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"
@@ -74,7 +79,7 @@ class Shop:
 
     def __init__(self, spark: SparkSession, target: Target, scd: int = 1) -> None:
         self.spark, self.target, self.tables = spark, target, members(KEYS, stored_as_scd_type=scd)
-        self.known = {table.table: Seen() for table in self.tables}
+        self.known = {table.table: TableState() for table in self.tables}
         self.counts: dict[str, dict[str, int]] = {table.table: {} for table in self.tables}
         self.arrived = self.feed_batch = 0
 
@@ -100,21 +105,23 @@ class Shop:
         `ledger` dies after the pass and before the ledger is written.
         """
 
-        def apply(*given: Any) -> Pass:
-            if given[2].table == dies:
-                raise Killed
-            return apply_part(*given)
+        lake, run = Lake(self.spark, self.target), Run("run", _quiet)
 
-        found = group_passes.advance(
-            self.spark, self.target, self.tables, "run", self.known, self._extended, apply, _quiet
-        )
+        def apply(part: Part) -> Pass:
+            table, before, after = part.member
+            if table.table == dies:
+                raise Killed
+            return apply_part(run, SilverTable(lake, table), LogPart(part.rows, before, after))
+
+        steps = Steps(self._extended, apply)
+        found = group_runs.advance(run, lake, self.tables, self.known, steps)
         if dies == "ledger":
             raise Killed
         for one in found:
             assert one.entry.message is None
             table = one.entry.table
             for done in one.passes:
-                self.known[table] = done.seen
+                self.known[table] = done.state
                 for name, n in done.counts.items():
                     self.counts[table][name] = self.counts[table].get(name, 0) + n
         job.publish(self.spark, self.target, self.tables, "run", _quiet)
@@ -136,7 +143,7 @@ class Shop:
     def waiting(self) -> groups.Waits:
         return groups.waiting(self.spark, self.target, self.tables)["shop"]
 
-    def _extended(self, table: Table) -> Seen:
+    def _extended(self, table: Table) -> TableState:
         seen = self.known[table.table]
         newest = log.newest(self.spark, self.target, table)
         return seen._replace(batch=max(newest, seen.batch))

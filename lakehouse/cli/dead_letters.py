@@ -47,9 +47,9 @@ def list_letters(
     sought = wanted_key(key, tables)
     check_lake(target)
     spark = start(target, tables)
-    silver = importlib.import_module("silver.dead_letter_list")
+    silver = importlib.import_module("silver.changelog.dead_letter_list")
     wanted = silver.Wanted(reason or (), sought, moment, resolved)
-    found = silver.dead_letters(spark, target, tables, wanted)
+    found = silver.changelog.dead_letters(spark, target, tables, wanted)
     if shown == "json":
         _print_json(found, limit)
     else:
@@ -74,7 +74,7 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
     from lakehouse import answers
 
     if found is not None:
-        newest = importlib.import_module("silver.dead_letter_list").newest
+        newest = importlib.import_module("silver.changelog.dead_letter_list").newest
         for line in answers.json_lines(newest(found, limit)):
             print(line)
 
@@ -83,7 +83,7 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
     from lakehouse import answers
     from lakehouse.console import fitted, show_grid
 
-    silver = importlib.import_module("silver.dead_letter_list")
+    silver = importlib.import_module("silver.changelog.dead_letter_list")
     counts = [] if found is None else silver.by_reason(found)
     if found is not None and counts:
         resolution = [] if resolved else ["resolved_at", "resolved_by"]

@@ -80,7 +80,7 @@ def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -
     customers = next((table for table in tables if table.table == "customers"), None)
     if customers is None:
         return []
-    explain = importlib.import_module("silver.explain").explain
+    explain = importlib.import_module("silver.audit.explain").explain
     *records, _ = explain(spark, target, customers, shop.EXPLAINED)
     return [
         Explanation(each.source_time, each.operation, each.outcome, each.because, each.position)

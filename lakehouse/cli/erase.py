@@ -23,7 +23,7 @@ from lakehouse.target import Target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from silver.erasure import Found
+    from silver.maintenance.erase import Found
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
 KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as {"id": 7}.')]
@@ -80,8 +80,10 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         TableFailed: records of the key wait for their transaction.
     """
     from gold.job import publish
-    from silver import erasure, group_repairs, job, known, rebuild
-    from silver.batch import Seen
+    from silver import job, states
+    from silver.groups import group_repairs
+    from silver.maintenance import erase, rebuild
+    from silver.state.batch import TableState
 
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
@@ -90,11 +92,11 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         fail_at_the_end(do_layer(spark, target, together, "bronze", wanted.run_id, _untold))
     fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, _untold))
     rebuild.abandon(spark, target, table, wanted.run_id)
-    found = erasure.find(spark, target, table, wanted.key)
+    found = erase.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
         return
-    batch = known.applied(spark, target).get(table.table, Seen()).batch
+    batch = states.applied(spark, target).get(table.table, TableState()).batch
     group_repairs.refuse_what_waits(spark, target, table, batch, found.arrivals)
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
@@ -116,9 +118,9 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
         EraseIncomplete: naming where something is left.
     """
     from lakehouse.traces import traces
-    from silver import erasure
+    from silver.maintenance import erase
 
-    left = erasure.left(spark, target, wanted.table, wanted.key)
+    left = erase.left(spark, target, wanted.table, wanted.key)
     if not target.catalog:
         left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
     dropped = [str(file) for file in _dropped(target, wanted, values)]
@@ -182,8 +184,8 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
     from lakehouse import names
     from lakehouse.traces import pattern
     from lakehouse.upkeep import forget_the_past
-    from silver import erasure as silver
-    from silver.upkeep import of_table
+    from silver.maintenance import erase as silver
+    from silver.maintenance.upkeep import of_table
 
     feeds = bronze.feeds_of(spark, target, wanted.table)
     files = bronze.files(spark, target, feeds, found.arrivals)

@@ -12,7 +12,7 @@ from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
 
 if TYPE_CHECKING:
-    from silver.explain import Explained
+    from silver.audit.explain import Explained
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The key's table.")]
 KeyText = Annotated[str, typer.Option("--key", help="The key as JSON: '{\"id\": 7}'.")]
@@ -29,7 +29,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     sought = key_of(key, one)
     check_lake(target)
     spark = start(target, [one])
-    lines = importlib.import_module("silver.explain").explain(spark, target, one, sought)
+    lines = importlib.import_module("silver.audit.explain").explain(spark, target, one, sought)
     if shown == "json":
         for line in lines:
             print(_json(line))

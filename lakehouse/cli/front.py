@@ -164,8 +164,8 @@ def expectation_problems(table: Table) -> Sequence[str]:
     """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
-    from silver.expectation_names import EXPECTATIONS
-    from silver.expectation_problems import problems
+    from silver.expectations.names import EXPECTATIONS
+    from silver.expectations.problems import problems
 
     return unknown_types(table, EXPECTATIONS) or problems(table)
 

@@ -73,7 +73,8 @@ def tend(
 
     pinned = importlib.import_module("gold.pins").pinned(spark, target)
     work = Round(spark, target, uuid.uuid4().hex, pinned, dry_run, tell)
-    silver, bronze = (importlib.import_module(f"{layer}.upkeep") for layer in ("silver", "bronze"))
+    modules = ("silver.maintenance.upkeep", "bronze.upkeep")
+    silver, bronze = map(importlib.import_module, modules)
     entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
     if shared:
         common = silver.of_all(spark, target)
@@ -101,13 +102,13 @@ def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str
 
 
 def _table(work: Round, table: Table) -> dict[str, int]:
-    silver = importlib.import_module("silver.upkeep")
+    silver = importlib.import_module("silver.maintenance.upkeep")
     counts = _purge(work, table)
     return counts | _files(work, silver.of_table(work.spark, work.target, table))
 
 
 def _purge(work: Round, table: Table) -> dict[str, int]:
-    tombstones = importlib.import_module("silver.tombstones")
+    tombstones = importlib.import_module("silver.maintenance.tombstones")
     found = tombstones.survey(work.spark, work.target, table)
     if found is None:
         return {}

@@ -63,7 +63,7 @@ def _of(
     table: Table,
     remembered: Mapping[str, Mapping[str, str]],
 ) -> Held | None:
-    from silver.built import differences
+    from silver.state.fingerprint import differences
 
     different = list(differences(table, remembered.get(table.table, {})))
     if target.catalog:
@@ -82,11 +82,11 @@ def _of(
 
 def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
     """What every table was built with: silver's `_tables`, the newest value of each aspect."""
-    from silver import built
+    from silver.state import fingerprint
 
     if target.catalog:
-        return built.read(start(target, tables), target)
-    log = read_log(Path(f"{target.lake}/silver/{built.BUILT}"))
+        return fingerprint.read(start(target, tables), target)
+    log = read_log(Path(f"{target.lake}/silver/{fingerprint.BUILT}"))
     notes = read_values(log, ["at", "table", "aspect", "value"]) if log else None
     found: dict[str, dict[str, str]] = {}
     for _, table, aspect, value in sorted(notes or [], key=lambda note: note[0]):

@@ -185,7 +185,7 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
     if rows is None:
         expected, action = "a table that gold shows", "run `lakehouse run` first"
         raise ConfigurationError(str(file), "table", table.table, expected, action)
-    trial = importlib.import_module("silver.trial").trial
+    trial = importlib.import_module("silver.expectations.trial").trial
     written = importlib.import_module("gold.quality_results").rule_text
     tried = [
         {"table": table.table, **trial(rows, rule)._asdict(), "rule": written(rule)}

@@ -52,7 +52,8 @@ def rebuild_table(
     """
     from lakehouse.console import summary
 
-    rebuild, swap = (importlib.import_module(f"silver.{name}") for name in ("rebuild", "swap"))
+    modules = ("silver.maintenance.rebuild", "silver.maintenance.swap")
+    rebuild, swap = map(importlib.import_module, modules)
     run_id = uuid.uuid4().hex
     for name in swap.end_all(spark, target, run_id):
         tell(f"{name}: ended a swap that was killed")

@@ -46,8 +46,8 @@ def _replayed(
     from lakehouse.console import progress
 
     spark = start(target, tables)
-    wanted = importlib.import_module("silver.dead_letter_list").Wanted(reasons, key)
-    silver = importlib.import_module("silver.replay_job")
+    wanted = importlib.import_module("silver.changelog.dead_letter_list").Wanted(reasons, key)
+    silver = importlib.import_module("silver.maintenance.replay_job")
     with progress("replay") as tell:
         done, entries = silver.replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:

@@ -62,7 +62,7 @@ def do_layer(
         look = importlib.import_module("bronze.watch").watch
         entries = look(spark, target, tables, entries, run, memory)
     if watched and layer == "silver":
-        importlib.import_module("silver.repairs").close_gaps(spark, target, tables)
+        importlib.import_module("silver.maintenance.closed_gaps").close_gaps(spark, target, tables)
     if layer in RECORDED_HERE:
         told = [entry for entry in entries if is_worth_telling(entry)]
         waits = [e for e in told if memory.defers and layer == "bronze" and _is_followed(e)]

@@ -151,7 +151,7 @@ def warn_of_dead_letters(
 
     own = [entry for entry in entries if entry.layer == "silver"]
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
-        letters = importlib.import_module("silver.dead_letters")
+        letters = importlib.import_module("silver.changelog.dead_letters")
         for line in letters.alarms(spark, target, tables, own):
             warn(line)
 

@@ -13,7 +13,7 @@ from lakehouse.errors import LawsBroken
 from lakehouse.options import Chosen
 
 if TYPE_CHECKING:
-    from silver.verify import Law
+    from silver.audit.verify import Law
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to look at.")]
 Sample = Annotated[
@@ -65,7 +65,7 @@ def verify(
         source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")
         return
     shows = importlib.import_module("gold.agreement").laws(spark, target, one)
-    laws = importlib.import_module("silver.verify").verify(
+    laws = importlib.import_module("silver.audit.verify").verify(
         spark, target, one, shows, None if every_key else sample
     )
     for law in laws:

@@ -4,7 +4,8 @@ An order key is the change's sequence and then its arrival. Each section of the 
 01 and an unsigned 64-bit number, big-endian; the byte 00 ends the sequence; the arrival follows. So
 a sequence that is a prefix of another sorts first, as in the text form of a sequence (sections of
 16 upper-case hex digits, joined by `/`). A Debezium change has the epoch as its first section (see
-`silver.epochs`). A truncate point or snapshot cut-off is an order key too, maybe without arrival.
+`silver.state.epochs`). A truncate point or snapshot cut-off is an order key too, maybe without
+arrival.
 
 The SQL functions here take and return SQL text, so that they serve columns (`F.expr`) and views.
 """

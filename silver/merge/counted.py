@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.target import Target
 from lakehouse.writing import replace
-from silver import layout
-from silver.batch import to_all
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
-from silver.statements import execute
+from silver.state.batch import to_all
+from silver.storage import layout
+from silver.storage.statements import execute
 
 FOLDED = "_folded"
 """What the name ends in of the table that folded rows are written to before a MERGE."""

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import layout, log
-from silver.batch import Batch, to_all
+from silver.changelog import log
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
@@ -22,9 +21,11 @@ from silver.fold.order_key import order_literal
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.presence import absent_before
-from silver.row_columns import column
-from silver.statements import execute, inserting, updating
+from silver.state.batch import Batch, to_all
+from silver.storage import layout
+from silver.storage.presence import absent_before
+from silver.storage.row_columns import column
+from silver.storage.statements import execute, inserting, updating
 
 _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 

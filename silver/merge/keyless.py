@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import layout
-from silver.batch import Batch
 from silver.contract import DELETE, KEYLESS_COLUMNS
-from silver.epochs import position
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
-from silver.row_columns import column
-from silver.statements import execute, inserting
+from silver.state.batch import Batch
+from silver.state.epochs import position
+from silver.storage import layout
+from silver.storage.row_columns import column
+from silver.storage.statements import execute, inserting
 
 _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"

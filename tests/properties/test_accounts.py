@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from silver.batch import Seen
+from silver.state.batch import TableState
 from tests.conftest import target_at
 from tests.core import one_pass, table
 from tests.oracle import Event
@@ -146,10 +146,10 @@ def test_every_record_is_in_the_class_of_a_plain_count(
 ) -> None:
     target = target_at(Path(tmp_path_factory.mktemp("accounts")))
     config = table(2 if history else 1)
-    seen, arrived, found = Seen(), 0, []
+    seen, arrived, found = TableState(), 0, []
     for events in batches:
         delivered = zip(events, range(arrived, arrived + len(events)), strict=True)
         done = one_pass(spark, target, config, seen, delivered)
-        seen, arrived = done.seen, arrived + len(events)
+        seen, arrived = done.state, arrived + len(events)
         found.append(Counter(done.counts))
     assert found == counted(batches, history)

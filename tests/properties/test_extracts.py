@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.local_rows import local_rows
-from silver.extracts import KEY_DIGEST, VALUE_DIGEST, letters, letters_of_few, with_digests
+from silver.snapshot_source.row_digests import (
+    KEY_DIGEST,
+    VALUE_DIGEST,
+    letters,
+    letters_of_few,
+    with_digests,
+)
 from tests import extract_lake, oracle
 from tests.conftest import target_at
 from tests.oracle import Event

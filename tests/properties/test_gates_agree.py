@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from gold.quality import evaluate
 from lakehouse.table import Expectation, Table
-from silver.expectation_problems import problems
-from silver.row_rules import SAYABLE, failing
+from silver.expectations.problems import problems
+from silver.expectations.row_rules import SAYABLE, failing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,14 +8,18 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gold import job as gold
+from lakehouse.lake import Lake
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import resolved, stored
-from silver import log, snapshots, table_pass
-from silver.batch import Seen
-from silver.snapshots import TableChanges
-from silver.summary import Summary
+from silver.changelog import log
+from silver.run import Run, SilverTable
+from silver.state import snapshots
+from silver.state.batch import TableState
+from silver.state.snapshots import TableChanges
+from silver.state.summary import Summary
+from silver.table_run import LogPart, apply_part
 from tests import core, oracle
 from tests.conftest import target_at
 from tests.oracle import Outcome
@@ -34,7 +38,7 @@ def test_a_merging_reader_sees_the_oracles_tables_after_every_batch(
     random = Random(seed)
     delivered = delivery(random, stream(random, random.randint(8, 20)))
     target, config = target_at(tmp_path_factory.mktemp("lake")), core.table(scd, max_staleness=0)
-    seen, at, batch = Seen(partial=True, heirs=True), 0, 0
+    seen, at, batch = TableState(partial=True, heirs=True), 0, 0
     while at < len(delivered):
         size, batch = random.randint(3, 8), batch + 1
         rows = [core.change(e, at + n, batch) for n, e in enumerate(delivered[at : at + size])]
@@ -52,24 +56,24 @@ def advance(
     spark: SparkSession,
     target: Target,
     config: Table,
-    seen: Seen,
+    seen: TableState,
     batch: int,
     summary: Summary | None,
     due: bool,
-) -> Seen:
+) -> TableState:
     """A pass over what has come; only if it is due it must be applied."""
     whole = snapshots.read(spark, target).get("t", TableChanges([], []))
     after = seen._replace(batch=batch, whole=whole)
     everything = log.read(spark, target, config)
     before = seen._replace(whole=whole)
-    done = table_pass.apply_part(
-        spark, target, config, "run", everything, before, after, summary, due
-    )
+    table = SilverTable(Lake(spark, target), config)
+    part = LogPart(everything, before, after, summary, due)
+    done = apply_part(Run("run", print), table, part)
     if done.recomputed:
         snapshots.forget(spark, target, "t")
-    snapshots.record(spark, target, {"t": [(done.seen.batch, done.whole)]})
+    snapshots.record(spark, target, {"t": [(done.state.batch, done.whole)]})
     waits = done.counts.get("pending", 0)
-    return done.seen._replace(pending=seen.pending + waits)
+    return done.state._replace(pending=seen.pending + waits)
 
 
 def shown(spark: SparkSession, target: Target, config: Table) -> Outcome:

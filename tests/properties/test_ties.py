@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gold import agreement
-from silver.verify import verify
+from silver.audit.verify import verify
 from tests import lake, oracle
 from tests.builders import table
 from tests.conftest import target_at

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.memory import Memory
-from silver import unapplied
+from silver.merge import pending_view
 from tests import core, oracle
 from tests.conftest import target_at
 from tests.going_on import Lake
@@ -43,7 +43,7 @@ def test_a_reader_of_what_waits_sees_the_oracles_table_after_every_tick(
     with pytest.MonkeyPatch.context() as patch:
         while at < len(delivered):
             size, due = random.randint(2, 6), random.random() < 0.3
-            patch.setattr("silver.deferral.is_due", lambda *_, due=due: due)
+            patch.setattr("silver.freshness.is_due", lambda *_, due=due: due)
             if random.random() < 0.2:
                 lake.memory = Memory(among=1)
             lake.tick(delivered[at : at + size])
@@ -51,7 +51,7 @@ def test_a_reader_of_what_waits_sees_the_oracles_table_after_every_tick(
             want = oracle.outcome(set(delivered[:at]), core.COLUMNS, core.COLUMNS)
             assert lake.shown() == want.current
     lake.apply()
-    assert unapplied.until(lake.target, lake.config) == 0
+    assert pending_view.until(lake.target, lake.config) == 0
     assert lake.shown() == want.current
     beside, classes = sums(spark, lake.target)
     assert sum(classes.values()) == beside["records"] == len(delivered)

@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, job
-from silver.built import Built
+from silver import job
+from silver.state import fingerprint
+from silver.state.fingerprint import Built
 from tests import lake
 from tests.landed import apply, failures, land
 
@@ -32,9 +33,9 @@ def test_a_first_run_notes_all_tables_in_two_commits(spark: SparkSession, target
         land(spark, target, each, 1, [{"id": 1, "v": 1}])
     assert failures(job.apply(spark, target, tables, "run", lake.quiet)) == []
     assert len(commits(spark, target)) == 2
-    noted = built.read(spark, target)
+    noted = fingerprint.read(spark, target)
     assert {name: of["keys"] for name, of in noted.items()} == dict.fromkeys("abc", "id")
-    assert all(built.source_columns(of) is not None for of in noted.values())
+    assert all(fingerprint.source_columns(of) is not None for of in noted.values())
     assert failures(job.apply(spark, target, tables, "run", lake.quiet)) == []
     assert len(commits(spark, target)) == 2
 
@@ -51,12 +52,12 @@ def test_a_change_of_columns_is_recorded_once_though_a_run_was_killed_before_it_
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(built, "note", killed)
+        patch.setattr(fingerprint, "note", killed)
         with pytest.raises(KeyboardInterrupt):
             apply(spark, target, table("t"))
     land(spark, target, table("t"), 3, [{"id": 2, "v": 3, "more": "y"}])
     assert failures(apply(spark, target, table("t"))) == []
     recorded = spark.table(names.name(target, "silver", "_schema_drift")).collect()
     assert [(row["kind"], row["column"]) for row in recorded] == [("add_column", "more")]
-    found = built.source_columns(built.read(spark, target)["t"])
+    found = fingerprint.source_columns(fingerprint.read(spark, target)["t"])
     assert sorted(found or {}) == ["id", "more", "v"]

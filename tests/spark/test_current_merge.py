@@ -8,10 +8,10 @@ from pyspark.sql import Row, SparkSession
 
 from lakehouse import names
 from lakehouse.target import Target
-from silver.batch import Seen
 from silver.fold.order_key import make_order
 from silver.merge import counted
-from silver.passes import Pass
+from silver.state.batch import TableState
+from silver.table_result import Pass
 from tests import core
 from tests.oracle import Event
 
@@ -25,11 +25,11 @@ def row(spark: SparkSession, target: Target) -> Row:
 
 def runs(spark: SparkSession, target: Target, batches: list[list[Event]]) -> list[Pass]:
     """One run for each batch of events."""
-    seen, arrival, done = Seen(), count(1), list[Pass]()
+    seen, arrival, done = TableState(), count(1), list[Pass]()
     for batch in batches:
         delivered = [(event, next(arrival)) for event in batch]
         done.append(core.one_pass(spark, target, core.table(), seen, delivered))
-        seen = done[-1].seen
+        seen = done[-1].state
     return done
 
 

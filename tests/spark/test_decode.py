@@ -13,7 +13,7 @@ from lakehouse.table import Table
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import TOLD
 from silver.decode.spark import decode_known, position
-from silver.expectations import gate
+from silver.expectations.gate import gate
 from tests.builders import bronze_rows, table
 from tests.debezium_records import EPOCH, whole
 from tests.debezium_records import decoded as decoded_alone

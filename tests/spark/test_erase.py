@@ -13,7 +13,7 @@ from lakehouse.cli.erase import Erasure, erase_key, prove
 from lakehouse.errors import EraseIncomplete
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import erasure
+from silver.maintenance import erase
 from tests.arrivals import applied, arrive, silver
 from tests.lake import land, rows
 
@@ -81,7 +81,7 @@ def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     spark: SparkSession, target: Target
 ) -> None:
     deliver(spark, target)
-    found = erasure.find(spark, target, PEOPLE, {"id": "7"})
+    found = erase.find(spark, target, PEOPLE, {"id": "7"})
     assert found is not None
     with pytest.raises(EraseIncomplete, match="people_history"):
         prove(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)

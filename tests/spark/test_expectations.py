@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.table import Table
 from silver.contract import GATED_COLUMNS
-from silver.expectations import conditions, gate
+from silver.expectations.gate import conditions, gate
 from tests.builders import bronze_rows
 from tests.decoding import to_changes
 

@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import ConfigurationError
 from lakehouse.target import Target
-from silver.dead_letter_list import Wanted, by_reason, dead_letters, newest
-from silver.explain import explain
+from silver.audit.explain import explain
+from silver.changelog.dead_letter_list import Wanted, by_reason, dead_letters, newest
 from tests import lake
 from tests.builders import Line, table
 from tests.conftest import target_at

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse import names
 from lakehouse.target import Target
-from silver import job, log
-from silver.extract_changes import last_state
+from silver import job
+from silver.changelog import log
+from silver.snapshot_source.comparison import last_state
 from tests import extract_lake, lake
 
 pytestmark = pytest.mark.slow
@@ -139,7 +140,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("silver.extract_state._refresh", dies)
+        killed.setattr("silver.snapshot_source.snapshot_state._refresh", dies)
         job.apply(spark, target, [config], "run", lake.quiet)
     assert extract_lake.apply(spark, target, config) == {"records": 3, "I": 2, "U": 1, "X": 1}
     assert operations(spark, target, config) == {
@@ -153,8 +154,8 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, mode: str, much: int
 ) -> None:
     """Written anew or merged into, from one row per key or several, some not to be believed."""
-    monkeypatch.setattr("silver.extract_state.MUCH", much)
-    monkeypatch.setattr("silver.extract_log.FEW", 0)
+    monkeypatch.setattr("silver.snapshot_source.snapshot_state.MUCH", much)
+    monkeypatch.setattr("silver.snapshot_source.snapshot_log.FEW", 0)
     config, bad = table(mode), '{"id": %d, "a": "x", "n": "1.005"}'
     days = [
         [line(1, "x"), line(2, "x"), line(3, "x")],

@@ -3,7 +3,13 @@ from typing import Literal
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.extracts import KEY_DIGEST, LETTER, VALUE_DIGEST, letters, with_digests
+from silver.snapshot_source.row_digests import (
+    KEY_DIGEST,
+    LETTER,
+    VALUE_DIGEST,
+    letters,
+    with_digests,
+)
 
 
 def value_digests(spark: SparkSession, sql: str) -> list[bytes]:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from silver.epochs import Epoch, epoch
+from silver.state.epochs import Epoch, epoch
 
 COLUMNS = (
     "_snapshot string, _topic string, _partition int, _offset bigint, _arrival string,"

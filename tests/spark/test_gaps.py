@@ -15,7 +15,7 @@ from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.job import apply
-from silver.repairs import close_gaps
+from silver.maintenance.closed_gaps import close_gaps
 from tests.lake import quiet
 
 pytestmark = pytest.mark.slow

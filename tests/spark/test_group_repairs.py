@@ -17,8 +17,8 @@ from lakehouse.errors import TableFailed
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import job as silver
-from silver.replay import replay
-from silver.verify import verify
+from silver.audit.verify import verify
+from silver.maintenance.replay import replay
 from tests import lake
 from tests.arrivals import arrive
 from tests.conftest import REMOTE

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.table import Table
-from silver.transaction_ends import ends
-from silver.transactions import Waiting
-from silver.waiting import waiting
+from silver.groups.transaction_ends import ends
+from silver.groups.transactions import Waiting
+from silver.groups.waiting import waiting
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows
 

@@ -7,8 +7,8 @@ from lakehouse.cli.maintain import tend
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.upkeep import facts
-from silver import layout
-from silver.side_columns import DIGEST_COLUMNS
+from silver.storage import layout
+from silver.storage.side_columns import DIGEST_COLUMNS
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from lakehouse import names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.replay import replay
+from silver.maintenance.replay import replay
 from tests.arrivals import applied, arrive, silver
 from tests.conftest import target_at
 from tests.lake import quiet, rows
@@ -157,7 +157,7 @@ def test_a_run_that_was_killed_before_anything_waits_is_continued(
     come(spark, target, config, 1, FIRST)
     arrive(spark, target, config, SECOND, 2)
     with monkeypatch.context() as patch:
-        patch.setattr("silver.table_pass.pending.stage", _killed)
+        patch.setattr("silver.table_run.pending.stage", _killed)
         with pytest.raises(KeyboardInterrupt):
             applied(spark, target, config)
     assert applied(spark, target, config).counts == {"records": 4, "pending": 4}

@@ -12,9 +12,10 @@ from bronze import job as bronze
 from lakehouse.memory import Arrived, Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import account, known, reading
 from silver import job as silver
-from silver.known import known_of
+from silver import reconciliation, states
+from silver.changelog import bronze_rows
+from silver.states import known_of
 from tests.arrivals import silver as stored
 from tests.lake import quiet, rows, settle
 from tests.landed import failures, land
@@ -41,8 +42,8 @@ def check(spark: SparkSession, target: Target, tables: list[Table], memory: Memo
     """What is remembered of every table is what the lake would tell of it."""
     for name, asked in known_of(spark, target, tables, Memory()).items():
         seen, logged = memory.tables[name]
-        assert seen.built.known == asked.seen.built.known
-        own = seen._replace(built=asked.seen.built, took=None, waits=None, highest=None)
+        assert seen.built.known == asked.state.built.known
+        own = seen._replace(built=asked.state.built, took=None, waits=None, highest=None)
         assert (own, logged) == asked
 
 
@@ -86,8 +87,8 @@ def test_a_second_round_asks_the_lake_nothing(
 
     drop(target, "t", "2.jsonl", [{"id": 1, "v": 2}, {"id": 2, "v": 2}])
     with monkeypatch.context() as patch:
-        patch.setattr(known, "applied", asked)
-        patch.setattr(reading, "_asked", asked)
+        patch.setattr(states, "applied", asked)
+        patch.setattr(bronze_rows, "_asked", asked)
         assert failures(bronze.ingest(spark, target, [one], "run", quiet, memory)) == []
         assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
     settle(spark, target, [one])
@@ -119,7 +120,7 @@ def test_what_a_killed_run_wrote_has_come_before(
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []
     land(spark, target, one, 2, [{"id": 1, "v": 2}, {"id": 3, "v": 1}])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(account, "outcomes", killed)
+        patch.setattr(reconciliation, "outcomes", killed)
         silver.apply(spark, target, [one], "run", quiet)
     land(spark, target, one, 3, [{"id": 2, "v": 3}])
     (entry,) = silver.apply(spark, target, [one], "run", quiet)
@@ -150,10 +151,10 @@ def test_a_feed_that_was_watched_from_later_on_is_asked_for(
     source = {"format": "rows", "path": "f"}
     one = table("a", source=source | {"topic": "a"})
     land(spark, target, one, 1, [{"topic": "a", "offset": 1, "key": "1", "value": {"v": 1}}])
-    (feed,) = reading.feeds_of(one)
+    (feed,) = bronze_rows.feeds_of(one)
     told = {feed: Arrived(2, {"b": 2}, since=1)}
-    found = reading.arrived(spark, target, [one], {"a": {feed: 0}}, told)
-    assert reading.has_new(one, {feed: 0}, found)
-    found = reading.arrived(spark, target, [one], {"a": {feed: 1}}, told)
+    found = bronze_rows.arrived(spark, target, [one], {"a": {feed: 0}}, told)
+    assert bronze_rows.has_new(one, {feed: 0}, found)
+    found = bronze_rows.arrived(spark, target, [one], {"a": {feed: 1}}, told)
     assert found == told
-    assert not reading.has_new(one, {feed: 1}, found)
+    assert not bronze_rows.has_new(one, {feed: 1}, found)

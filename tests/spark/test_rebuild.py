@@ -11,8 +11,9 @@ from lakehouse.cli.erase import Erasure, erase_key
 from lakehouse.cli.rebuild import rebuild_table
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import journal, swap, table_pass
-from silver.verify import verify
+from silver import table_run
+from silver.audit.verify import verify
+from silver.maintenance import rebuild_steps, swap
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
 
@@ -46,7 +47,7 @@ def kill_rebuild(
 ) -> None:
     """A rebuild that ends when its log is written and its table is not."""
     with monkeypatch.context() as patched:
-        patched.setattr(table_pass, "write_batch", killed)
+        patched.setattr(table_run, "write_batch", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, table, quiet, [table])
 
@@ -74,7 +75,7 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     told: list[str] = []
     rebuild_table(spark, target, ITEMS, told.append, [ITEMS])
     assert shown(spark, target) == ["1 v3", "2 v2", "3 v4"]
-    assert journal.unfinished(spark, target) == []
+    assert rebuild_steps.unfinished(spark, target) == []
     arrive(spark, target, ITEMS, [change(2, 5)], 3)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
     entries = ledger.read(spark, target).where("layer = 'silver'").collect()
@@ -106,7 +107,7 @@ def test_an_erasure_drops_the_rebuild_that_was_killed(
     published(spark, target, ITEMS)
     kill_rebuild(spark, target, ITEMS, monkeypatch)
     erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
-    assert journal.unfinished(spark, target) == []
+    assert rebuild_steps.unfinished(spark, target) == []
     rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
     assert shown(spark, target) == ["1 v1"]
 
@@ -117,8 +118,8 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
     kill_rebuild(spark, target, HISTORY, monkeypatch)
-    (begun,) = journal.unfinished(spark, target)
-    assert begun.step == journal.BUILDING
+    (begun,) = rebuild_steps.unfinished(spark, target)
+    assert begun.step == rebuild_steps.BUILDING
     half_swapped = Path(target.lake, "silver", "t_history")
     (half_swapped / "_delta_log").mkdir(parents=True)
     (half_swapped / "part-0.zstd.parquet").write_bytes(b"no commit knows it")
@@ -126,8 +127,8 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
         patched.setattr(swap, "_replace_shared", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
-    (swapping,) = journal.unfinished(spark, target)
-    assert swapping == begun._replace(step=journal.SWAPPING)
+    (swapping,) = rebuild_steps.unfinished(spark, target)
+    assert swapping == begun._replace(step=rebuild_steps.SWAPPING)
     assert names.exists(spark, target, "silver", "t_history")
     assert shown(spark, target) == ["1 v3", "2 v2"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
@@ -135,4 +136,4 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     assert published(spark, target, HISTORY) == ["1 v3", "2 v4"]
     assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
-    assert journal.unfinished(spark, target) == []
+    assert rebuild_steps.unfinished(spark, target) == []

@@ -5,8 +5,8 @@ from pyspark.sql import SparkSession
 
 from gold import agreement
 from lakehouse.target import Target
-from silver.batch import Seen
-from silver.verify import verify
+from silver.audit.verify import verify
+from silver.state.batch import TableState
 from tests import core, lake, oracle
 from tests.builders import Line, table
 from tests.oracle import Event
@@ -63,11 +63,11 @@ def test_of_two_changes_at_one_place_the_second_stands_though_the_first_comes_ag
 def test_so_it_is_in_the_first_pass_with_a_tie_of_a_source_that_has_an_order(
     spark: SparkSession, target: Target, cut: int
 ) -> None:
-    config, seen = core.table(1), Seen()
+    config, seen = core.table(1), TableState()
     first, second = (Event("upsert", 5, 1, (("a", text), ("b", "b"))) for text in "xy")
     delivered = [(first, 1), (second, 2), (first, 3)]
     batches = [part for part in (delivered[:cut], delivered[cut:]) if part]
     for batch in batches:
-        seen = core.one_pass(spark, target, config, seen, batch).seen
+        seen = core.one_pass(spark, target, config, seen, batch).state
     assert seen.ties
     assert core.outcome(spark, target, config).current == {1: {"a": "y", "b": "b"}}

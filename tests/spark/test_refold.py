@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.names import exists
 from lakehouse.target import Target
-from silver.batch import Seen
+from silver.state.batch import TableState
 from tests import core, lake, oracle
 from tests.builders import table
 from tests.oracle import Event
@@ -96,11 +96,11 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     spark: SparkSession, target: Target, scd: int, lost: str, again: int
 ) -> None:
     """It arrives after the one that is applied; or before it, as a dead letter that is replayed."""
-    config, seen, found = core.table(scd), Seen(), dict[str, int]()
+    config, seen, found = core.table(scd), TableState(), dict[str, int]()
     batches = [[*zip(MOVED, (5, 6, 7), strict=True)], [(MOVED[0], again), (REACHES_BACK, 8)]]
     for batch in batches:
         done = core.one_pass(spark, target, config, seen, batch)
-        seen, found = done.seen, done.counts
+        seen, found = done.state, done.counts
     assert done.recomputed
     assert found == {"records": 2, "duplicate": 1, lost: 1}
     got = core.outcome(spark, target, config)

@@ -11,8 +11,8 @@ from gold.status import status
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.dead_letters import alarms
-from silver.replay import replay
+from silver.changelog.dead_letters import alarms
+from silver.maintenance.replay import replay
 from tests import lake
 from tests.landed import apply, failures, land
 from tests.sums import sums

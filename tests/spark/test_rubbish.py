@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.replay import replay
+from silver.maintenance.replay import replay
 from tests import lake
 from tests.rubbish import BAD, MENDED, outcome, stream
 from tests.sums import sums

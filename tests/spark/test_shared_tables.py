@@ -13,9 +13,9 @@ from lakehouse import gaps, ledger
 from lakehouse.gaps import Gap
 from lakehouse.locks import sharing
 from lakehouse.target import Target
-from silver import snapshots
 from silver.fold.rules import Cutoff
-from silver.snapshots import TableChanges
+from silver.state import snapshots
+from silver.state.snapshots import TableChanges
 
 Commit = Callable[[SparkSession, Target], object]
 

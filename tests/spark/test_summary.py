@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.local_rows import local_rows
 from lakehouse.target import Target
-from silver import log
-from silver.summary import summarize
+from silver.changelog import log
+from silver.state.summary import summarize
 from tests import core
 from tests.oracle import Event
 

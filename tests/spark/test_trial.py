@@ -1,7 +1,7 @@
 from typing import TYPE_CHECKING
 
 from lakehouse.table import Expectation
-from silver.trial import Trial, trial
+from silver.expectations.trial import Trial, trial
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from lakehouse import names
 from lakehouse.memory import Memory
 from lakehouse.target import Target
-from silver import unapplied
+from silver.merge import pending_view
 from tests.going_on import Lake, table
 from tests.oracle import Event
 
@@ -53,13 +53,13 @@ def test_changes_are_shown_from_the_log_and_merged_by_a_run_that_ends(
     counts = lake.apply().counts
     assert (counts.pop("pending"), sum(counts.values())) == (-8, 8)
     assert (merged(lake), values(lake)) == (then, then)
-    assert unapplied.until(target, lake.config) == 0
+    assert pending_view.until(target, lake.config) == 0
 
 
 def test_what_waits_is_merged_in_one_go_when_it_gets_much(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("silver.deferral.MOST_PENDING", 7)
+    monkeypatch.setattr("silver.freshness.MOST_PENDING", 7)
     lake = Lake(spark, target)
     lake.tick(FIRST)
     lake.tick(SECOND)
@@ -97,7 +97,7 @@ def test_a_run_that_was_killed_before_it_showed_what_waits_is_continued(
     lake = Lake(spark, target)
     lake.tick(FIRST)
     with monkeypatch.context() as patch:
-        patch.setattr("silver.unapplied.publish", _killed)
+        patch.setattr("silver.merge.pending_view.publish", _killed)
         with pytest.raises(KeyboardInterrupt):
             lake.tick(SECOND)
     assert values(lake) == BEFORE

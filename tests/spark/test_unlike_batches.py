@@ -9,8 +9,8 @@ from lakehouse import names
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import decoded_batch, log
 from silver import job as silver
+from silver.changelog import decoded_batch, log
 from tests.debezium_records import event, table
 from tests.decoding import to_changes
 from tests.lake import quiet

@@ -9,8 +9,8 @@ from lakehouse import names
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.arrival_laws import in_the_log
-from silver.verify import judge, verify
+from silver.audit.arrival_checks import in_the_log
+from silver.audit.verify import judge, verify
 from tests import lake
 from tests.builders import Line
 from tests.conftest import target_at

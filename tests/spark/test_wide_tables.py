@@ -12,9 +12,9 @@ from gold import agreement
 from gold import job as gold
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.replay import replay
-from silver.stages import sealed
-from silver.verify import verify
+from silver.audit.verify import verify
+from silver.maintenance.replay import replay
+from silver.storage.stages import sealed
 from tests import lake
 from tests.builders import table
 

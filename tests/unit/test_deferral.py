@@ -3,8 +3,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lakehouse.table import Table
-from silver.batch import Seen
-from silver.deferral import MOST_PENDING, is_due, may_wait
+from silver.freshness import MOST_PENDING, is_due, may_wait
+from silver.state.batch import TableState
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -15,8 +15,8 @@ def table(promise: str | int | None) -> Table:
     return Table.model_validate(given)
 
 
-def applied(ago: timedelta) -> Seen:
-    return Seen(7, applied_at=int((NOW - ago).timestamp() * 1_000_000))
+def applied(ago: timedelta) -> TableState:
+    return TableState(7, applied_at=int((NOW - ago).timestamp() * 1_000_000))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_table_is_due_when_it_was_applied_half_its_promise_ago(
 
 
 def test_a_table_that_was_never_applied_is_due() -> None:
-    assert is_due(table("1 day"), Seen(), NOW)
+    assert is_due(table("1 day"), TableState(), NOW)
 
 
 def test_tables_that_are_worked_on_together_are_merged_later() -> None:

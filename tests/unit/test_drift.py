@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.table import Table
 from silver.decode.columns import Shape
-from silver.drift import drifts
+from silver.state.drift import drifts
 
 
 def table(columns: dict[str, str] | None = None, **options: Any) -> Table:

@@ -1,5 +1,5 @@
-from silver.epochs import Epoch, Sighting, number
 from silver.fold.order_key import make_order
+from silver.state.epochs import Epoch, Sighting, number
 
 
 def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:

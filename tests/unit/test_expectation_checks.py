@@ -8,7 +8,7 @@ import pytest
 from lakehouse.expectation_checks import unknown_columns, unknown_types
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.expectation_names import EXPECTATIONS
+from silver.expectations.names import EXPECTATIONS
 from tests.unit.test_delta_log import commit, metadata
 
 

@@ -4,8 +4,8 @@ from types import ModuleType
 
 import pytest
 
-from silver.expectation_names import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY
-from silver.row_rules import SAYABLE
+from silver.expectations.names import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY
+from silver.expectations.row_rules import SAYABLE
 
 NOT_ARGUMENTS = {*ALWAYS_ALLOWED, *SET_BY_QUALITY, "severity", "version", "library_metadata"}
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from lakehouse.table import Table
-from silver.expectation_problems import problems
+from silver.expectations.problems import problems
 
 
 def table(*expectations: dict[str, Any], **keys: object) -> Table:

@@ -1,4 +1,4 @@
-from silver.key_changes import roots
+from silver.changelog.key_changes import roots
 
 
 def test_a_chain_ends_at_the_insert_that_is_no_link() -> None:

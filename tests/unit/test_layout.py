@@ -1,7 +1,7 @@
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LOG_COLUMNS, PENDING_COLUMNS
-from silver.layout import growth_sql, late, properties_of
+from silver.storage.layout import growth_sql, late, properties_of
 
 NOW = StructType([StructField("_batch", LongType()), StructField("a", StringType())])
 

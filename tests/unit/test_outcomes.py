@@ -1,7 +1,7 @@
 from typing import Any
 
+from silver.audit.outcomes import Record, outcomes
 from silver.fold.order_key import make_order
-from silver.outcomes import Record, outcomes
 
 
 def record(position: str, sequence: int | None, **more: Any) -> Record:

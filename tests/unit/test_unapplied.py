@@ -4,15 +4,15 @@ import pytest
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.batch import Batch
+from silver.changelog.order import Placed
 from silver.contract import waits_in_log
-from silver.epochs import Sighting, sequence_sql
 from silver.fold.order_key import make_order, order_literal, order_sql
 from silver.fold.rules import Cutoff
-from silver.order import Placed
-from silver.snapshots import TableChanges
-from silver.summary import Summary
-from silver.unapplied import changes_sql, held_sql, newest_sql
+from silver.merge.pending_view import changes_sql, held_sql, newest_sql
+from silver.state.batch import Batch
+from silver.state.epochs import Sighting, sequence_sql
+from silver.state.snapshots import TableChanges
+from silver.state.summary import Summary
 
 
 def table(**options: Any) -> Table:

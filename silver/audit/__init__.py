@@ -1,0 +1,1 @@
+"""Proofs and explanations: verify a table, explain a key."""

@@ -1,0 +1,180 @@
+"""Why the row of a key is what it is: its records in order, what was done with each, and the row.
+
+The key's records are read from the change log by one query with the key as filter, together with
+the truncates and the ends of snapshots of the table, which concern every key.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.answers import TIME_FORMAT
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.audit.carried import as_json, carried, listed
+from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
+from silver.changelog import log
+from silver.contract import TRUNCATE, UPSERT
+from silver.state.batch import TableState, order_of
+from silver.state.epochs import Epoch
+from silver.states import applied
+from silver.storage import layout, one_key
+from silver.storage.one_key import Key
+
+_READ = (
+    "_position", "_arrival", "_batch", "_operation", "_sequence", "_order", "_digest", "_reason",
+    "_message", "_old_key", "_snapshot", "_time", "_carried", "_values", "_mine", "_moved",
+    "_last", "_replayed",
+)  # fmt: skip
+
+
+class Explained(NamedTuple):
+    """One line of the answer; `values` is JSON text of the columns that the record carries.
+
+    The last line has the operation `row`: the outcome is `current` or `no row`.
+    """
+
+    position: str | None
+    sequence: str | None
+    operation: str | None
+    source_time: str | None
+    outcome: str
+    because: str | None
+    values: str | None
+
+
+def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list[Explained]:
+    """The key's records in order of sequence, then its row; only the row before any record.
+
+    Raises:
+        ConfigurationError: a value of the key is none of its column's type.
+    """
+    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+        return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
+    rows = log.read(spark, target, table)
+    one_key.check_types(spark, key, rows.schema)
+    seen = applied(spark, target).get(table.table, TableState())
+    found = _read(spark, target, table, rows, key, seen.whole.epochs)
+    records = [_record(row) for row in found if row["_mine"] or row["_operation"] == TRUNCATE]
+    records += _cutoffs(found, seen)
+    told = outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
+    return [*map(_line, told), _row(spark, target, table, key, told)]
+
+
+def _read(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    key: Key,
+    epochs: list[Epoch],
+) -> Sequence[Row]:
+    mine, moved = one_key.is_key(key, rows.schema), one_key.says_key("_old_key", key, rows.schema)
+    last = F.coalesce(F.col("_snapshot_last"), F.lit(False))
+    marked = rows.withColumns({"_mine": mine | moved, "_moved": moved & ~mine, "_last": last})
+    kept = marked.where(F.col("_mine") | F.col("_last") | (F.col("_operation") == TRUNCATE))
+    values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
+    own_columns = carried(values)
+    shown = _with_replays(spark, target, table, kept).withColumns(
+        {
+            "_order": order_of(table, epochs),
+            "_time": F.date_format("_source_time", TIME_FORMAT),
+            "_carried": own_columns,
+            "_values": F.when(
+                F.col("_operation") == UPSERT, as_json(table, values, carried(values))
+            ),
+        }
+    )
+    return shown.select(*_READ).collect()
+
+
+def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> DataFrame:
+    """Adds `_replayed`: why the record was a dead letter, and when a replay applied it."""
+    letters = f"{table.table}_dead_letters"
+    if not names.exists(spark, target, "silver", letters):
+        return rows.withColumn("_replayed", F.lit(None).cast("string"))
+    time = F.date_format("resolved_at", TIME_FORMAT)
+    text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), time)
+    replayed = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
+    known = replayed.select("_feed", "_arrival", text.alias("_replayed"))
+    return rows.join(known, ["_feed", "_arrival"], "left")
+
+
+def _record(row: Row) -> Record:
+    return Record(
+        position=row["_position"] or row["_arrival"],
+        arrival=row["_arrival"],
+        batch=row["_batch"],
+        operation=row["_operation"],
+        sequence=row["_sequence"],
+        order=bytes(row["_order"] or b""),
+        digest=row["_digest"] or 0,
+        source_time=row["_time"],
+        carried=frozenset(row["_carried"]) if row["_operation"] == UPSERT else frozenset(),
+        reason=row["_reason"],
+        message=row["_message"],
+        replayed=row["_replayed"],
+        old_key=None if row["_moved"] else row["_old_key"],
+        moved=row["_moved"],
+        values=row["_values"],
+    )
+
+
+def _cutoffs(found: Sequence[Row], seen: TableState) -> list[Record]:
+    """Full snapshots that are complete and do not show the key, as records of the table."""
+    shown = {row["_snapshot"] for row in found if row["_mine"]}
+    ends = {row["_snapshot"]: row["_batch"] for row in found if row["_last"]}
+    return [
+        Record(
+            position=f"full snapshot {epoch.snapshot}",
+            arrival="",
+            batch=ends.get(epoch.snapshot, seen.batch),
+            operation=SNAPSHOT,
+            order=epoch.cutoff,
+        )
+        for epoch in seen.whole.epochs
+        if epoch.complete and epoch.snapshot not in shown
+    ]
+
+
+def _line(told: Told) -> Explained:
+    record = told.record
+    given = (record.position, record.sequence, record.operation, record.source_time)
+    return Explained(*given, told.outcome, told.because, record.values)
+
+
+def _row(
+    spark: SparkSession, target: Target, table: Table, key: Key, told: Sequence[Told]
+) -> Explained:
+    """The row that silver holds of the key."""
+    row = _live(spark, target, table, key)
+    if row is None:
+        return Explained(None, None, "row", None, "no row", _gone(told), None)
+    by = next((t.record for t in told if t.record.order == bytes(row["_order"])), None)
+    position, time = (by.position, by.source_time) if by else (None, None)
+    return Explained(position, None, "row", time, "current", None, row["_values"])
+
+
+def _live(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
+    history = table.stored_as_scd_type == 2
+    kept = f"{table.table}_history" if history else table.table
+    if not names.exists(spark, target, "silver", kept):
+        return None
+    rows = spark.table(names.name(target, "silver", kept))
+    values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
+    live = F.col("_is_current") if history else ~F.col("_deleted")
+    own = rows.where(one_key.is_key(key, rows.schema) & live)
+    return own.select("_order", as_json(table, values, listed(values)).alias("_values")).first()
+
+
+def _gone(told: Sequence[Told]) -> str:
+    """Who took the row away."""
+    for each in reversed(told):
+        if each.outcome in ("applied", "late", "delete_unknown"):
+            if each.record.operation != UPSERT:
+                return f"deleted by {each.record.position}"
+            break
+    return "nothing was applied"

@@ -1,0 +1,94 @@
+"""Laws about the rows of one silver table, as frames of units.
+
+A frame has the columns `unit`, a text that names a key or version, and `bad`, whether it breaks the
+law; one row for every unit that was looked at.
+"""
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.answers import JSON_OPTIONS
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.contract import UPSERT
+from silver.fold.order_key import order_literal, sequence_sql
+from silver.state.batch import TableState
+from silver.storage.row_columns import column
+
+ONE_ROW = "one row per key"
+ONE_OPEN = "one open version per key"
+NO_OVERLAP = "no versions of a key overlap"
+GAPS = "versions have gaps only after a delete or truncate"
+BOUNDS = "no version ends before it begins"
+CURRENT = "the open versions are the newest changes"
+ONCE = "a change without a key is kept once"
+
+
+def laws(
+    spark: SparkSession, target: Target, table: Table, seen: TableState
+) -> dict[str, DataFrame]:
+    """The laws that hold for a table of this kind; none before silver holds it."""
+    history = table.stored_as_scd_type == 2
+    kept = f"{table.table}_history" if history else table.table
+    if not names.exists(spark, target, "silver", kept):
+        return {}
+    rows = spark.table(names.name(target, "silver", kept))
+    if not table.keys:
+        return {ONCE: _single(rows, [F.col("_row")], F.col("_row"))}
+    if not history:
+        keys = [column(k) for k in table.keys]
+        return {ONE_ROW: _single(rows, keys, key_text(table.keys))}
+    cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
+    return of_history(rows, table.keys, cutoffs[-1].order if cutoffs else b"")
+
+
+def of_history(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, DataFrame]:
+    """The laws of a history; `cutoff` is the newest cut-off in force, empty without one."""
+    key = key_text(keys)
+    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy("_order")
+    bounds = {name: F.expr(sequence_sql(f"_{name}_order")) for name in ("from", "to")}
+    rows = rows.withColumns({f"_sequence_{name}": bound for name, bound in bounds.items()})
+    following = F.lead(F.struct("_valid_from", "_sequence_from", "_life")).over(by_key)
+    versions = rows.where("_shown").withColumn("_following", following)
+    followed = versions.where("_following IS NOT NULL")
+    unit = F.concat(key, F.lit(" from "), F.col("_valid_from").cast("string")).alias("unit")
+    early = F.col("_valid_to").isNull() | (F.col("_valid_to") > F.col("_following._valid_from"))
+    apart = ~F.col("_sequence_to").eqNullSafe(F.col("_following._sequence_from"))
+    same_life = F.col("_life").eqNullSafe(F.col("_following._life"))
+    backward = F.coalesce(F.col("_valid_to") < F.col("_valid_from"), F.lit(False))
+    return {
+        ONE_OPEN: _one_open(rows, keys),
+        NO_OVERLAP: followed.select(unit, F.coalesce(early, F.lit(True)).alias("bad")),
+        GAPS: followed.select(unit, (apart & same_life).alias("bad")),
+        BOUNDS: versions.select(unit, (F.col("_valid_from").isNull() | backward).alias("bad")),
+        CURRENT: _newest(rows, keys, cutoff),
+    }
+
+
+def key_text(keys: list[str]) -> Column:
+    """The key as a JSON object."""
+    return F.to_json(F.struct(*[column(k) for k in keys]), JSON_OPTIONS)
+
+
+def _single(rows: DataFrame, identity: list[Column], unit: Column) -> DataFrame:
+    counted = rows.groupBy(*identity).agg(F.count(F.lit(1)).alias("_n"))
+    return counted.select(unit.alias("unit"), (F.col("_n") > 1).alias("bad"))
+
+
+def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
+    counted = rows.groupBy(*[column(k) for k in keys]).agg(F.count_if("_is_current").alias("_n"))
+    return counted.select(key_text(keys).alias("unit"), (F.col("_n") > 1).alias("bad"))
+
+
+def _newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
+    """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
+    by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
+    newest = F.row_number().over(by_key) == 1
+    above = F.col("_order") > F.expr(order_literal(cutoff))
+    due = newest & (F.col("_operation") == UPSERT) & above
+    marked = rows.withColumn("_due", due)
+    judged = marked.groupBy(*[column(k) for k in keys]).agg(
+        F.bool_or(F.coalesce(F.col("_due") != F.col("_is_current"), F.lit(True))).alias("bad")
+    )
+    return judged.select(key_text(keys).alias("unit"), "bad")

@@ -1,0 +1,74 @@
+"""Whether the laws that hold for every table hold for what is stored of this one.
+
+A law is looked at unit by unit: a key, a version, a bronze batch, a ledger entry. All laws are
+answered by one query; those that are broken are asked once more for examples.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.audit import arrival_checks, row_checks
+from silver.audit import recomputed as rebuilt_laws
+from silver.state.batch import TableState
+from silver.states import applied
+
+EXAMPLES = 5
+
+
+class Law(NamedTuple):
+    """What became of one law: how many units were looked at, how many break it, the first ones."""
+
+    law: str
+    checked: int
+    broken: int
+    first: list[str]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no unit breaks it."""
+        return self.broken == 0
+
+
+def verify(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    more: Mapping[str, DataFrame],
+    sample: int | None = None,
+) -> list[Law]:
+    """The verdict on every law, in a fixed order.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration.
+        more: further laws by name: frames of units as `row_laws` makes them.
+        sample: about how many keys are rebuilt from bronze; None for all.
+    """
+    seen = applied(spark, target).get(table.table, TableState())
+    stored = row_checks.laws(spark, target, table, seen)
+    arrived = arrival_checks.laws(spark, target, table, seen)
+    rebuilt = rebuilt_laws.laws(spark, target, table, seen, sample)
+    return judge({**stored, **more, **arrived, **rebuilt})
+
+
+def judge(laws: Mapping[str, DataFrame]) -> list[Law]:
+    """Counts the units of every law; a law without a unit holds."""
+    if not laws:
+        return []
+    named = [units.withColumn("law", F.lit(law)) for law, units in laws.items()]
+    counted = reduce(DataFrame.unionByName, named).groupBy("law")
+    found = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
+    counts = {row["law"]: (row["checked"], row["broken"]) for row in found.collect()}
+    return [_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
+
+
+def _law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
+    rows = units.where("bad").limit(EXAMPLES).collect() if broken else []
+    return Law(law, checked, broken, sorted(row["unit"] for row in rows))

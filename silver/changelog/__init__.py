@@ -1,0 +1,1 @@
+"""The change log of a table: bronze decoded and judged, with its dead letters."""

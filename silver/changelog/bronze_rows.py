@@ -1,0 +1,147 @@
+"""The bronze rows of a table that silver has not decoded yet."""
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze import contract as bronze
+from lakehouse import names
+from lakehouse.memory import Arrived
+from lakehouse.spark_failures import SPARK_FAILURES
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.storage.stages import apart
+
+ANY = ""
+"""Stands for every topic of a feed that cannot be read."""
+_EVERY = 2**62
+
+
+def feeds_of(table: Table) -> dict[str, set[str | None]]:
+    """The bronze tables that the table reads, with its topics there; None is every record."""
+    found: dict[str, set[str | None]] = {}
+    for source in table.feeds:
+        found.setdefault(bronze.feed_name(table, source), set()).add(source.topic)
+    return found
+
+
+def arrived(
+    spark: SparkSession,
+    target: Target,
+    tables: Iterable[Table],
+    done: Mapping[str, dict[str, int]],
+    told: Mapping[str, Arrived] = MappingProxyType({}),
+) -> dict[str, Arrived]:
+    """What every feed of the tables holds beyond the batches `done` (by table and feed).
+
+    What `told` tells of the feeds is taken, where it reaches back to what all tables have done. One
+    query for the others; a feed that no table takes topics from is answered from file statistics.
+    """
+    known: dict[str, list[int]] = {}
+    shared = set()
+    for table in tables:
+        for feed, topics in feeds_of(table).items():
+            known.setdefault(feed, []).append(done.get(table.table, {}).get(feed, 0))
+            shared |= set() if None in topics else {feed}
+    told = {f: of for f, of in told.items() if f in known and of.since <= min(known[f])}
+    asked = sorted(known.keys() - told.keys())
+    held = [feed for feed in asked if names.exists(spark, target, "bronze", feed)]
+    parts = {f: _newest_sql(target, f, min(known[f]), f in shared) for f in held}
+    if not parts:
+        return told
+    try:
+        return _asked(spark, list(parts.values())) | told
+    except SPARK_FAILURES:
+        found = dict(told)
+        for feed, query in parts.items():
+            found |= _asked_alone(spark, feed, query, min(known[feed]))
+        return found
+
+
+def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
+    rows = spark.sql(" UNION ALL ".join(queries)).collect()
+    found: dict[str, dict[str | None, int]] = {}
+    for row in rows:
+        found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
+    return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}
+
+
+def _asked_alone(spark: SparkSession, feed: str, query: str, done: int) -> dict[str, Arrived]:
+    """A feed that cannot be read has a next batch for everyone: its tables will tell why."""
+    try:
+        return _asked(spark, [query])
+    except SPARK_FAILURES:
+        return {feed: Arrived(done + 1, {ANY: done + 1})}
+
+
+def reaches(table: Table, found: Mapping[str, Arrived]) -> dict[str, int]:
+    """The newest batch of each feed of the table, whether or not it holds records of the table."""
+    return {feed: found[feed].newest for feed in feeds_of(table) if feed in found}
+
+
+def has_new(table: Table, done: Mapping[str, int], found: Mapping[str, Arrived]) -> bool:
+    """Whether a feed holds records of the table above the batches `done`."""
+    return any(
+        at > done.get(feed, 0)
+        for feed, own in feeds_of(table).items()
+        for topic, at in (found[feed].topics if feed in found else {}).items()
+        if None in own or topic in own or topic == ANY
+    )
+
+
+def unread(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    done: Mapping[str, int],
+    newest: Mapping[str, int],
+) -> DataFrame:
+    """Rows of the table's feeds above the batches `done` and up to `newest` (one is newer).
+
+    Beside bronze's columns they have `_feed`.
+    """
+    parts = [
+        _rows(spark, target, feed, own, done.get(feed, 0), newest[feed])
+        for feed, own in feeds_of(table).items()
+        if newest.get(feed, 0) > done.get(feed, 0)
+    ]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def between(
+    spark: SparkSession, target: Target, table: Table, feed: str, first: int, last: int
+) -> DataFrame:
+    """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
+    return _rows(spark, target, feed, feeds_of(table)[feed], first - 1, last)
+
+
+def raw(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+    """Every bronze row of the table, with `_feed`."""
+    held = {
+        f: own for f, own in feeds_of(table).items() if names.exists(spark, target, "bronze", f)
+    }
+    parts = [_rows(spark, target, feed, own, 0, _EVERY) for feed, own in held.items()]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
+    rows = f"FROM {names.name(target, 'bronze', feed)}"
+    if not by_topic:
+        return f"SELECT {names.literal(feed)} AS feed, NULL AS topic, max(_batch) AS newest {rows}"
+    return (
+        f"SELECT {names.literal(feed)} AS feed, _topic AS topic, max(_batch) AS newest {rows}"
+        f" WHERE _batch > {done} GROUP BY _topic"
+    )
+
+
+def _rows(
+    spark: SparkSession, target: Target, feed: str, own: set[str | None], done: int, newest: int
+) -> DataFrame:
+    rows = spark.table(names.name(target, "bronze", feed))
+    rows = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    topics = sorted(topic for topic in own if topic is not None)
+    chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
+    return apart(chosen).withColumn("_feed", F.lit(feed))

@@ -1,0 +1,134 @@
+"""`silver.T_dead_letters`: what could not be applied, with its raw record, place and reason.
+
+A dead letter is identified by its feed and its order of arrival there: writing the same one again
+adds nothing.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.ledger import Entry
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.changelog import schema_changes
+from silver.changelog.order import Placed
+from silver.contract import DEAD_LETTER_COLUMNS
+from silver.run import Run, SilverTable
+from silver.state.batch import rejected
+from silver.state.epochs import Epoch
+from silver.state.summary import Summary
+from silver.storage import layout
+from silver.storage.row_columns import all_of, column
+from silver.storage.statements import execute
+
+SAME = "t._feed = s._feed AND t._arrival = s._arrival"
+_CLASS = "dead_letter:"
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def record(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    rows: DataFrame,
+    run_id: str,
+    epochs: Sequence[Epoch] = (),
+) -> None:
+    """Adds the rejected rows of a part of the log to the table's dead letters.
+
+    Known ones get their place in order as it is now. What is no UTF-8 in `raw` is replaced, so that
+    any client can read it; bronze has the record as it came.
+
+    Args:
+        spark: the session.
+        target: where the lake lies.
+        table: the table's configuration.
+        rows: rows of the change log.
+        run_id: the run that rejected them.
+        epochs: the table's full snapshots, which decide on the place in order.
+    """
+    name = ensure(spark, target, table)
+    letters = rejected(rows, table, list(epochs)).select(
+        F.col("_reason").alias("reason"),
+        F.col("_message").alias("message"),
+        F.col("_rule").alias("rule"),
+        F.make_valid_utf8("_raw").alias("raw"),
+        F.col("_position").alias("position"),
+        F.lit(run_id).alias("run_id"),
+        F.current_timestamp().alias("at"),
+        F.lit(None).cast("timestamp").alias("resolved_at"),
+        F.lit(None).cast("string").alias("resolved_by"),
+        _key(table).alias("_key"),
+        "_sequence",
+        "_order",
+        "_source_time",
+        "_feed",
+        "_arrival",
+        "_batch",
+    )
+    text = (
+        f"MERGE INTO {name} t USING {{rows}} s ON {SAME}"
+        " WHEN MATCHED AND NOT (t._order <=> s._order) THEN UPDATE SET t._order = s._order"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    execute(spark, text, letters)
+
+
+def keep(run: Run, table: SilverTable, placed: Placed, summary: Summary, rows: DataFrame) -> None:
+    """Keeps the dead letters among log rows, known ones once.
+
+    `rows` are those that `summary` counts, or the whole log where the table is recomputed.
+    """
+    own = table.spark, table.target, table.config
+    if summary.rejected or (placed.recomputes and are_there(*own)):
+        record(*own, rows, run.id, placed.new.epochs)
+    if schema_changes.INCOMPATIBLE in summary.rejected:
+        schema_changes.record_misfits(*own, rows, run.id)
+
+
+def alarms(
+    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
+) -> list[str]:
+    """A line for each table that got dead letters and has more than its `max_dead_letters` now."""
+    got = {e.table for e in entries if any(n.startswith(_CLASS) and e.counts[n] for n in e.counts)}
+    lines = []
+    for table in tables:
+        if table.table not in got:
+            continue
+        name = ensure(spark, target, table)
+        unresolved = spark.table(name).where("resolved_at IS NULL").count()
+        if unresolved > table.max_dead_letters:
+            lines.append(
+                f"{table.table} has {unresolved:,} unresolved dead letters, more than its "
+                f"max_dead_letters {table.max_dead_letters:,}: "
+                f"lakehouse dead-letters list --table {table.table}"
+            )
+    return lines
+
+
+def _key(table: Table) -> Column:
+    """The key as JSON with all digits of its times; null unless all of it could be read."""
+    if not table.keys:
+        return F.lit(None).cast("string")
+    known = all_of([column(k).isNotNull() for k in table.keys])
+    return F.when(known, F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES))
+
+
+def are_there(spark: SparkSession, target: Target, table: Table) -> bool:
+    """Whether the table has ever had a dead letter."""
+    return names.exists(spark, target, "silver", _kept_in(table))
+
+
+def ensure(spark: SparkSession, target: Target, table: Table) -> str:
+    """Creates the dead letter table of a table when it is missing; returns its SQL name."""
+    return layout.ensure(spark, target, _kept_in(table), [], DEAD_LETTER_COLUMNS)[0]
+
+
+def _kept_in(table: Table) -> str:
+    return f"{table.table}_dead_letters"

@@ -1,0 +1,157 @@
+"""One batch of bronze decoded and written, with the columns that it brings.
+
+A batch is decoded by the columns that are known, in one write. Where that write met records of
+other columns or types, the whole batch is looked through and written once more in its place, before
+anything of it is applied.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple, Protocol, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.changelog import schema_changes
+from silver.decode.column_types import parse_type
+from silver.decode.columns import Column, Columns, Shape, is_published, known_columns
+from silver.decode.expressions.names import MEMBER, members_read
+from silver.decode.spark import FIRST_RECORDS, Look, decode, discover
+from silver.expectations.gate import gate
+from silver.state import fingerprint
+from silver.state.batch import TableState
+from silver.storage import layout
+
+
+class Written(Protocol):
+    """What was seen of a batch while it was written."""
+
+    def unlike(self) -> int:
+        """How many of its records show columns or types that it was decoded without."""
+        ...
+
+
+Told = TypeVar("Told", bound=Written)
+Write = Callable[[DataFrame], Told]
+"""Writes a decoded and gated batch."""
+
+
+class RawBatch(NamedTuple):
+    """Bronze rows of a table that are decoded together, and what the table has seen before."""
+
+    spark: SparkSession
+    target: Target
+    table: Table
+    run_id: str
+    seen: TableState
+    raw: DataFrame
+
+    def known(self, first: bool = False) -> Columns:
+        """The columns that are known without a look at the batch.
+
+        `first` says that the change log may hold this batch already, and no other: its columns may
+        have been taken from some of the batch's records, so they do not count.
+        """
+        learned = [] if first else layout.learned(self.spark, self.target, self.table)
+        fingerprint.check_types(self.table, learned)
+        known = known_columns(self.table, {f.name: f.dataType for f in learned})
+        return replace(known, announced=fingerprint.source_columns(self.seen.built.known))
+
+    def with_members(self, known: Columns) -> Columns:
+        """The known columns, and members that only expressions use as an earlier batch had them."""
+        types = fingerprint.read_members(self.seen.built.known)
+        wanted = [name for name in members_read(self.table) if name in types]
+        extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
+        return replace(known, columns=(*known.columns, *extra))
+
+    def learn_members(self, columns: Columns) -> None:
+        """Remembers the types of members that only expressions use."""
+        read = [column for column in columns.columns if column.name.startswith(MEMBER)]
+        types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
+        if types:
+            self.seen.built.learn({fingerprint.READ_MEMBERS: json.dumps(types)})
+
+    def look(self, known: Columns, most: int | None = None) -> Look:
+        """What a look through the batch finds, or through `most` records of it."""
+        return discover(self.raw, self.table, known, most)
+
+    def gated(self, columns: Columns) -> DataFrame:
+        """The batch decoded by these columns, with the verdict of the row rules."""
+        return gate(decode(self.raw, self.table, columns), self.table)
+
+    def follow(self, shapes: list[Shape]) -> None:
+        """Records what the batch changes about the source's columns; may refuse it."""
+        own = self.spark, self.target, self.table
+        schema_changes.follow(*own, shapes, self.seen.built, self.run_id)
+
+
+def write_decoded(
+    batch: RawBatch, write: Write[Told], rewrite: Write[Told]
+) -> tuple[Columns, Told]:
+    """Decodes a batch and writes it; `rewrite` puts it in place of what `write` wrote.
+
+    Returns the columns that it has, and what its write has seen.
+
+    Raises:
+        SchemaChangeRefused: it changes the source's columns in a way that the table fails.
+    """
+    known = batch.known()
+    look = _first_look(batch, known)
+    if look is not None and look.whole:
+        batch.follow(look.shapes)
+    columns = batch.with_members(known) if look is None else look.columns
+    changes = batch.gated(columns)
+    schema_changes.refuse_misfits(batch.table, changes)
+    written = write(changes)
+    if written.unlike():
+        return write_looked_through(batch, known, rewrite)
+    if look is not None and not look.whole:
+        batch.follow(look.shapes)
+    if look is not None:
+        batch.learn_members(columns)
+    return columns, written
+
+
+def write_looked_through(
+    batch: RawBatch, known: Columns, write: Write[Told]
+) -> tuple[Columns, Told]:
+    """Looks through all of a batch for its columns, decodes it by them and writes it.
+
+    Raises:
+        SchemaChangeRefused: as `write_decoded`.
+    """
+    look = batch.look(known)
+    batch.follow(look.shapes)
+    batch.learn_members(look.columns)
+    return look.columns, write(batch.gated(look.columns))
+
+
+def _first_look(batch: RawBatch, known: Columns) -> Look | None:
+    """A look at the first batch of a table, or at any of one that fails some changes.
+
+    Of a batch whose first records have one shape no more is looked at.
+    """
+    policy = batch.table.schema_changes
+    if "fail" in (policy.add_column, policy.widen, policy.drop_column, policy.incompatible):
+        return batch.look(known)
+    if known.announced is not None and not _is_ahead(batch.table, known):
+        return None
+    look = batch.look(known, FIRST_RECORDS)
+    if look.whole:
+        return look
+    if len(look.shapes) != 1:
+        return batch.look(known)
+    columns = replace(look.columns, announced=look.shapes[0].fields)
+    return look._replace(columns=columns)
+
+
+def _is_ahead(table: Table, known: Columns) -> bool:
+    """Whether the log has columns which the source's are not known to be.
+
+    A run that was killed wrote them. Debezium's decoder tells by itself.
+    """
+    if table.format == "debezium" or known.announced is None:
+        return False
+    return any(is_published(table, n) and n not in known.announced for n in known.names)

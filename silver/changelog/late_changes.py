@@ -1,0 +1,138 @@
+"""Changes that come too late: as old as purged tombstones, for a key of which nothing is left.
+
+`maintain` purges tombstones and remembers up to which source time: the table's horizon. A change at
+or before it whose key has no row in the current table, live or tombstone, nor one that waits for
+it, may be older than a delete that is forgotten. It becomes the dead letter `too_late`, never a
+row. Tables without a horizon pay nothing; with one, a pass looks for older changes in the
+statistics of the change log, and only when it finds some looks their keys up. A history keeps its
+deletes and has no horizon.
+"""
+
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.local_rows import local_rows
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.writing import append
+from silver.changelog import bronze_rows, log
+from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
+from silver.storage import layout
+from silver.storage.row_columns import column
+
+HORIZONS = "_horizons"
+TOO_LATE = "too_late"
+HORIZON_COLUMNS = (
+    LayerColumn("table", "string", "the table"),
+    LayerColumn("horizon", "timestamp", "source time up to which tombstones are purged"),
+    LayerColumn("purged", "bigint", "tombstones purged"),
+    LayerColumn("at", "timestamp", "when"),
+    LayerColumn("run_id", "string", "the run that purged them"),
+)
+
+
+class Purged(NamedTuple):
+    """How many tombstones a run purges, and up to which source time (µs since 1970)."""
+
+    horizon: int
+    tombstones: int
+
+
+def horizons(spark: SparkSession, target: Target) -> dict[str, int]:
+    """Each table's newest horizon in µs since 1970; a table without one is missing."""
+    if not names.exists(spark, target, "silver", HORIZONS):
+        return {}
+    rows = spark.table(names.name(target, "silver", HORIZONS)).groupBy("table")
+    newest = rows.agg(F.max(F.unix_micros("horizon")).alias("horizon")).collect()
+    return {row["table"]: row["horizon"] for row in newest}
+
+
+def remember(
+    spark: SparkSession, target: Target, table: Table, run_id: str, purged: Purged
+) -> None:
+    """Adds a horizon; done before the tombstones go, so that a kill between forgets nothing."""
+    layout.ensure(spark, target, HORIZONS, [], HORIZON_COLUMNS)
+    row = {
+        "table": table.table,
+        "us": purged.horizon,
+        "purged": purged.tombstones,
+        "at": datetime.now(timezone.utc),
+        "run_id": run_id,
+    }
+    rows = local_rows(
+        spark, [row], "table string, us bigint, purged bigint, at timestamp, run_id string"
+    )
+    moved = rows.withColumn("horizon", F.timestamp_micros("us"))
+    rows = moved.select(*[c.name for c in HORIZON_COLUMNS])
+    append(spark, target, "silver", HORIZONS, rows)
+
+
+def reject(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    after: int,
+    horizon: int | None,
+    applied: int | None = None,
+) -> bool:
+    """Marks what came too late in the change log's batches above `after`, before they are applied.
+
+    The mark stays in the log, so that a pass that is repeated after a kill decides the same.
+    A key has a row as well where the log has accepted changes of it above the batch `applied`.
+    Returns whether anything may have been marked.
+    """
+    if horizon is None or not keeps_tombstones(table):
+        return False
+    rows = log.read(spark, target, table)
+    old = rows.where((F.col("_batch") > after) & _at_or_before(horizon))
+    if old.isEmpty():
+        return False
+    if applied is not None and applied < after:
+        waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
+        old = old.join(waiting.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+    kept = [
+        n
+        for n in (table.table, f"{table.table}{PENDING}")
+        if names.exists(spark, target, "silver", n)
+    ]
+    for name in kept:
+        held = spark.table(names.name(target, "silver", name))
+        old = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+    _mark(spark, target, table, old, horizon)
+    return True
+
+
+def keeps_tombstones(table: Table) -> bool:
+    """Whether the table has tombstones to purge: a current table with keys, not a history."""
+    return bool(table.keys) and table.stored_as_scd_type == 1
+
+
+def _at_or_before(horizon: int) -> Column:
+    return _sound() & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
+
+
+def _sound() -> Column:
+    return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
+
+
+def _mark(spark: SparkSession, target: Target, table: Table, late: DataFrame, horizon: int) -> None:
+    """Gives the late rows of the log their reason and, as every dead letter, their raw record."""
+    raw = bronze_rows.raw(spark, target, table)
+    place = ["_feed", "_arrival"]
+    rows = late.select(*place).join(raw.select(*place, "_raw"), place)
+    until = datetime.fromtimestamp(horizon / 1_000_000, timezone.utc).isoformat()
+    message = (
+        f"found a change from before {until}, up to which tombstones are purged, of a key without a"
+        " row; expected changes no later than tombstone_retention; rebuild takes it in"
+    )
+    spark.sql(
+        f"MERGE INTO {names.name(target, 'silver', f'{table.table}_changes')} t USING {{late}} s"
+        " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"
+        f" t._operation = NULL, t._reason = {names.literal(TOO_LATE)},"
+        f" t._message = {names.literal(message)}, t._raw = s._raw",
+        late=rows,
+    )

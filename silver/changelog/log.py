@@ -1,0 +1,138 @@
+"""The change log `silver.T_changes`: every record of bronze once, decoded, in source order.
+
+One row per bronze record, dead letters and records without a change included, so that the classes
+of a run add up to its records. It is written in the pass that parses, and read by everything after
+that.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names, writing
+from lakehouse.newest import newest_batch, newest_batches
+from lakehouse.numbers import as_text
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.contract import LOG_COLUMNS
+from silver.state.epochs import Epoch, sequence_sql
+from silver.state.summary import Summary, Watched, watched
+from silver.storage import layout
+from silver.storage.presence import absent_before
+from silver.storage.row_columns import digest
+from silver.storage.stages import apart
+
+_LEAVE_OUT = ("ydb", "bigquery", "rows")
+
+
+def append(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
+) -> Summary | None:
+    """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
+
+    `epochs` are the table's full snapshots so far, which decide on a change's place in order.
+
+    Returns:
+        What the batch holds; None where its write did not tell.
+    """
+    return write(spark, target, table, changes, batch, epochs).summary()
+
+
+def write(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
+) -> Watched:
+    """The same; returns what was seen of the batch on its way."""
+    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
+    layout.ensure(spark, target, name, layout.business(changes.schema), LOG_COLUMNS, batch)
+    writing.append(spark, target, "silver", name, rows.rows)
+    return rows
+
+
+def rewrite(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    changes: DataFrame,
+    batch: int,
+    epochs: Sequence[Epoch] = (),
+) -> Watched:
+    """Puts decoded and gated changes in place of those that the log has of a batch.
+
+    A log that holds no other batch is created anew: its columns may have been of other types.
+    """
+    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
+    fields, full_name = layout.business(changes.schema), names.name(target, "silver", name)
+    if spark.table(full_name).where(F.col("_batch") != batch).isEmpty():
+        spark.sql(layout.create_sql(full_name, fields, LOG_COLUMNS, anew=True))
+        writing.append(spark, target, "silver", name, rows.rows)
+    else:
+        layout.ensure(spark, target, name, fields, LOG_COLUMNS, batch)
+        writing.replace_where(spark, target, "silver", name, rows.rows, f"_batch = {batch}")
+    return rows
+
+
+def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
+    fields = layout.business(changes.schema)
+    columns = [f.name for f in fields if f.name not in table.keys]
+    logged = apart(changes.withColumn("_digest", digest(columns)))
+    sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
+    numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
+    return watched(numbered, sequence)
+
+
+def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+    """The whole log; a row does not carry the columns that came to the table after its batch.
+
+    But for the formats in which a row that lacks a column says that it is null.
+    """
+    rows = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    late = late_columns(table, rows)
+    given = absent_before(late, F.col("_operation"), F.col("_absent"))
+    return rows.withColumn("_absent", given) if late else rows
+
+
+def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
+    """The columns that rows of earlier batches do not carry, with the batch that brought them."""
+    return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
+
+
+def number_of(table: Table, batch: int) -> Column:
+    """The `_batch` of rows that a batch writes; null where it is not asked (see `late_columns`)."""
+    return F.lit(batch if table.format in _LEAVE_OUT else None).cast("bigint")
+
+
+def newest(spark: SparkSession, target: Target, table: Table) -> int:
+    """The newest batch in a table's log, 0 without one."""
+    return newest_batch(spark, target, "silver", f"{table.table}_changes") or 0
+
+
+def newest_of(
+    spark: SparkSession, target: Target, tables: Iterable[Table]
+) -> dict[str, int | None]:
+    """The same of each table; None for one whose log cannot be read."""
+    logs = {t.table: f"{t.table}_changes" for t in tables}
+    found = newest_batches(spark, target, "silver", logs.values())
+    return {table: found.get(log, 0) for table, log in logs.items()}
+
+
+def positions(part: DataFrame) -> dict[str, int]:
+    """The newest ingest batch of each feed in a part of the log."""
+    found = part.groupBy("_feed").agg(F.max("_feed_batch").alias("newest")).collect()
+    return {row["_feed"]: int(row["newest"]) for row in found}
+
+
+def reasons(rows: DataFrame) -> dict[str, int]:
+    """Rejected rows counted by reason."""
+    found = rows.groupBy("_reason").count().collect()
+    return {row["_reason"]: row["count"] for row in found}

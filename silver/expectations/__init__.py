@@ -1,0 +1,1 @@
+"""Row rules: which changes a table refuses, and which it warns of."""

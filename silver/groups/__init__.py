@@ -1,0 +1,1 @@
+"""Consistency groups: tables that move by whole transactions."""

@@ -1,0 +1,141 @@
+"""The ENDs of source transactions, read from the transaction topic into `silver._transactions`.
+
+Debezium writes to that topic a BEGIN and an END for each transaction; the END tells how many
+records it has of each table. Only ENDs of transactions that touch the group are kept, and the
+newest of each batch, which tells how far the source has come.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from bronze import contract as bronze
+from bronze.contract import TransactionFeed
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.writing import append
+from silver.contract import TRANSACTIONS
+from silver.decode.debezium.transaction_marks import FOUND_SQL, end_batches
+from silver.decode.expressions.sequence_columns import section
+from silver.storage import layout
+from silver.storage.side_columns import TRANSACTION_COLUMNS
+
+_TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
+
+
+def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
+    """The bronze tables that bring the ENDs of a group's transactions; none when unknown."""
+    found = [bronze.transaction_feed(table, source) for table in members for source in table.feeds]
+    return list(dict.fromkeys(feed for feed in found if feed is not None))
+
+
+def read_new(
+    spark: SparkSession, target: Target, group: str, members: Sequence[Table]
+) -> dict[str, int]:
+    """Adds what bronze has gained to `silver._transactions`.
+
+    Returns the newest batch of each feed that is in there now.
+    """
+    name, _ = layout.ensure(spark, target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
+    kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
+    known = kept.agg(F.max("feed_batch").alias("batch")).collect()
+    done = {row["feed"]: int(row["batch"]) for row in known}
+    for feed in feeds(members):
+        if names.exists(spark, target, "bronze", feed.feed):
+            rows = spark.table(names.name(target, "bronze", feed.feed))
+            new = rows.where(F.col("_batch") > done.get(feed.feed, 0))
+            own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
+            newest = own.agg(F.max("_batch").alias("batch")).first()
+            if newest is not None and newest["batch"] is not None:
+                found = ends(own, group, feed.feed, members)
+                append(spark, target, "silver", TRANSACTIONS, found)
+                done[feed.feed] = int(newest["batch"])
+    return done
+
+
+def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -> DataFrame:
+    """The ENDs that first came after a pass, or that waited then, and name some record.
+
+    Args:
+        ends: rows of `silver._transactions` of a group.
+        read: the newest batch of each feed that the pass had read, as `read_new` told.
+        waiting: the transactions that waited then.
+    """
+    pairs = [F.lit(part) for feed in read.items() for part in feed]
+    done = F.create_map(*pairs)[F.col("feed")] if pairs else F.lit(0)
+    came = ends.groupBy("transaction").agg(
+        F.bool_and(F.col("feed_batch") > F.coalesce(done, F.lit(0))).alias("new")
+    )
+    asked = came.where(F.col("new") | F.col("transaction").isin(*waiting))
+    named = F.coalesce(F.size("expected"), F.lit(0)) > 0
+    return ends.where(named).join(asked, "transaction", "left_semi")
+
+
+def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:
+    """The ENDs among bronze rows as rows of `silver._transactions`, a repeat once a batch."""
+    read = raw.select(F.col("_raw").cast("binary"), "_whole", "_batch", "_arrival")
+    found = read.mapInArrow(end_batches, FOUND_SQL)
+    rows = found.select(
+        F.lit(group).alias("group"),
+        transaction().alias("transaction"),
+        section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
+        _expected(F.col("counts"), members).alias("expected"),
+        "ended_at",
+        F.lit(feed).alias("feed"),
+        "feed_batch",
+        F.row_number()
+        .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
+        .alias("_back"),
+    )
+    touching = F.coalesce(F.size("expected") > 0, F.lit(True)) | (F.col("_back") == 1)
+    return rows.where(touching).drop("_back").dropDuplicates(["transaction", "feed_batch"])
+
+
+def transaction() -> Column:
+    """The transaction of an END as the change logs have it: of PostgreSQL's the first part."""
+    plain = F.regexp_extract("id", _TX_ID, 1)
+    return F.when(plain != "", plain).otherwise(F.col("id"))
+
+
+def _expected(counts: Column, members: Sequence[Table]) -> Column:
+    """How many records of each member there are; null when the END does not tell."""
+    sums = []
+    for table in members:
+        own = F.map_filter(counts, _brings(table))
+        total = F.aggregate(F.map_values(own), F.lit(0).cast("bigint"), lambda a, b: a + b)
+        sums += [F.lit(table.table), total]
+    told = F.map_filter(F.create_map(*sums), lambda _, count: count > 0)
+    return F.when(counts.isNotNull(), told)
+
+
+def _brings(table: Table) -> Callable[[Column, Column], Column]:
+    """Whether a source table `schema.table`, which an END counts, is the member's."""
+    topics = topics_of(table)
+
+    def own(collection: Column, _: Column) -> Column:
+        name = F.regexp_replace(collection, r"[^A-Za-z0-9._-]", "_")
+        if not topics:
+            return F.lower(F.substring_index(name, ".", -1)) == F.lit(table.table.lower())
+        ends = [F.lit(f".{topic}").endswith(F.concat(F.lit("."), name)) for topic in topics]
+        return reduce(or_, ends)
+
+    return own
+
+
+def topics_of(table: Table) -> list[str]:
+    """The topics that bring a member's records, as far as the configuration names them."""
+    found: list[str] = []
+    for source in table.feeds:
+        if source.topic:
+            found.append(source.topic)
+        elif source.kafka:
+            found += [topic.strip() for topic in source.kafka.topic.split(",")]
+        else:
+            folder = str(source.path).rstrip("/").rpartition("/")[2]
+            found += [folder] if re.search(r"\..*\.", folder) else []
+    return found

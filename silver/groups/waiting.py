@@ -1,0 +1,157 @@
+"""Finds the transactions of a group that wait, out of its members' change logs and the ENDs.
+
+The pending parts of the logs answer for nearly all. Only for what they leave open is the whole log
+asked: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.local_rows import local_rows
+from silver.contract import NONE
+from silver.groups import transactions
+from silver.groups.transactions import Known, Unit, Waiting, explained
+
+Logs = Mapping[str, DataFrame]
+
+
+class Ends(NamedTuple):
+    """The ENDs of a group's transactions.
+
+    Attributes:
+        rows: rows of `silver._transactions` of the group.
+        are_marked: whether a transaction topic is read for the group.
+        unseen: ENDs of which no record may have come.
+    """
+
+    rows: DataFrame
+    are_marked: bool
+    unseen: DataFrame | None = None
+
+
+def waiting(
+    spark: SparkSession, pending: Logs, logs: Logs, of_group: Ends, members: Sequence[str]
+) -> tuple[Waiting, ...]:
+    """The transactions that wait, those that are not complete first.
+
+    Args:
+        spark: the session.
+        pending: of each member the log rows that no run has applied.
+        logs: of each member the whole log.
+        of_group: the ENDs of the group's transactions.
+        members: the group's tables, those without any record included.
+    """
+    ends, marked, unseen = of_group
+    found = transactions.units(pending, ends, unseen)
+    open_ = transactions.collected(found.where("NOT complete"))
+    if not open_:
+        return ()
+    open_ = _counted_again(spark, open_, logs)
+    known = _known(open_, logs, ends, marked)
+    still = transactions.incomplete(open_, members, known, marked)
+    waits = tuple(explained(unit, known, marked) for unit in still)
+    limit = transactions.barrier(still, known, marked)
+    return waits if limit is None else waits + _behind(found, still, limit)
+
+
+def _behind(found: DataFrame, still: Sequence[Unit], limit: str) -> tuple[Waiting, ...]:
+    """Transactions that are complete and stand behind one that is not, which is at `limit`."""
+    named = {unit.transaction for unit in still}
+    later = transactions.collected(found.where(F.col("place") > limit))
+    return tuple(
+        Waiting(unit.transaction, unit.since, unit.records, "an earlier transaction", False)
+        for unit in later
+        if unit.transaction not in named
+    )
+
+
+def _counted_again(spark: SparkSession, open_: list[Unit], logs: Logs) -> list[Unit]:
+    """The transactions with all their records counted, not only the pending ones.
+
+    A record that cannot be read has lost its transaction. It is taken for a missing one once its
+    table shows a later transaction.
+    """
+    short = {unit.transaction: unit for unit in open_ if unit.ended}
+    if not short:
+        return open_
+    ids = F.broadcast(local_rows(spark, [{"transaction": t} for t in short], "transaction string"))
+    counts: dict[str, dict[str, int]] = {}
+    parts = [transactions.of_member(_among(log, ids), table) for table, log in logs.items()]
+    for row in reduce(DataFrame.unionByName, parts).collect():
+        counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
+    counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
+    lost = {t: _lost(logs[t]) for t in {t for unit in counted for t in unit.short} & {*logs}}
+    kept = [unit for unit in counted if not unit.ended or unit.short]
+    return [unit for unit in kept if not (unit.ended and _is_lost(unit, lost))]
+
+
+def _among(log: DataFrame, ids: DataFrame) -> DataFrame:
+    rows = log.withColumn("transaction", transactions.unit())
+    return rows.join(ids, "transaction", "left_semi").drop("transaction")
+
+
+def _lost(log: DataFrame) -> tuple[int, str]:
+    """How many records of a log have no transaction any more, and how far the log has come."""
+    unreadable = F.col("_reason").isNotNull() & transactions.unit().isNull()
+    streamed = F.when(F.col("_snapshot").isNull(), F.col("_sequence"))
+    row = log.agg(F.count_if(unreadable).alias("n"), F.max(streamed).alias("place")).first()
+    return (row["n"], row["place"] or "") if row else (0, "")
+
+
+def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
+    """Whether what is missing can be records that could not be read."""
+    place = unit.place or ""
+    found = {t: lost.get(t, (0, "")) for t in unit.short}
+    return all(found[t][0] >= n and found[t][1] > place for t, n in unit.short.items())
+
+
+def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> Known:
+    last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
+    ended = last["at"] if last else None
+    times = [unit.newest for unit in open_] + [ended]
+    streamed = [unit for unit in open_ if not (unit.is_snapshot or unit.ended)]
+    loose = any(not (marked and unit.metadata) for unit in streamed)
+    reached = _reached(logs) if loose else {}
+    latest = max((t for t in [*times, *reached.values()] if t is not None), default=None)
+    late = [unit for unit in open_ if transactions.may_be_overdue(unit, latest)]
+    snapshots = _snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
+    shown = {t: _newest(logs[t]) for t in {t for unit in late for t in unit.short} & {*logs}}
+    return Known(snapshots, min(reached.values(), default=None), latest, ended, shown)
+
+
+def _newest(log: DataFrame) -> int:
+    """The newest commit time that a log has shown of a streamed change, in µs; 0 for none."""
+    row = _streamed(log).agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
+    return (row["at"] or 0) if row else 0
+
+
+def _streamed(log: DataFrame) -> DataFrame:
+    """A log's changes but for the rows of full snapshots."""
+    return log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
+
+
+def _reached(logs: Logs) -> dict[str, int]:
+    """The newest commit time that each feed has shown of a streamed change, in µs."""
+    found: dict[str, int] = {}
+    for log in logs.values():
+        newest = (
+            _streamed(log).groupBy("_feed").agg(F.max(F.unix_micros("_source_time")).alias("at"))
+        )
+        for row in newest.where("at IS NOT NULL").collect():
+            found[row["_feed"]] = max(found.get(row["_feed"], 0), row["at"])
+    return found
+
+
+def _snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
+    found: dict[str, tuple[str, dict[str, bool]]] = {}
+    for table, log in logs.items():
+        shown = log.where("_snapshot IS NOT NULL").groupBy("_snapshot")
+        lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
+        for row in shown.agg(F.max("_sequence").alias("at"), lasts.alias("last")).collect():
+            place, known = found.get(row["_snapshot"], (row["at"] or "", {}))
+            found[row["_snapshot"]] = (place, known | {table: row["last"]})
+    return found

@@ -1,0 +1,1 @@
+"""Repair and upkeep: replay, rebuild, erase, purge."""

@@ -1,0 +1,108 @@
+"""Purges the tombstones that no change can need any more.
+
+A tombstone outlives its delete by `tombstone_retention`, in source time against the table's
+watermark, and by the lateness that was observed: as long as the latest of all changes came after
+newer ones were applied. What goes is recorded as the table's horizon first.
+"""
+
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse import names
+from lakehouse.durations import seconds
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.changelog import late_changes, log
+from silver.changelog.late_changes import Purged
+from silver.contract import DELETE, UPSERT
+
+PURGE_SHARE = 0.01
+
+
+class Tombstones(NamedTuple):
+    """The current table's rows, its tombstones up to the horizon, and the horizon's making.
+
+    `watermark` is the newest source time, never a future one; `lateness` how late a change has
+    come; both and `horizon` in µs, null where the source tells no times.
+    """
+
+    rows: int
+    purgeable: int
+    watermark: int | None
+    lateness: int
+    horizon: int | None
+
+    @property
+    def purged(self) -> Purged | None:
+        """What a purge would take; None below a hundredth of the table's rows."""
+        if self.horizon is None or not self.purgeable:
+            return None
+        if self.purgeable < self.rows * PURGE_SHARE:
+            return None
+        return Purged(self.horizon, self.purgeable)
+
+    def told(self, dry_run: bool) -> str:
+        """One line for a person: what is purged or not, and why."""
+        if self.horizon is None:
+            return "no tombstones purged: the source tells no times"
+        until = datetime.fromtimestamp(self.horizon / 1_000_000, timezone.utc)
+        why = f"{self.purgeable} of {self.rows} rows are tombstones from before {until:%F %T}"
+        if self.lateness:
+            why += f" (changes have come {timedelta(microseconds=self.lateness)} late)"
+        if self.purged is None:
+            return f"no tombstones purged: {why}, less than {PURGE_SHARE:.0%}"
+        return f"tombstones {'would be ' if dry_run else ''}purged: {why}"
+
+
+def survey(spark: SparkSession, target: Target, table: Table) -> Tombstones | None:
+    """What could be purged; None for a table that keeps no tombstones, or is not there yet."""
+    if not late_changes.keeps_tombstones(table):
+        return None
+    if not names.exists(spark, target, "silver", table.table):
+        return None
+    current = spark.table(names.name(target, "silver", table.table))
+    watermark, observed = observed_times(spark, target, table)
+    if watermark is None:
+        return Tombstones(0, 0, None, observed, None)
+    horizon = watermark - max(seconds(table.tombstone_retention) * 1_000_000, observed)
+    old = F.col("_deleted") & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
+    counted = current.agg(F.count(F.lit(1)).alias("rows"), F.count_if(old).alias("old")).first()
+    rows, purgeable = (counted["rows"], counted["old"]) if counted else (0, 0)
+    return Tombstones(rows, purgeable, watermark, observed, horizon)
+
+
+def observed_times(spark: SparkSession, target: Target, table: Table) -> tuple[int | None, int]:
+    """The newest commit time of a change, and the longest by which a change came late, in µs.
+
+    A change is late that came after a newer one of an earlier batch. Batches are the table's own,
+    over all feeds, and those of each feed, which outlast a rebuild. Repeats and changes that came
+    too late count as well: they tell how late records may come. A time in the future is now.
+    """
+    kinds = f"_operation IN ('{UPSERT}', '{DELETE}') OR _reason = '{late_changes.TOO_LATE}'"
+    timed = log.read(spark, target, table).where(f"_source_time IS NOT NULL AND ({kinds})")
+    passes = timed.withColumns({"_line": F.lit(""), "_number": F.col("_batch")})
+    arrivals = timed.withColumns({"_line": F.col("_feed"), "_number": F.col("_feed_batch")})
+    batches = passes.unionByName(arrivals).groupBy("_line", "_number")
+    bounds = batches.agg(
+        F.min(F.unix_micros("_source_time")).alias("oldest"),
+        F.max(F.unix_micros("_source_time")).alias("newest"),
+    )
+    newest: dict[str, int] = {}
+    longest, now = 0, int(datetime.now(timezone.utc).timestamp() * 1_000_000)
+    for row in sorted(bounds.collect(), key=lambda row: (row["_line"], row["_number"])):
+        before = newest.get(row["_line"], row["oldest"])
+        longest = max(longest, before - row["oldest"])
+        newest[row["_line"]] = max(before, row["newest"])
+    return min(max(newest.values()), now) if newest else None, longest
+
+
+def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str) -> None:
+    """Remembers the horizon, then deletes the tombstones at or before it."""
+    late_changes.remember(spark, target, table, run_id, purged)
+    spark.sql(
+        f"DELETE FROM {names.name(target, 'silver', table.table)} WHERE _deleted"
+        f" AND _source_time <= timestamp_micros({purged.horizon})"
+    )

@@ -1,0 +1,35 @@
+"""Which of silver's tables want upkeep, and in which order a large one is worth keeping."""
+
+from pyspark.sql import SparkSession
+
+from lakehouse import ledger, names
+from lakehouse.loading import SUFFIXES
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver.changelog.late_changes import HORIZONS
+from silver.changelog.schema_changes import DRIFT
+from silver.maintenance.rebuild_steps import REBUILDS
+from silver.state.fingerprint import BUILT
+from silver.state.snapshots import TABLE_CHANGES
+
+CLUSTER_BY = {"_history": "_valid_to"}
+"""Who asks for a time skips the versions that had ended before."""
+OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS, REBUILDS, BUILT, DRIFT)
+
+
+def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, str | None]:
+    """SQL names of the table's silver tables, each with the column a large one is ordered by."""
+    named = {f"{table.table}{suffix}": CLUSTER_BY.get(suffix) for suffix in ("", *SUFFIXES)}
+    return _existing(spark, target, named)
+
+
+def of_all(spark: SparkSession, target: Target) -> dict[str, str | None]:
+    """SQL names of the tables that all share."""
+    return _existing(spark, target, dict.fromkeys(OF_ALL))
+
+
+def _existing(
+    spark: SparkSession, target: Target, named: dict[str, str | None]
+) -> dict[str, str | None]:
+    there = {n: by for n, by in named.items() if names.exists(spark, target, "silver", n)}
+    return {names.name(target, "silver", n): by for n, by in there.items()}

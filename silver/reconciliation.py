@@ -1,0 +1,50 @@
+"""What became of every record of a table run: each has exactly one outcome, and they add up.
+
+`inserted`, `updated`, `deleted` and `delete_unknown` (there was no row) changed what the table
+shows; `superseded` lost against a newer change; `duplicate` is a record that the key's stored row
+shows to have come before; `late` came after a newer change of its key had been applied, and was
+woven into the history or gave a row the columns that no newer change carries. These the fold counts
+(`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in the
+change log. A table with a history applies every change in its turn; of a table without one, only
+the newest change of a key in a run is applied and the others are superseded. Records that an
+earlier run has counted as `pending` (see `silver.freshness`) are no records again: they are taken
+off what is pending.
+"""
+
+from lakehouse.errors import AccountMismatch
+from silver.contract import ACCOUNT_NOTES
+from silver.fold.spark import Counts
+from silver.state.summary import Summary
+
+
+def outcomes(table: str, summary: Summary, counts: Counts, pending: int) -> dict[str, int]:
+    """Counts the records of a run by outcome.
+
+    Args:
+        table: the table's name.
+        summary: what the records are.
+        counts: what became of the changes among them.
+        pending: how many of the records an earlier run has counted.
+
+    Returns:
+        The outcomes that occur; beside them `records`, their sum, and the notes: changes without
+        all columns, those that moved from another key, and ties broken by arrival.
+
+    Raises:
+        AccountMismatch: the outcomes do not add up to the records.
+    """
+    found = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
+    found |= {"truncate": summary.truncates, "without_change": summary.without_change}
+    found |= counts.outcomes
+    check(table, summary.records, found)
+    notes = {"incomplete": summary.incomplete, "heirs": summary.heirs, "ties": counts.ties}
+    notes["pending"] = -pending
+    kept = {name: n for name, n in (found | notes).items() if n}
+    return {"records": summary.records - pending} | kept
+
+
+def check(table: str, records: int, counts: dict[str, int]) -> None:
+    """Raises AccountMismatch unless the outcomes add up to the records and none is negative."""
+    known = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
+    if sum(known.values()) != records or min(known.values(), default=0) < 0:
+        raise AccountMismatch(table, records, known)

@@ -1,0 +1,55 @@
+"""What a run of silver and one table of it are: the objects that the table run works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from lakehouse.lake import Lake
+from lakehouse.memory import Memory
+from lakehouse.table import Table
+from lakehouse.target import Target
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of silver.
+
+    Attributes:
+        id: names the run in the ledger.
+        progress: is told what the run works on.
+        cache: what the run knows from earlier rounds.
+    """
+
+    id: str
+    progress: Progress
+    cache: Memory = field(default_factory=Memory)
+
+
+@dataclass(frozen=True)
+class SilverTable:
+    """A table of a lake, as its YAML configures it."""
+
+    lake: Lake
+    config: Table
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that works on the table."""
+        return self.lake.spark
+
+    @property
+    def target(self) -> Target:
+        """Where the table lies."""
+        return self.lake.target
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.config.table
+
+    def with_session(self, spark: SparkSession) -> "SilverTable":
+        """The same table, worked on by another session."""
+        return SilverTable(Lake(spark, self.target), self.config)

@@ -1,0 +1,1 @@
+"""Snapshot files: one extract of a table per effective date."""

@@ -1,0 +1,220 @@
+"""An extract's rows, compared, as rows of the change log.
+
+Of several rows of one key the one that arrived last counts, whatever the cut into files; an equal
+one is a repeat without a change, a different one the dead letter `duplicate_key`. A key of which
+no row can be believed was supplied all the same: it is not missing, and keeps its last state.
+"""
+
+from datetime import date
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from silver.contract import DELETE, NONE, UPSERT
+from silver.snapshot_source.row_digests import (
+    DIGESTS,
+    KEY_DIGEST,
+    LETTER,
+    REFRESHED,
+    REST_DIGEST,
+    VALUE_DIGEST,
+    with_digests,
+)
+from silver.storage.row_columns import column
+from silver.storage.side_columns import LETTER_COLUMN
+
+DUPLICATE = "duplicate_key"
+_OWN = LETTER_COLUMN.name
+
+
+class Extract(NamedTuple):
+    """An extract as its derived deletes need it.
+
+    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows.
+    """
+
+    day: date
+    sequence: str
+    arrival: str
+    feed: str
+    feed_batch: int
+
+
+def digested(changes: DataFrame, table: Table) -> DataFrame:
+    """Decoded rows with their three digests; the key's is null where a key column is."""
+    operational = [name for name, declared in table.columns.items() if declared.operational]
+    found = with_digests(changes, table.keys, operational)
+    missing = F.concat(*[column(key).cast("string") for key in table.keys]).isNull()
+    return found.withColumn(KEY_DIGEST, F.when(~missing, F.col(KEY_DIGEST)))
+
+
+def supplied(staged: DataFrame) -> DataFrame:
+    """One row per key that came: digests of the row that counts, null where none can be believed.
+
+    `_winner` is that row's arrival, `_sound` the number of rows that can be believed.
+    """
+    sound = F.col("_reason").isNull()
+    newest = F.max(F.when(sound, F.struct("_arrival", VALUE_DIGEST, REST_DIGEST)))
+    found = staged.where(F.col(KEY_DIGEST).isNotNull()).groupBy(KEY_DIGEST)
+    last = F.col("_last")
+    return found.agg(newest.alias("_last"), F.count_if(sound).alias("_sound")).select(
+        KEY_DIGEST,
+        last[VALUE_DIGEST].alias(VALUE_DIGEST),
+        last[REST_DIGEST].alias(REST_DIGEST),
+        last["_arrival"].alias("_winner"),
+        "_sound",
+    )
+
+
+def compared(staged: DataFrame, came: DataFrame, said: DataFrame, table: Table) -> DataFrame:
+    """The staged rows as rows of the log with `_letter`; unchanged ones keep their key only.
+
+    Args:
+        staged: decoded and gated rows of one extract with digests.
+        came: the same rows by key, from `supplied`.
+        said: the letters of its keys.
+        table: the table's configuration.
+    """
+    counting = came.select(
+        KEY_DIGEST,
+        F.col(VALUE_DIGEST).alias("__values"),
+        F.col(REST_DIGEST).alias("__rest"),
+        "_winner",
+    ).join(said, KEY_DIGEST)
+    rows = staged.join(counting, KEY_DIGEST, "left").withColumns(_judged())
+    values = [c for c in staged.columns if not c.startswith("_") and c not in table.keys]
+    emptied = {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
+    as_change = F.when(F.col("__as") != "dead", F.col("__as"))
+    settled = {
+        "_operation": as_change,
+        "_reason": F.when(F.col("__twin"), F.lit(DUPLICATE)).otherwise(F.col("_reason")),
+        "_message": F.when(F.col("__twin"), _twin_message(table)).otherwise(F.col("_message")),
+        "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
+        _OWN: F.when(F.col("__counts"), F.col(LETTER)),
+    }
+    kept = [c for c in staged.columns if c not in DIGESTS]
+    return rows.withColumns({**emptied, **settled}).select(*[column(c) for c in kept], _OWN)
+
+
+def _judged() -> dict[str, Column]:
+    sound = F.col("_reason").isNull()
+    wins = F.coalesce(F.col("_arrival") == F.col("_winner"), F.lit(False))
+    same = (F.col(VALUE_DIGEST) == F.col("__values")) & F.col(REST_DIGEST).eqNullSafe(
+        F.col("__rest")
+    )
+    changed = (F.col(LETTER) != "N") | F.col(REFRESHED)
+    twin = sound & ~wins & ~same
+    became = F.when(~sound | twin, "dead").when(wins & changed, UPSERT).otherwise(NONE)
+    return {"__counts": sound & wins, "__twin": twin, "__as": became}
+
+
+def _twin_message(table: Table) -> Column:
+    hidden = any(key in table.columns and table.columns[key].sensitive for key in table.keys)
+    key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
+    said = ": found another row of the extract that came later, expected one row per key"
+    return F.concat(F.lit("key "), key, F.lit(said))
+
+
+def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Extract) -> DataFrame:
+    """What `compared` and `deletes` give of an extract that has one row per key, in one join.
+
+    Args:
+        staged: decoded and gated rows of the extract with digests; no two of one key.
+        state: the state before it.
+        table: the table's configuration.
+        extract: the extract.
+    """
+    was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
+    how = "full_outer" if table.feeds[0].mode == "full" else "left"
+    met = staged.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
+    rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
+    as_change = F.when(F.col("__as") != "dead", F.col("__as"))
+    warnings = F.when(as_change == UPSERT, F.col("_warnings"))
+    settled = {"_operation": as_change, "_warnings": warnings}
+    gone = _of_missing(extract, column(_was(KEY_DIGEST)))
+    gone |= {key: column(_was(key)) for key in table.keys}
+    kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
+    own = {field.name: settled.get(field.name, column(field.name)) for field in kept}
+    values = [name for name in own if not name.startswith("_") and name not in table.keys]
+    own |= {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
+    shown = [
+        _one_of(own[field.name], gone[field.name].cast(field.dataType))
+        if field.name in gone
+        else own[field.name]
+        for field in kept
+    ]
+    named = [one.alias(field.name) for one, field in zip(shown, kept, strict=True)]
+    return rows.select(*named, F.col("__letter").alias(_OWN))
+
+
+def _one_of(own: Column, gone: Column) -> Column:
+    """A column of a row that came, or else of a key that did not."""
+    return F.when(F.col("_arrival").isNotNull(), own).otherwise(gone)
+
+
+def _letter() -> Column:
+    """The letter of a row that came, null where it cannot be believed, or of a key that did not."""
+    sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
+    same = F.col(VALUE_DIGEST) == column(_was(VALUE_DIGEST))
+    said = F.when(column(_was(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
+    return F.when(F.col("_arrival").isNull(), "D").when(sound, said)
+
+
+def _became() -> Column:
+    letter = F.col("__letter")
+    refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_was(REST_DIGEST)))
+    became = F.when(letter == "D", DELETE).when(F.col("_reason").isNotNull(), "dead")
+    return became.when((letter != "N") | (letter.isNotNull() & refreshed), UPSERT).otherwise(NONE)
+
+
+def _was(name: str) -> str:
+    return f"__was {name}"
+
+
+def deletes(said: DataFrame, state: DataFrame, like: DataFrame, extract: Extract) -> DataFrame:
+    """The keys that a full extract lacks, as deletes with the columns of `like`, values null."""
+    gone = state.join(said.where(F.col(LETTER) == "D").select(KEY_DIGEST), KEY_DIGEST)
+    known = _of_missing(extract, F.col(KEY_DIGEST)) | {_OWN: F.lit("D")}
+    known |= {"_operation": F.lit(DELETE)} | {
+        c: column(c) for c in state.columns if not c.startswith("_")
+    }
+    return gone.select(
+        *[
+            known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in like.schema.fields
+        ]
+    )
+
+
+def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:
+    """What a delete has of the extract: no record of its own.
+
+    `_arrival` is the extract's last with the key's digest.
+    """
+    days = F.lit((extract.day - date(1970, 1, 1)).days)
+    return {
+        "_sequence": F.lit(extract.sequence),
+        "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
+        "_arrival": F.concat(F.lit(f"{extract.arrival}/"), F.hex(digest)),
+        "_position": F.lit(f"extract of {extract.day.isoformat()}"),
+        "_feed": F.lit(extract.feed),
+        "_feed_batch": F.lit(extract.feed_batch),
+    }
+
+
+def last_state(changes: DataFrame, table: Table) -> DataFrame:
+    """The live keys after some upserts and deletes of the log: digests and key columns."""
+    found = newest(changes, table).where(~F.col("_gone"))
+    return found.drop("_gone")
+
+
+def newest(changes: DataFrame, table: Table) -> DataFrame:
+    """Digests and key columns of the newest change of each key, `_gone` where it is a delete."""
+    rows = digested(changes.where(F.col("_operation").isin(UPSERT, DELETE)), table)
+    place = F.struct("_sequence", "_arrival")
+    said = F.struct(VALUE_DIGEST, REST_DIGEST, (F.col("_operation") == DELETE).alias("_gone"))
+    keys = [F.first(column(key)).alias(key) for key in table.keys]
+    found = rows.groupBy(KEY_DIGEST).agg(F.max_by(said, place).alias("_said"), *keys)
+    return found.select(KEY_DIGEST, "_said.*", *[column(key) for key in table.keys])

@@ -1,0 +1,113 @@
+"""A part of the change log put in order: with order keys, and ready to be folded."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from lakehouse.table import Table
+from silver.contract import DELETE, UPSERT
+from silver.fold.order_key import order_sql
+from silver.fold.rules import Cutoff
+from silver.state.epochs import Epoch, sequence_sql
+from silver.state.fingerprint import NOTHING, Built
+from silver.state.snapshots import TableChanges
+from silver.state.summary import Summary
+
+# Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
+FEW = 1_000_000
+
+
+class TableState(NamedTuple):
+    """What a table has applied so far.
+
+    Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
+    partial changes, key changes with an unavailable value (`heirs`) or ties, its snapshots and
+    truncates, what it was built with (see `silver.state.fingerprint`), and the source time (µs
+    since 1970) up to which its tombstones are purged.
+    Of a table with `max_staleness` also how many records of the change log the ledger counts as
+    `pending`, and when the last run that applied any began (µs since 1970).
+    What only a run remembers: how many seconds the last apply took, what the change log holds above
+    the batch, and the highest order key that the table and the log have.
+    """
+
+    batch: int = 0
+    positions: Mapping[str, int] = MappingProxyType({})
+    partial: bool = False
+    heirs: bool = False
+    ties: bool = False
+    whole: TableChanges = TableChanges([], [])
+    built: Built = NOTHING
+    horizon: int | None = None
+    pending: int = 0
+    applied_at: int | None = None
+    took: float | None = None
+    waits: Summary | None = None
+    highest: bytes | None = None
+
+
+class Batch(NamedTuple):
+    """What one table run applies.
+
+    `changes` are upserts and deletes with order keys, `_new` where they are the batch's own. Where
+    `of_whole_keys` says so they are all changes of their keys, earlier ones too. `partial` names
+    columns that some of them do not carry; `seen_partial` tells whether a stored row may have
+    columns with an order of their own; `cutoffs` are those in force, oldest first. `late` are
+    columns that rows of earlier batches did not carry, with the batch that brought them. `size` is
+    how many changes there are, `new` how many of them are the batch's own, and `first` their lowest
+    order key, where these are known.
+    """
+
+    number: int
+    changes: DataFrame
+    fields: list[StructField]
+    partial: list[str]
+    cutoffs: list[Cutoff]
+    cutoff_is_new: bool
+    seen_partial: bool
+    of_whole_keys: bool = False
+    late: Mapping[str, int] = MappingProxyType({})
+    size: int | None = None
+    first: bytes | None = None
+    new: int | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether its keys can be held by every task."""
+        return self.size is not None and self.size <= FEW
+
+    @property
+    def cutoff(self) -> bytes | None:
+        """The order key below which no change counts any more; None without one."""
+        return self.cutoffs[-1].order if self.cutoffs else None
+
+
+def to_all(rows: DataFrame, few: bool) -> DataFrame:
+    """The rows, sent to every task where they are few."""
+    return F.broadcast(rows) if few else rows
+
+
+def order_of(table: Table, epochs: list[Epoch]) -> Column:
+    """The order key of a row of the table's change log; null without a sequence."""
+    sequence = sequence_sql(epochs) if table.format == "debezium" else "_sequence"
+    return F.when(F.col("_sequence").isNotNull(), F.expr(order_sql(sequence)))
+
+
+def ordered(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that can be applied, with their order keys."""
+    sound = rows.where(F.col("_reason").isNull())
+    return sound.withColumn("_order", order_of(table, epochs))
+
+
+def rejected(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that cannot be applied, with their order keys where their sequence is known."""
+    dead = rows.where(F.col("_reason").isNotNull())
+    return dead.withColumn("_order", order_of(table, epochs))
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """Upserts and deletes only."""
+    return rows.where(F.col("_operation").isin(UPSERT, DELETE))

@@ -1,0 +1,1 @@
+"""The layout of Delta tables in silver, and SQL over them."""

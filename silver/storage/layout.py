@@ -1,0 +1,165 @@
+"""Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
+
+Every table is created with column mapping (column names of any shape) and type widening (a column
+grows in place); one whose rows batches update has deletion vectors as well: an update writes the
+changed rows only. Every other table, be it appended to, replaced as a whole or small, is read with
+less ado without them: where a table may have some, every read looks twice for its files.
+"""
+
+from collections.abc import Collection
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+    StructType,
+)
+
+from lakehouse import names
+from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.writing import alone, append, create, replace
+from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
+from silver.storage.side_columns import DIGEST_COLUMNS
+
+PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
+UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
+_SINCE = "since batch "
+STATISTICS = {
+    "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
+    "resolved_at",
+}  # fmt: skip
+_WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
+    ByteType: (ShortType, IntegerType, LongType),
+    ShortType: (IntegerType, LongType),
+    IntegerType: (LongType,),
+    FloatType: (DoubleType,),
+}
+
+
+def business(schema: StructType) -> list[StructField]:
+    """The fields that belong to the source, without silver's own (those begin with `_`)."""
+    return [field for field in schema.fields if not field.name.startswith("_")]
+
+
+def values(schema: StructType, keys: Collection[str]) -> list[str]:
+    """The columns that belong to the source and are not in the key."""
+    return [field.name for field in business(schema) if field.name not in keys]
+
+
+def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
+    """Column list of a CREATE TABLE, layer columns first."""
+    own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
+    given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
+    return ", ".join(own + given)
+
+
+def create_sql(
+    name: str, fields: list[StructField], layer: tuple[LayerColumn, ...], anew: bool = False
+) -> str:
+    """The CREATE TABLE text of a silver table; `anew`, in place of one that is there."""
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in properties_of(layer).items())
+    columns = columns_sql(fields, layer)
+    create = f"CREATE OR REPLACE TABLE {name}" if anew else f"CREATE TABLE IF NOT EXISTS {name}"
+    return f"{create} ({columns}) USING delta TBLPROPERTIES ({properties})"
+
+
+def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
+    """The properties of a table with these layer columns.
+
+    Delta keeps statistics (least and greatest value per file, in its log) of what readers skip by,
+    and never of a value from the source.
+    """
+    kept = ",".join(c.name for c in layer if c.name in STATISTICS)
+    skipped_by = {"delta.dataSkippingStatsColumns": kept} if kept else {}
+    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | skipped_by
+
+
+def ensure(
+    spark: SparkSession,
+    target: Target,
+    table: str,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+    batch: int | None = None,
+) -> tuple[str, bool]:
+    """Creates the table, or grows it by the fields it lacks, which came with `batch`.
+
+    Returns its SQL name, and whether it is new.
+    """
+    name = names.name(target, "silver", table)
+    if not names.exists(spark, target, "silver", table):
+        create(spark, target, "silver", table, create_sql(name, fields, layer))
+        return name, True
+    for statement in growth_sql(name, spark.table(name).schema, fields, batch):
+        with alone(target, "silver", table):
+            spark.sql(statement)
+    return name, False
+
+
+def load(spark: SparkSession, target: Target, table: str, rows: DataFrame, anew: bool) -> None:
+    """Writes the first rows of an empty table, or (`anew`) all rows of one that is not."""
+    write = replace if anew else append
+    write(spark, target, "silver", table, rows)
+
+
+def growth_sql(
+    name: str, now: StructType, fields: list[StructField], batch: int | None = None
+) -> list[str]:
+    """ALTER TABLE texts that let a table of schema `now` hold `fields`.
+
+    New columns, whose comment tells the batch that brought them, and wider types.
+    """
+    have = {field.name.lower(): field.dataType for field in now.fields}
+    new = [f for f in fields if f.name.lower() not in have]
+    wider = [
+        f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)
+    ]
+    texts = [
+        f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
+        for f in wider
+    ]
+    if new:
+        since = "" if batch is None else f" COMMENT {names.literal(f'{_SINCE}{batch}')}"
+        columns = ", ".join(
+            f"{names.quote(f.name)} {f.dataType.simpleString()}{since}" for f in new
+        )
+        texts.append(f"ALTER TABLE {name} ADD COLUMNS ({columns})")
+    return texts
+
+
+def late(schema: StructType) -> dict[str, int]:
+    """The columns that came to a change log after its first batch, with the batch."""
+    comments = {f.name: str(f.metadata.get("comment", "")) for f in business(schema)}
+    return {
+        name: int(comment.removeprefix(_SINCE))
+        for name, comment in comments.items()
+        if comment.startswith(_SINCE)
+    }
+
+
+def widens(old: DataType, new: DataType) -> bool:
+    """Whether `old` grows to `new` by Delta type widening.
+
+    Int to bigint, float to double, decimals.
+    """
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        digits = new.precision - new.scale >= old.precision - old.scale
+        return old != new and new.scale >= old.scale and digits
+    return isinstance(new, _WIDER.get(type(old), ()))
+
+
+def learned(spark: SparkSession, target: Target, table: Table) -> list[StructField]:
+    """The business columns that the table's change log holds already, with their types."""
+    log = f"{table.table}_changes"
+    if not names.exists(spark, target, "silver", log):
+        return []
+    return business(spark.table(names.name(target, "silver", log)).schema)

@@ -1,0 +1,51 @@
+"""Conditions that pick the rows of one key, whose values came as texts."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType, StructType
+
+from lakehouse.errors import ConfigurationError
+from lakehouse.key_text import KEY
+from lakehouse.names import quote
+from silver.storage.row_columns import all_of, column
+
+Key = Mapping[str, str]
+
+
+def is_key(key: Key, schema: StructType) -> Column:
+    """Whether the row's key columns, of the types in `schema`, have the key's values."""
+    return all_of([column(k).eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()])
+
+
+def says_key(text: str, key: Key, schema: StructType) -> Column:
+    """Whether the column `text`, a JSON object such as `_old_key`, says the key."""
+    fields = ", ".join(f"{quote(k)} {schema[k].dataType.simpleString()}" for k in key)
+    said = F.from_json(text, fields)
+    same = [said[k].eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()]
+    return F.coalesce(F.col(text).isNotNull() & all_of(same), F.lit(False))
+
+
+def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
+    """Refuses a key with a value that is none of its column's type.
+
+    Raises:
+        ConfigurationError: naming the column and its type.
+    """
+    values = [
+        _typed(v, schema[k].dataType).alias(f"c{at}") for at, (k, v) in enumerate(key.items())
+    ]
+    row = spark.range(1).select(*values).first()
+    for at, (name, text) in enumerate(key.items()):
+        if row is None or row[at] is None:
+            kind = schema[name].dataType.simpleString()
+            expected = f"a value of type {kind} for {name}"
+            raise ConfigurationError("command line", KEY, text, expected, "correct it")
+
+
+def _typed(text: str, kind: DataType) -> Column:
+    """The value; null when the text is none of that type. Binary is base64."""
+    if isinstance(kind, BinaryType):
+        return F.try_to_binary(F.lit(text), F.lit("base64"))
+    return F.lit(text).try_cast(kind)
