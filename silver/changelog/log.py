@@ -69,16 +69,17 @@ def rewrite(
 ) -> Watched:
     """Puts decoded and gated changes in place of those that the log has of a batch.
 
-    A log that holds no other batch is created anew: its columns may have been of other types.
+    Columns of a log that holds no other batch may get other types.
     """
     name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
-    fields, full_name = layout.business(changes.schema), names.name(target, "silver", name)
-    if spark.table(full_name).where(F.col("_batch") != batch).isEmpty():
-        spark.sql(layout.create_sql(full_name, fields, LOG_COLUMNS, anew=True))
-        writing.append(spark, target, "silver", name, rows.rows)
-    else:
-        layout.ensure(spark, target, name, fields, LOG_COLUMNS, batch)
-        writing.replace_where(spark, target, "silver", name, rows.rows, f"_batch = {batch}")
+    fields, logged = (
+        layout.business(changes.schema),
+        spark.table(names.name(target, "silver", name)),
+    )
+    if logged.where(F.col("_batch") != batch).isEmpty():
+        layout.drop_retyped(spark, target, name, fields)
+    layout.ensure(spark, target, name, fields, LOG_COLUMNS, batch)
+    writing.replace_where(spark, target, "silver", name, rows.rows, f"_batch = {batch}")
     return rows
 
 

@@ -122,7 +122,7 @@ def _staged(
         return rows
 
     def rewrite(changes: DataFrame) -> _Staged:
-        spark.sql(layout.create_sql(name, layout.business(changes.schema), layer, anew=True))
+        layout.drop_retyped(spark, target, staged, layout.business(changes.schema))
         return write(changes)
 
     _, rows = write_decoded(RawBatch(spark, target, table, run_id, seen, raw), write, rewrite)

@@ -105,6 +105,18 @@ def ensure(
     return name, False
 
 
+def drop_retyped(
+    spark: SparkSession, target: Target, table: str, fields: list[StructField]
+) -> None:
+    """Drops the columns whose types cannot grow to those of the fields, to be added anew."""
+    name = names.name(target, "silver", table)
+    have = {field.name: field.dataType for field in spark.table(name).schema.fields}
+    for field in fields:
+        old = have.get(field.name, field.dataType)
+        if old != field.dataType and not widens(old, field.dataType):
+            spark.sql(f"ALTER TABLE {name} DROP COLUMN {names.quote(field.name)}")
+
+
 def load(spark: SparkSession, target: Target, table: str, rows: DataFrame, anew: bool) -> None:
     """Writes the first rows of an empty table, or (`anew`) all rows of one that is not."""
     write = replace if anew else append

@@ -116,15 +116,21 @@ def test_members_that_only_expressions_use_are_not_looked_for_again(
     assert looks == [None], "the order was a number, and is text now"
 
 
+NUMBERS = [event("c", after={"id": id, "v": id}) for id in range(1, 41)]
+TEXT = event("c", after={"id": 41, "v": "text"})
+TYPED: list[tuple[Any, ...]] = sorted(
+    [(id, str(id)) for id in range(1, 41)] + [(41, "text")], key=repr
+)
+
+
 def test_a_type_that_the_first_records_do_not_tell_is_that_of_all_values(
     spark: SparkSession, target: Target, looks: list[int | None]
 ) -> None:
     one = table(columns={"id": "bigint"})
-    values = [1, 2, 3, "text"]
-    records = [event("c", after={"id": id, "v": v}) for id, v in enumerate(values)]
-    tick(spark, target, one, Memory(), 1, *records)
+    land(spark, target, one, 1, NUMBERS)
+    tick(spark, target, one, Memory(), 2, TEXT)
     assert looks == [2, None]
-    assert shown(spark, target, "id", "v") == [(0, "1"), (1, "2"), (2, "3"), (3, "text")]
+    assert shown(spark, target, "id", "v") == TYPED
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["a later batch", "the first batch"])
@@ -133,25 +139,26 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
 ) -> None:
     one = table(columns={"id": "bigint"})
     monkeypatch.setattr(decoded_batch, "FIRST_RECORDS", 2)
-    given: list[dict[str, Any]] = [{"v": 1}, {"v": 2}, {"v": "text"}]
-    if not first:
-        tick(spark, target, one, Memory(), 1, event("c", after={"id": 7, "v": 7}))
-        given = [{"v": 1}, {"v": 2, "more": True}]
-    records = [event("c", after={"id": id} | values) for id, values in enumerate(given)]
+    if first:
+        land(spark, target, one, 1, NUMBERS)
+        land(spark, target, one, 2, [TEXT])
+    else:
+        tick(spark, target, one, Memory(), 1, NUMBERS[6])
+        more = event("c", after={"id": 2, "v": 2, "more": True})
+        land(spark, target, one, 2, [NUMBERS[0], more])
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    land(spark, target, one, 2, records)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(log, "rewrite", killed)
         silver.apply(spark, target, [one], "run", quiet)
     assert not logged(spark, target).where("_unlike").isEmpty()
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []
     if first:
-        assert shown(spark, target, "id", "v") == [(0, "1"), (1, "2"), (2, "text")]
+        assert shown(spark, target, "id", "v") == TYPED
     else:
-        expected = [(0, 1, None), (1, 2, True), (7, 7, None)]
+        expected = [(1, 1, None), (2, 2, True), (7, 7, None)]
         assert shown(spark, target, "id", "v", "more") == expected
     assert logged(spark, target).where("_unlike").isEmpty()
 
