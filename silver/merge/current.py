@@ -14,7 +14,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log
-from silver.batch import Batch, to_all
+from silver.batch import Batch, to_all, to_fold
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
 from silver.fold.order_key import order_literal
@@ -58,7 +58,7 @@ def first_rows(
     table: Table, batch: Batch, values: list[str], partitions: int | None = None
 ) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(batch.changes, None, _plan(table, batch, values), partitions)
+    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
     return _shaped(rows, table, batch, values)
 
 
@@ -90,7 +90,7 @@ def folded_rows(
         stored = wanted.where(split).unionByName(stored.where(~split))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _shaped(fold(batch.changes, stored, _plan(table, batch, values)), table, batch, values)
+    return _shaped(fold(to_fold(batch), stored, _plan(table, batch, values)), table, batch, values)
 
 
 def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | None) -> str:

@@ -13,7 +13,7 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log
-from silver.batch import Batch, to_all
+from silver.batch import Batch, to_all, to_fold
 from silver.contract import HISTORY_COLUMNS
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of
@@ -49,13 +49,13 @@ def first_versions(
     table: Table, batch: Batch, values: list[str], partitions: int | None = None
 ) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(batch.changes, None, _plan(table, batch, values), partitions)
+    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
     return rows.withColumn("_batch", log.number_of(table, batch.number))
 
 
 def folded_versions(held: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
     """The rows of the history that the batch touches, with the batch woven in."""
-    rows = fold(batch.changes, _touched(held, table, batch), _plan(table, batch, values))
+    rows = fold(to_fold(batch), _touched(held, table, batch), _plan(table, batch, values))
     return rows.withColumn("_batch", log.number_of(table, batch.number))
 
 
