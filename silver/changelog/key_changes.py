@@ -44,7 +44,8 @@ def resolve(
         key it stays absent.
     """
     donors = _of_old_keys(changes, everything, keys)
-    moved = _moved(changes).unionByName(_moved(donors), allowMissingColumns=True)
+    needed = [*map(column, keys), *map(F.col, ("_order", "_absent", "_old_key"))]
+    moved = _moved(changes).select(*needed).union(_moved(donors).select(*needed))
     absent = moved.select(F.explode("_absent").alias("column")).distinct().collect()
     partial = sorted(row["column"] for row in absent)
     if not partial:

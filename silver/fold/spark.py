@@ -13,12 +13,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakehouse.names import quote
-from silver.fold.arrow import COUNTS, CURRENT_FACTS, HISTORY_FACTS, FoldPlan, fold_batches
+from silver.fold.arrow import (
+    COUNTS,
+    CURRENT_FACTS,
+    HISTORY_CHANGE,
+    HISTORY_FACTS,
+    FoldPlan,
+    fold_batches,
+)
 from silver.fold.rules import OUTCOMES
 
-_OF_CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
-_OF_HISTORY = (*_OF_CHANGE, *(name for name, _ in HISTORY_FACTS))
-_OF_CURRENT = ("_absent", *(name for name, _ in CURRENT_FACTS))
 _FACTS = T.StructType(
     [
         T.StructField("upsert", T.BinaryType()),
@@ -87,21 +91,19 @@ def fold(
     Returns:
         Keys, columns, stored columns, `_write`, and the counts, as `silver.fold.arrow` has them.
     """
-    names = [*plan.keys, *plan.rules.columns]
-    rows = changes.select(*map(_column, names), *_OF_CHANGE, "_new")
-    if stored is not None:
-        of_stored = _OF_HISTORY if plan.history else _OF_CURRENT
-        given = [c for c in (*names, *of_stored) if c in stored.columns]
+    values = [changes.schema[name] for name in (*plan.keys, *plan.rules.columns)]
+    fields = {field.name: field.dataType for field in values} | _of_changes(changes, plan)
+    if stored is None:
+        rows = _with(changes, fields, {})
+    else:
+        fields |= _of_stored(stored, plan)
+        rows = _with(changes, fields, {"_stored": F.lit(False)})
         marks = {"_new": F.lit(False), "_stored": F.lit(True)}
-        held = stored.select(*map(_column, given)).withColumns(marks)
-        rows = rows.withColumn("_stored", F.lit(False))
-        rows = rows.unionByName(held, allowMissingColumns=True)
+        rows = rows.union(_with(stored, fields, marks))
     keys = [_column(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
-    fields = [changes.schema[name] for name in names]
-    function = partial(_fold_batches, plan)
-    return ordered.mapInArrow(function, _schema(fields, plan.output))
+    return ordered.mapInArrow(partial(_fold_batches, plan), _schema(values, plan.output))
 
 
 def observe(folded: DataFrame, left: Column | None = None) -> Observed:
@@ -127,9 +129,43 @@ def counts_of(seen: Mapping[str, Any]) -> Counts:
     return Counts(outcomes, ties, int(seen["rows"] or 0), int(seen["left"] or 0))
 
 
-def _sorting(history: bool, with_stored: bool) -> list[Any]:
-    first = [F.desc("_stored")] if with_stored else []
-    return [F.col("_order"), *first, F.col("_new")] if history else [*first, F.col("_order")]
+def _of_changes(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
+    """The columns that the fold takes of changes beside keys and values, with their types."""
+    left_out = {"_absent"} - {*changes.columns}
+    if not plan.rules.grouped:
+        left_out.add("_group_sequences")
+    given = ((name, type) for name, type in HISTORY_CHANGE if name not in left_out)
+    return _typed([*given, ("_new", "boolean")])
+
+
+def _of_stored(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
+    """The columns that the fold takes of stored rows, with their types."""
+    facts = HISTORY_FACTS if plan.history else CURRENT_FACTS
+    absent = [("_absent", "array<string>")] if "_absent" in stored.columns else []
+    return _typed([*facts, *absent, ("_stored", "boolean")])
+
+
+def _typed(columns: Iterable[tuple[str, str]]) -> dict[str, T.DataType]:
+    return {name: _TYPES[type] for name, type in columns}
+
+
+def _with(
+    rows: DataFrame, fields: Mapping[str, T.DataType], own: Mapping[str, Column]
+) -> DataFrame:
+    """Rows with exactly these columns; one that they lack is null."""
+    there = {*rows.columns}
+    found = {
+        name: _column(name) if name in there else F.lit(None).cast(type)
+        for name, type in fields.items()
+    }
+    return rows.select(*[column.alias(name) for name, column in (found | dict(own)).items()])
+
+
+def _sorting(history: bool, with_stored: bool) -> list[Column]:
+    stored = [F.desc("_stored")] if with_stored else []
+    if history:
+        return [F.col("_order"), *stored, F.col("_new")]
+    return [*stored, F.col("_order")]
 
 
 def _fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ from silver.fold.order_key import order_literal
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, to_all
+from silver.state.batch import Batch, to_all, to_fold
 from silver.storage import layout
 from silver.storage.presence import absent_before
 from silver.storage.row_columns import column
@@ -59,7 +59,7 @@ def first_rows(
     table: Table, batch: Batch, values: list[str], partitions: int | None = None
 ) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(batch.changes, None, _plan(table, batch, values), partitions)
+    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
     return _shaped(rows, table, batch, values)
 
 
@@ -91,7 +91,7 @@ def folded_rows(
         stored = wanted.where(split).unionByName(stored.where(~split))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _shaped(fold(batch.changes, stored, _plan(table, batch, values)), table, batch, values)
+    return _shaped(fold(to_fold(batch), stored, _plan(table, batch, values)), table, batch, values)
 
 
 def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | None) -> str:

@@ -20,7 +20,7 @@ from silver.fold.order_key import order_literal, sequence_of
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, to_all
+from silver.state.batch import Batch, to_all, to_fold
 from silver.storage import layout
 from silver.storage.presence import absent_before
 from silver.storage.row_columns import column
@@ -50,13 +50,13 @@ def first_versions(
     table: Table, batch: Batch, values: list[str], partitions: int | None = None
 ) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(batch.changes, None, _plan(table, batch, values), partitions)
+    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
     return rows.withColumn("_batch", log.number_of(table, batch.number))
 
 
 def folded_versions(held: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
     """The rows of the history that the batch touches, with the batch woven in."""
-    rows = fold(batch.changes, _touched(held, table, batch), _plan(table, batch, values))
+    rows = fold(to_fold(batch), _touched(held, table, batch), _plan(table, batch, values))
     return rows.withColumn("_batch", log.number_of(table, batch.number))
 
 

@@ -85,6 +85,12 @@ class Batch(NamedTuple):
         return self.cutoffs[-1].order if self.cutoffs else None
 
 
+def to_fold(batch: Batch) -> DataFrame:
+    """The changes of a batch; without `_absent` where each of them carries every column."""
+    partial = batch.partial or batch.late or batch.of_whole_keys
+    return batch.changes if partial else batch.changes.drop("_absent")
+
+
 def to_all(rows: DataFrame, few: bool) -> DataFrame:
     """The rows, sent to every task where they are few."""
     return F.broadcast(rows) if few else rows
