@@ -26,7 +26,7 @@ def apply(
     """
     run = Run(run_id, progress, memory or Memory())
     for table in swap.end_all(spark, target, run_id):
-        run.cache.tables.pop(table, None)
+        run.memory.tables.pop(table, None)
     return run_tables(run, Lake(spark, target), tables)
 
 

@@ -24,15 +24,15 @@ def passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream) 
     What cannot be shown is applied at once, after what was shown before it: a reader sees one state
     after the other.
     """
-    alone, now = table.name in run.cache.alone, datetime.now(timezone.utc)
-    is_due = freshness.is_due(table.config, state, now, run.cache.among, alone)
-    brief = table.with_session(run.cache.session_for(table.spark, table.name))
+    alone, now = table.name in run.memory.alone, datetime.now(timezone.utc)
+    is_due = freshness.is_due(table.config, state, now, run.memory.among, alone)
+    brief = table.with_session(run.memory.session_for(table.spark, table.name))
     after, summary = extend_log(run, brief, state, upstream)
     shown = max(pending_view.until(table.target, table.config), state.batch)
     if after.batch == state.batch or (shown >= after.batch and not is_due):
         return
-    if is_due and run.cache.brief is not None and _is_little(table, summary):
-        table = table.with_session(run.cache.brief)
+    if is_due and run.memory.brief is not None and _is_little(table, summary):
+        table = table.with_session(run.memory.brief)
     own = table.spark, table.target, table.config
     rows = logged_rows(table, after.batch)
     new = order.new_rows(rows, state)

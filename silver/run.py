@@ -20,12 +20,12 @@ class Run:
     Attributes:
         id: names the run in the ledger.
         progress: is told what the run works on.
-        cache: what the run knows from earlier rounds.
+        memory: what the run knows from earlier rounds.
     """
 
     id: str
     progress: Progress
-    cache: Memory = field(default_factory=Memory)
+    memory: Memory = field(default_factory=Memory)
 
 
 @dataclass(frozen=True)

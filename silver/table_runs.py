@@ -47,11 +47,11 @@ def run_tables(
     of one fills the time in which another one's tasks run. A consistency group goes together.
     `held` is what is to wait in a group, where that is known already.
     """
-    run.cache.gather([table.table for table in tables])
-    before = known_of(lake.spark, lake.target, tables, run.cache)
+    run.memory.gather([table.table for table in tables])
+    before = known_of(lake.spark, lake.target, tables, run.memory)
     states = {name: known.state for name, known in before.items()}
     done = {name: dict(state.positions) for name, state in states.items()}
-    found = bronze_rows.arrived(lake.spark, lake.target, tables, done, dict(run.cache.feeds))
+    found = bronze_rows.arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
     _note_fingerprints(run, lake, tables, before, found)
 
     def work(config: Table) -> Outcome:
@@ -66,7 +66,7 @@ def run_tables(
     learned = {name: state.built for name, state in states.items()}
     fingerprint.note(lake.spark, lake.target, run.id, learned)
     _record(run, lake, outcomes, states)
-    keep(run.cache, tables, before, outcomes)
+    keep(run.memory, tables, before, outcomes)
     return [outcome.entry for outcome in outcomes]
 
 
@@ -84,7 +84,7 @@ def recompute_table(
         return run_tables(run, lake, [at_once(table)])[0]
     for feed in bronze_rows.feeds_of(table):
         newest = reach.positions.get(feed, 0)
-        run.cache.feeds[feed] = Arrived(newest, {bronze_rows.ANY: newest})
+        run.memory.feeds[feed] = Arrived(newest, {bronze_rows.ANY: newest})
     return run_tables(run, lake, [table], reach.waiting)[0]
 
 
@@ -132,7 +132,7 @@ def _passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream)
     """
     config = table.config
     has_new = bronze_rows.has_new(config, state.positions, upstream.found)
-    may_wait = config.max_staleness is not None or run.cache.among is not None
+    may_wait = config.max_staleness is not None or run.memory.among is not None
     if may_wait and waits_in_log(table.target, config):
         yield from pending_run.passes(run, table, state, upstream)
     elif config.format == "snapshot":
@@ -188,7 +188,7 @@ def _record(
     if any(entry.counts or entry.status == "failed" for entry in entries):
         moved = [e for e in entries if _has_moved(e, states[e.table])]
         failed = [e for e in entries if e.status == "failed" and e not in moved]
-        ledger.append_with_waiting(lake.spark, lake.target, [*moved, *failed], run.cache)
+        ledger.append_with_waiting(lake.spark, lake.target, [*moved, *failed], run.memory)
 
 
 def _has_moved(entry: Entry, state: TableState) -> bool:

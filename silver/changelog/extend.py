@@ -36,7 +36,7 @@ def append_new(
         return log.rewrite(*own, changes, number, state.whole.epochs)
 
     columns, written = write_decoded(RawBatch(*own, run.id, state, raw), write, rewrite)
-    run.cache.shown[table.name] = columns
+    run.memory.shown[table.name] = columns
     summary = written.summary()
     if late_changes.reject(*own, state.batch, state.horizon, applied):
         summary = None
