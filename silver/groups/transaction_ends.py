@@ -20,8 +20,8 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver.contract import TRANSACTIONS
-from silver.decode.debezium.transaction_marks import FOUND_SQL, end_batches
 from silver.decode.expressions.sequence_columns import section
+from silver.groups.transaction_marks import FOUND_SQL, end_batches
 from silver.storage import layout
 from silver.storage.side_columns import TRANSACTION_COLUMNS
 

@@ -1,6 +1,8 @@
 """The house rules that a machine can keep: imports, module size, what runs everywhere."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +86,33 @@ def test_a_module_can_be_read_in_one_sitting(module: Path) -> None:
 def test_no_check_is_switched_off(module: Path) -> None:
     text = module.read_text(encoding="utf-8")
     assert [mark for mark in ("# noqa", "type: ignore", "TODO") if mark in text] == []
+
+
+ROOMS = sorted({module.parent for module in MODULES if module.is_relative_to(ROOT / "silver")})
+MOST_MODULES, MOST_PARAMETERS = 12, 6
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=named)
+def test_a_room_of_silver_has_few_modules(room: Path) -> None:
+    assert len([m for m in room.glob("*.py") if m.name != "__init__.py"]) <= MOST_MODULES
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    given = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+    return [each.arg for each in given if each.arg not in ("self", "cls")]
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if m.is_relative_to(ROOT / "silver")], ids=named
+)
+def test_no_function_of_silver_has_many_parameters(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert [f.name for f in functions if len(parameters(f)) > MOST_PARAMETERS] == []
+
+
+def test_silvers_rooms_import_downwards_only() -> None:
+    """The layers of `[tool.importlinter]` in pyproject.toml."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    done = subprocess.run([*command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
