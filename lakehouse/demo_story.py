@@ -10,7 +10,7 @@ from lakehouse.demo import EXPLAINED, FIRST, LATE, Dropped
 from lakehouse.grid import Row, lay_out
 
 WIDTH = 80
-MOST_TABLES, MOST_RECORDS = 4, 6
+MOST_TABLES, MOST_RECORDS = 4, 5
 
 Status = Mapping[str, object]
 
@@ -105,14 +105,10 @@ def _deleted(story: Story) -> list[str]:
 def _next(story: Story) -> list[str]:
     key = f"'{{\"id\": {EXPLAINED['id']}}}'"
     asked = ('sql "SELECT * FROM gold.orders"', f"explain customers --key {key}", "status")
-    commands = [line for command in asked for line in _command(command, story.options)]
-    return [f"REPORT  {_shortest(story.report)}", "TRY", *commands]
-
-
-def _command(command: str, options: str) -> list[str]:
-    """A command to type; its options go to a line of their own where they do not fit."""
-    whole = f"  lakehouse {command}{options}"
-    return [whole] if len(whole) <= WIDTH else [f"  lakehouse {command} \\", f"   {options}"]
+    whole = [f"  lakehouse {command}{story.options}" for command in asked]
+    if max(map(len, whole)) > WIDTH:
+        whole = [f"  AT='{story.options.strip()}'", *(f"  lakehouse {each} $AT" for each in asked)]
+    return [f"REPORT  {_shortest(story.report)}", "TRY", *whole]
 
 
 def _shortest(file: Path) -> str:
