@@ -182,12 +182,8 @@ class KeyState:
         A whole upsert that is newer than a live row replaces the row: nearly every change does, and
         takes the short way here.
         """
-        orders, upserts, absent, cutoff = (
-            changes.order,
-            changes.upsert,
-            changes.absent,
-            self._cutoff,
-        )
+        orders, upserts, absent = changes.order, changes.upsert, changes.absent
+        cutoff = self._cutoff
         for at in range(begin, end):
             order = orders[at]
             if (

@@ -224,7 +224,8 @@ class KeyHistory:
         """Whether the row is a redelivery.
 
         A dead letter that was replayed may stand before its earlier delivery in order. Then the
-        earlier delivery keeps its row, and the new one is the duplicate.
+        earlier delivery keeps its row, and the new one is the duplicate. (With another change of
+        the same sequence between the two, the replayed one gets a row that is never shown.)
         """
         first_is_new, last = self._here[row.digest], self._last
         if row.new or not first_is_new:
