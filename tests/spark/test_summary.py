@@ -44,10 +44,10 @@ def test_a_write_tells_what_the_log_holds_or_nothing(
     told = log.append(spark, target, config, rows, 1)
     found = summarize(log.read(spark, target, config))
     assert found.came is None
-    counted = told and told._replace(came=None, first_place=None, last_place=None)
+    counted = told and told._replace(came=None, first_order=None, last_order=None)
     assert counted == (found if tells else None)
     if told is not None:
-        assert told.first_place and told.last_place and told.first_place <= told.last_place
+        assert told.first_order and told.last_order and told.first_order <= told.last_order
         assert told.came is not None
         came = datetime.fromtimestamp(told.came / 1_000_000, timezone.utc)
         assert before - timedelta(seconds=1) < came < datetime.now(timezone.utc)
