@@ -130,15 +130,14 @@ def _passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream)
 
     Of a table that may lag, or whose log readers see, both together, and only when it is due.
     """
-    config = table.config
-    has_new = bronze_rows.has_new(config, state.positions, upstream.found)
+    config, found = table.config, upstream.found
     may_wait = config.max_staleness is not None or run.memory.among is not None
     if may_wait and waits_in_log(table.target, config):
         yield from pending_run.passes(run, table, state, upstream)
     elif config.format == "snapshot":
+        has_new = bronze_rows.has_new(config, state.positions, found)
         if upstream.logged > state.batch or has_new:
-            newest = bronze_rows.reaches(config, upstream.found)
-            yield apply_snapshot_files(run, table, state, newest)
+            yield apply_snapshot_files(run, table, state, bronze_rows.reaches(config, found))
     elif config.max_staleness is not None:
         after, summary = extend_log(run, table, state, upstream)
         done = apply_or_wait(run, table, state, after, summary)
@@ -149,9 +148,8 @@ def _passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream)
             left = apply_left(run, table, state, upstream.logged)
             state = left.state
             yield left
-        if has_new:
-            newest = bronze_rows.reaches(config, upstream.found)
-            yield apply_new(run, table, state, newest)
+        if bronze_rows.has_new(config, state.positions, found):
+            yield apply_new(run, table, state, bronze_rows.reaches(config, found))
 
 
 def _group_steps(

@@ -103,7 +103,10 @@ def fold(
     keys = [_column(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
-    return ordered.mapInArrow(partial(_fold_batches, plan), _schema(values, plan.output))
+    # `mapInArrow` looks up its columns by name and takes no name with a backtick.
+    numbered = ordered.toDF(*[f"_{at}" for at in range(len(ordered.columns))])
+    function = partial(_fold_batches, plan, tuple(ordered.columns))
+    return numbered.mapInArrow(function, _schema(values, plan.output))
 
 
 def observe(folded: DataFrame, left: Column | None = None) -> Observed:
@@ -168,8 +171,10 @@ def _sorting(history: bool, with_stored: bool) -> list[Column]:
     return [*stored, F.col("_order")]
 
 
-def _fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return fold_batches(plan, batches)
+def _fold_batches(
+    plan: FoldPlan, names: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return fold_batches(plan, (batch.rename_columns(list(names)) for batch in batches))
 
 
 def _schema(fields: list[T.StructField], own: Iterable[tuple[str, str]]) -> T.StructType:

@@ -32,8 +32,14 @@ def rows_of(changes: DataFrame) -> list[dict[str, Any]]:
 
 def comparable(row: dict[str, Any], names: list[str]) -> list[str]:
     """Values as texts: a float has fewer digits than Python's, and no NaN is equal to itself."""
-    values = [row[name] for name in names]
-    return [f"{value:.6g}" if isinstance(value, float) else repr(value) for value in values]
+    return [text_of(row[name]) for name in names]
+
+
+def text_of(value: Any) -> str:
+    """A value as text; a decimal without the zeros that its column adds."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return repr(value.normalize() if isinstance(value, Decimal) else value)
 
 
 @pytest.mark.parametrize("name", ["kitchen_sink", "kitchen_sink_full", "products", "accounts"])
@@ -91,7 +97,7 @@ def test_a_value_of_every_type_reaches_its_column(spark: SparkSession) -> None:
     assert [n for n in TYPES if found[1][n] is not None] == ["whole", "large"]
     assert [row["_reason"] for row in found] == [None, None, "bad_value"]
     own = {field.name: field.dataType.simpleString() for field in changes.schema}
-    texts = {name: type.replace(": ", ":") for name, type in columns.items()}
+    texts = {n: type.replace(": ", ":").replace(", ", ",") for n, type in columns.items()}
     assert {name: own[name] for name in columns} == texts | {"text": "string"}
 
 
