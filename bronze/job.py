@@ -15,12 +15,11 @@ from bronze.outcome import Outcome, entries
 from bronze.storage import news, prepare, properties, set_properties
 from bronze.unreadable import noted
 from bronze.views import published
-from lakehouse.errors import LakehouseError
 from lakehouse.failures import in_short
 from lakehouse.ledger import Entry
 from lakehouse.memory import Arrived, Memory
 from lakehouse.newest import newest_batches
-from lakehouse.spark_failures import SPARK_FAILURES
+from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -65,7 +64,7 @@ def _outcome(
     outcome = Outcome(feed=feed, started_at=_now())
     try:
         outcome = _ingested(spark, target, feed, outcome, known, held)
-    except (*SPARK_FAILURES, LakehouseError, OSError) as failure:
+    except TABLE_FAILURES as failure:
         outcome = outcome.model_copy(update={"message": in_short(failure)})
     return outcome.model_copy(update={"ended_at": _now()})
 

@@ -5,6 +5,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
 ├── LakeNotWritable            read-only, or the disk is full: mend that and run again (exit 1)
 ├── Interrupted                Ctrl-C: run again, nothing is lost (exit 130)
+├── LakeOutdated               another version wrote the lake: make silver anew (exit 2)
 ├── SourceUnreachable          the source database does not answer: mend that (exit 3)
 ├── ServerUnreachable          a Spark Connect server does not answer: mend that (exit 3)
 ├── SparkUnavailable           no Java (any more), no package, no session: mend that (exit 2)
@@ -179,6 +180,20 @@ class SchemaChangeRefused(TableFailed):
             table,
             f"its source changed: {'; '.join(changes)}; {options} is fail: nothing was written; "
             f"take it back at the source, or set {options} to another value and run again",
+        )
+
+
+class LakeOutdated(LakehouseError):
+    """A lake whose silver tables an older version of the lakehouse has written."""
+
+    exit_code = 2
+
+    def __init__(self, silver: str, gold: str) -> None:
+        """Take where the tables of silver and gold lie."""
+        super().__init__(
+            f"version 0.1 wrote the tables of {silver}, and this version lays them out in another "
+            f"way. Bronze is complete: remove {silver} and {gold}, then lakehouse run makes both "
+            "anew from it. Or begin in a new place: lakehouse run --root DIR"
         )
 
 

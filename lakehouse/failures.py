@@ -10,6 +10,7 @@ _REST = re.compile(r";\n|\n *(?:'|\+-|\tat |JVM stacktrace)")
 _STATE = re.compile(r" SQLSTATE: \w{5}")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] .+", re.MULTILINE)
 _MOST = 2000
+_FORESEEN = ("pyspark", "py4j", "lakehouse")
 
 
 def in_short(failure: BaseException) -> str:
@@ -19,9 +20,17 @@ def in_short(failure: BaseException) -> str:
     its name. A failure without a message is told by its kind. At most 2,000 characters.
     """
     text = _CALLED.sub("", str(failure).strip())
+    if not _is_foreseen(failure):
+        return f"{type(failure).__name__}: {text} (a defect: --debug shows where)"[:_MOST]
     causes = _CAUSE.findall(text)
     if causes and not is_conflict(text):
         text = f"{causes[-1][1]}: {causes[-1][2]}"
     elif text.startswith("Traceback"):
         text = (_CONDITION.findall(text) or text.splitlines())[-1]
     return _STATE.sub("", _REST.split(text)[0]).strip()[:_MOST] or type(failure).__name__
+
+
+def _is_foreseen(failure: BaseException) -> bool:
+    """Whether Spark, the lakehouse or the file system raises such a failure on purpose."""
+    module = type(failure).__module__.partition(".")[0]
+    return module in _FORESEEN or isinstance(failure, OSError)

@@ -1,10 +1,11 @@
-"""What Spark can throw while it reads or writes: PySpark's own, and Java's where it is called."""
+"""Which exceptions are failures: of Spark, and of one table."""
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from lakehouse.errors import LakehouseError
-
 SPARK_FAILURES = (PySparkException, Py4JError)
-TABLE_FAILURES = (*SPARK_FAILURES, LakehouseError, OSError)
-"""What makes one table fail and no other."""
+TABLE_FAILURES = (Exception,)
+"""What makes one table fail and no other: anything, Python's own errors included.
+
+A defect in one table's work must not keep the other tables from being done.
+"""

@@ -98,7 +98,12 @@ def _after(seen: TableState, entry: Entry) -> TableState:
 
 
 def applied(spark: SparkSession, target: Target) -> dict[str, TableState]:
-    """What each table has applied, from the ledger and the table-wide changes."""
+    """What each table has applied, from the ledger and the table-wide changes.
+
+    Raises:
+        LakeOutdated: an older version has written the lake.
+    """
+    fingerprint.refuse_outdated(spark, target)
     whole, late = snapshots.read(spark, target), late_changes.horizons(spark, target)
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
     pending = F.col("counts")["pending"]

@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse.errors import ConfigurationDrift
+from lakehouse import names
+from lakehouse.errors import ConfigurationDrift, LakeOutdated
 from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.target import Layer, Target
 from lakehouse.writing import append
 from silver.decode.column_types import parse_type, wider
 from silver.state.drift import declares
@@ -25,6 +26,9 @@ from silver.storage import layout
 from silver.storage.side_columns import BUILT_COLUMNS
 
 BUILT = "_tables"
+LAYOUT = "0.2"
+"""The version since which silver's tables are laid out as they are."""
+_MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")
 SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
 
 Remembered = Mapping[str, str]
@@ -68,6 +72,21 @@ def read(spark: SparkSession, target: Target) -> Mapping[str, Remembered]:
         if row["value"] is not None:
             found.setdefault(row["table"], {})[row["aspect"]] = row["value"]
     return found
+
+
+def refuse_outdated(spark: SparkSession, target: Target) -> None:
+    """Refuses a lake whose tables another layout has.
+
+    Raises:
+        LakeOutdated: version 0.1 wrote it, which did not note its version.
+    """
+    if not names.exists(spark, target, "silver", BUILT):
+        return
+    if "version" in spark.table(names.name(target, "silver", BUILT)).columns:
+        return
+    if target.catalog:
+        raise LakeOutdated(*(f"schema {names.schema(target, layer)}" for layer in _MADE_ANEW))
+    raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _MADE_ANEW))
 
 
 def check(table: Table, remembered: Remembered) -> None:
@@ -115,6 +134,7 @@ def remember(
     at = datetime.now(timezone.utc)
     rows = [
         {"table": table, "aspect": aspect, "value": value, "at": at, "run_id": run_id}
+        | {"version": LAYOUT}
         for table, learned in now.items()
         for aspect, value in learned.items()
     ]

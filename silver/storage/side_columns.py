@@ -42,6 +42,7 @@ BUILT_COLUMNS = (
     LayerColumn("value", "string", "what it was; null when it is forgotten"),
     LayerColumn("at", "timestamp", "since when; the newest counts"),
     LayerColumn("run_id", "string", "the run that noted it"),
+    LayerColumn("version", "string", "version of the lakehouse that noted it"),
 )
 
 LETTER_COLUMN = LayerColumn(

@@ -34,7 +34,7 @@ HISTORY = Table.model_validate(
 )
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for the end of the process."""
 
 
