@@ -52,11 +52,14 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
+        decimal_texts: how texts in decimal columns of Debezium records without a schema block are
+            written: `base64` or `plain`; None where no text has shown it, or texts showed both.
     """
 
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
+    decimal_texts: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -185,16 +188,25 @@ def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
     """Set apart the names for which there is no room beside the known ones and those before them.
 
     Nor for a name that differs from another column's in case only: Delta cannot hold them apart.
+    A name with half a surrogate pair in it is no text that a table can hold.
     """
     taken = {name.lower() for name in known} | {""}
     most = room(known)
     usable: list[str] = []
     unfit: list[str] = []
     for name in names:
-        fits = name.lower() not in taken and len(known) + len(usable) < most
+        fits = name.lower() not in taken and len(known) + len(usable) < most and _is_utf8(name)
         (usable if fits else unfit).append(name)
         taken.add(name.lower())
     return Names(usable, unfit)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def room(known: Collection[str]) -> int:

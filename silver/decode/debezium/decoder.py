@@ -26,7 +26,9 @@ from silver.decode.change import (
 )
 from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
+from silver.decode.debezium.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
+from silver.decode.debezium.numbers import is_base64, is_written
 from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
@@ -39,6 +41,10 @@ _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE
 _MARKERS = ("BEGIN", "END")
 _SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _MOST_BLOCKS = 256
+_GUESS = (
+    "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
+    "(precise or string) says which"
+)
 
 Values = list[object]
 Misfits = dict[int, object]
@@ -129,7 +135,8 @@ class Decoder:
             self._fill_keys(values, misfits, missing, self._other_keys(record, envelope, reader))
         change.values = values
         if old_key is not None:
-            change.old_key = self._key_json(old_key, reader)
+            change.old_key, misfits_before = self._key_json(old_key, reader)
+            misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
             self._judge(change, plan, after, misfits)
 
@@ -157,8 +164,9 @@ class Decoder:
         plan = reader.plan(row)
         change.values, misfits = self._converted(plan.readings, row)
         if before is not None:
-            old, _ = self._converted(reader.plan(before).readings, before)
+            old, misfits_before = self._converted(reader.plan(before).readings, before)
             change.old_key = row_json(self.columns, old)
+            misfits = misfits_before | misfits
         self._judge(change, plan, row, misfits)
 
     def _without_placeholders(self, after: Row, plan: RowPlan, change: Change) -> Row:
@@ -230,10 +238,11 @@ class Decoder:
             if not missing:
                 return
 
-    def _key_json(self, row: Row, reader: RowReader) -> str:
-        values, _ = self._converted(reader.plan(row).keys, row)
+    def _key_json(self, row: Row, reader: RowReader) -> tuple[str, Misfits]:
+        values, misfits = self._converted(reader.plan(row).keys, row)
         keys = self.layout.keys
-        return row_json([self.columns[at] for at in keys], [values[at] for at in keys])
+        text = row_json([self.columns[at] for at in keys], [values[at] for at in keys])
+        return text, misfits
 
     def _judge(self, change: Change, plan: RowPlan, row: Row, misfits: Misfits) -> None:
         """Rejects a row that cannot be applied; marks one that the columns do not fit."""
@@ -260,10 +269,20 @@ class Decoder:
             misfit_message(c.name, misfits[at], c.type, c.name in sensitive)
             for at, c in columns.items()
         ]
-        if not self.layout.columns.settled and any(c.provisional for c in columns.values()):
-            change.unlike = True
+        guessed = [at for at in columns if self._is_guess(at, misfits[at])]
+        if not self.layout.columns.settled:
+            change.unlike |= bool(guessed) or any(c.provisional for c in columns.values())
+        if guessed:
+            found.append(_GUESS)
         declared = all(c.declared for c in columns.values())
         _reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
+
+    def _is_guess(self, at: int, value: object) -> bool:
+        """Whether a decimal's text may be read otherwise once more of the source is known."""
+        if not holds_decimals(self.columns[at].type) or declares_decimals(self.layout.source):
+            return False
+        texts = value if isinstance(value, list) else [value]
+        return any(type(text) is str and (is_base64(text) or is_written(text)) for text in texts)
 
     def _check_required(self, change: Change) -> None:
         absent = change.absent or ()

@@ -22,8 +22,9 @@ from silver.decode.columns import (
     room,
     settle_names,
 )
-from silver.decode.debezium.encodings import Encoding
+from silver.decode.debezium.encodings import Encoding, declares_decimals, holds_decimals
 from silver.decode.debezium.envelope import Envelope, Row, key_row, open_record
+from silver.decode.debezium.numbers import form_of
 from silver.decode.debezium.schema_blocks import block_fields
 from silver.decode.inference import SeenValues, inferred_type
 from silver.decode.json_values import NotJson
@@ -50,6 +51,8 @@ class Discovery:
         self.typed = {c.name.lower() for c in known.columns if not c.provisional}
         self.firsts: dict[_Mark, _First] = {}
         self.values: dict[str, SeenValues] = {}
+        self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
+        self._decimals = _decimals(table, known)
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
     def look(self, record: Record, position: str) -> None:
@@ -70,6 +73,7 @@ class Discovery:
             self._note(mark, first)
         for name, seen in other.values.items():
             self.values.setdefault(name, SeenValues()).merge(seen)
+        self.decimal_texts |= other.decimal_texts
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, and the shapes in order of arrival.
@@ -80,7 +84,8 @@ class Discovery:
         known = [self._grown(column, marks) for column in self.known.columns]
         names = self._new_names(marks)
         new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
-        columns = Columns((*known, *new), whole, self.known.announced)
+        texts = next(iter(self.decimal_texts)) if len(self.decimal_texts) == 1 else None
+        columns = Columns((*known, *new), whole, self.known.announced, texts)
         return columns, [self._shape(mark, names) for mark in marks]
 
     def _note(self, mark: _Mark, first: _First) -> None:
@@ -98,6 +103,8 @@ class Discovery:
         row = after if after is not None or self.keys else before
         if row:
             self._note(self._mark(tuple(row)), first)
+        if self._decimals and envelope.source is not None:
+            self._look_at_decimals(after or before or {})
         if after:
             self._look_at_values(after, after)
         if before:
@@ -122,6 +129,13 @@ class Discovery:
             if seen is None:
                 seen = self.values[lower] = SeenValues()
             seen.add(value)
+
+    def _look_at_decimals(self, row: Row) -> None:
+        for name, value in row.items():
+            if name.lower() in self._decimals:
+                texts = value if isinstance(value, list) else [value]
+                forms = {form_of(text) for text in texts if type(text) is str}
+                self.decimal_texts |= {form for form in forms if form is not None}
 
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
         """New columns by name, called as the field that came first.
@@ -179,6 +193,13 @@ class Discovery:
             if field.lower() in names or not adds
         }
         return Shape(fields, True, first.position, first.arrival)
+
+
+def _decimals(table: Table, known: Columns) -> set[str]:
+    """The decimal columns, in lower case, in whose texts to look for base64."""
+    if declares_decimals(table.feeds[0]):
+        return set()
+    return {c.name.lower() for c in known.columns if holds_decimals(c.type)}
 
 
 def _fields(mark: _Mark) -> Mapping[str, Encoding | None]:

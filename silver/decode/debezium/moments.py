@@ -6,7 +6,7 @@ moment does not fit. Timestamps are microseconds and dates days since 1970.
 """
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from silver.decode.column_types import Misfit
 from silver.decode.debezium.encodings import Unit
@@ -86,17 +86,6 @@ def time_text(value: object, unit: Unit) -> str:
     seconds, fraction = divmod(micros, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return clock + (f".{fraction:06}".rstrip("0") if fraction else "")
-
-
-def date_text(days: int) -> str:
-    """A date as Spark prints it."""
-    return (_EPOCH + timedelta(days=days)).date().isoformat()
-
-
-def timestamp_text(micros: int) -> str:
-    """A timestamp without a zone as Spark prints it: no zeros at the end of the fraction."""
-    text = (_EPOCH + timedelta(microseconds=micros)).isoformat(" ", "microseconds")
-    return text.rstrip("0").removesuffix(".")
 
 
 def _usual(text: str) -> int | None:

@@ -134,7 +134,7 @@ class RowReader:
         layout, encoding = self.layout, self.block.get(field)
         column = layout.columns.columns[place]
         if encoding is None:
-            encoding = assumed(column.type, layout.source)
+            encoding = assumed(column.type, layout.source, layout.columns.decimal_texts)
         elif not column.declared and wider(column.type, encoding.type) is None:
             return refuse
         else:

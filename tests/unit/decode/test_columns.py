@@ -81,3 +81,7 @@ def test_required_columns_are_kept_ones_that_are_neither_keys_nor_in_a_group() -
     of = table(columns=columns, sequence_groups=groups, except_column_list=["d"])
 
     assert required_columns(of) == {"a"}
+
+
+def test_a_name_with_half_a_surrogate_pair_has_no_column() -> None:
+    assert settle_names(["a", "b\ud800"], []) == (["a"], ["b\ud800"])
