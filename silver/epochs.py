@@ -46,8 +46,13 @@ class Epoch(NamedTuple):
 
     @property
     def lsn(self) -> str:
-        """The snapshot's LSN as a canonical section."""
-        return f"{int(self.snapshot.rpartition(':')[2]):016X}"
+        """The snapshot's position as a canonical sequence.
+
+        The snapshot's id ends in PostgreSQL's LSN as a decimal number, or in the canonical
+        sequence of another connector's position, which has several sections.
+        """
+        position = self.snapshot.rpartition(":")[2]
+        return position if "/" in position else f"{int(position):0{WIDTH}X}"
 
     @property
     def cutoff(self) -> bytes:
@@ -167,5 +172,5 @@ def _has(known: str) -> str:
 def _after(known: str) -> str:
     committed = f"coalesce(unix_micros(_source_time), {known}.started)"
     begins = f"coalesce({_POSITION} >= {known}.first[{_DOMAIN}], {committed} >= {known}.started)"
-    lower = f"substring(_sequence, 1, {WIDTH}) < {known}.lsn"
+    lower = f"_sequence < {known}.lsn"
     return f"{begins} AND NOT ({lower} AND {committed} < {known}.started)"

@@ -54,12 +54,15 @@ class Columns:
             shows others is `unlike`, so that a dropped column is noticed too.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
+        order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
+            where no record has one; None where no record has shown it.
     """
 
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
     decimal_texts: str | None = None
+    order: str | None = None
 
     @property
     def names(self) -> list[str]:

@@ -33,3 +33,10 @@ def test_dead_letters_end_a_snapshot_but_begin_none() -> None:
     known = [Epoch("s:9", 1, 4, {"": "2"}, True)]
     assert number([dead, Sighting("s:9", "", "2", False, 5)]) == known
     assert number([dead.joined(Sighting("s:9", "", "2", False, 5))]) == known
+
+
+def test_an_epoch_knows_the_position_of_any_connector_s_snapshot() -> None:
+    mysql = f"{8:016X}/{3693:016X}/{0:016X}"
+
+    assert Epoch("shop:255", 1, 5, {}, True).lsn == f"{255:016X}"
+    assert Epoch(f"er:p:{mysql}", 1, 5, {}, True).lsn == mysql

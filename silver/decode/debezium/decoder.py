@@ -30,7 +30,13 @@ from silver.decode.debezium.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
 from silver.decode.debezium.numbers import is_base64, is_written
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.order import ordered_change
+from silver.decode.debezium.order import (
+    BY_ARRIVAL,
+    BY_SOURCE,
+    arrival_order,
+    has_position,
+    ordered_change,
+)
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
 from silver.decode.debezium.schema_blocks import block_fields
@@ -60,6 +66,7 @@ class Decoder:
         self.placeholders = Placeholders(self.layout.source.unavailable_value)
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
+        self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
         self._readers: dict[tuple[bytes | None, bool], RowReader] = {}
         self._newest: tuple[bytes | None, bool] = (None, True)
         self._reader = self._made(None, True)
@@ -81,6 +88,10 @@ class Decoder:
         if operation == NONE:
             change.sequence = None
             return change
+        if change.sequence is None and operation is not None:
+            self._order_by_arrival(record, envelope, change)
+        elif self._arrives_in_order:
+            change.unlike = True
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
         elif operation == DELETE:
@@ -93,6 +104,15 @@ class Decoder:
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
+
+    def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
+        """Gives a change without a position its place, unless others of its feed have positions."""
+        columns = self.layout.columns
+        if has_position(envelope.source) or columns.order == BY_SOURCE:
+            return
+        change.sequence = arrival_order(record)
+        if columns.order is None and not columns.settled:
+            change.unlike = True
 
     def _reader_of(self, block: bytes | None, sourced: bool) -> RowReader:
         if (block, sourced) != self._newest:
@@ -322,7 +342,8 @@ def _check_order(record: Record, envelope: Envelope, change: Change) -> None:
     elif change.sequence is None:
         given = {} if envelope.source is None else msgspec.structs.asdict(envelope.source)
         source = json_text({name: v for name, v in given.items() if v is not None})
-        message = f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position"
+        others = "" if has_position(envelope.source) else " as other records of the feed have"
+        message = f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position{others}"
         _reject(change, BAD_SEQUENCE, message)
 
 

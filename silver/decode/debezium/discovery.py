@@ -25,6 +25,7 @@ from silver.decode.columns import (
 from silver.decode.debezium.encodings import Encoding, declares_decimals, holds_decimals
 from silver.decode.debezium.envelope import Envelope, Row, key_row, open_record
 from silver.decode.debezium.numbers import form_of
+from silver.decode.debezium.order import BY_ARRIVAL, BY_SOURCE, CHANGES, has_position
 from silver.decode.debezium.schema_blocks import block_fields
 from silver.decode.inference import SeenValues, inferred_type
 from silver.decode.json_values import NotJson
@@ -52,6 +53,7 @@ class Discovery:
         self.firsts: dict[_Mark, _First] = {}
         self.values: dict[str, SeenValues] = {}
         self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
+        self.orders: set[str] = {known.order} if known.order else set()
         self._decimals = _decimals(table, known)
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
@@ -62,6 +64,8 @@ class Discovery:
         except NotJson:
             return
         first = _First(record.arrival, position)
+        if envelope is not None and envelope.op in CHANGES:
+            self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
         if block is not None and block_fields(block):
             self._note(block, first)
         elif envelope is not None:
@@ -74,6 +78,7 @@ class Discovery:
         for name, seen in other.values.items():
             self.values.setdefault(name, SeenValues()).merge(seen)
         self.decimal_texts |= other.decimal_texts
+        self.orders |= other.orders
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, and the shapes in order of arrival.
@@ -85,7 +90,8 @@ class Discovery:
         names = self._new_names(marks)
         new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
         texts = next(iter(self.decimal_texts)) if len(self.decimal_texts) == 1 else None
-        columns = Columns((*known, *new), whole, self.known.announced, texts)
+        order = max(self.orders, default=None)  # one position is enough: source, not arrival
+        columns = Columns((*known, *new), whole, self.known.announced, texts, order)
         return columns, [self._shape(mark, names) for mark in marks]
 
     def _note(self, mark: _Mark, first: _First) -> None:
@@ -104,6 +110,8 @@ class Discovery:
         if row:
             self._note(self._mark(tuple(row)), first)
         if self._decimals and envelope.source is not None:
+            if envelope.source.connector == "ydb":
+                self.decimal_texts.add("plain")
             self._look_at_decimals(after or before or {})
         if after:
             self._look_at_values(after, after)

@@ -36,6 +36,14 @@ class Source(msgspec.Struct, gc=False):
     event_serial_no: object = None
     commit_scn: object = None
     scn: object = None
+    commit_ts: object = None
+    step: object = None
+    gtid: object = None
+    server_id: object = None
+    cluster_id: object = None
+    db: object = None
+    schema: object = None
+    table: object = None
 
 
 class Transaction(msgspec.Struct, gc=False):

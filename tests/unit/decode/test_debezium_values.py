@@ -374,14 +374,20 @@ def test_dates(token: str, expected: str) -> None:
         ("us", "47655123456", "13:14:15.123456"),
         ("us", "47655120000", "13:14:15.12"),
         ("us", "86400000000", "24:00:00"),
-        ("us", "86400000001", "misfit"),
-        ("us", "-1", "misfit"),
+        ("us", "86400000001", "24:00:00.000001"),
+        ("us", "-1", "-00:00:00.000001"),
+        ("us", "3020399000000", "838:59:59"),
+        ("us", "-3020399000000", "-838:59:59"),
+        ("us", "3020400000000", "misfit"),
+        ("us", "-3020400000000", "misfit"),
         ("ms", "47655123", "13:14:15.123"),
-        ("ns", "47655123456789", "13:14:15.123456"),
+        ("ns", "47655123456700", "13:14:15.1234567"),
         ("us", '"09:59:59.9Z"', "09:59:59.9"),
     ],
 )
-def test_times_of_day_include_their_end(unit: Unit, token: str, expected: str) -> None:
+def test_times_include_the_end_of_the_day_and_mysql_s_durations(
+    unit: Unit, token: str, expected: str
+) -> None:
     assert value(encoding("time", "string", unit=unit), "string", token) == expected
 
 
