@@ -23,6 +23,10 @@ from lakehouse.names import literal
 from silver.decode.sequences import WIDTH
 from silver.fold.order_key import make_order
 
+RESTART = "restart:"
+"""What the id of an epoch begins with that began with another log of the source."""
+
+_ABOVE_ALL = "G"
 _Known = TypeVar("_Known", str, int, bytes)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
@@ -49,8 +53,11 @@ class Epoch(NamedTuple):
         """The snapshot's position as a canonical sequence.
 
         The snapshot's id ends in PostgreSQL's LSN as a decimal number, or in the canonical
-        sequence of another connector's position, which has several sections.
+        sequence of another connector's position, which has several sections. Of positions that
+        start anew no one is comparable with those before: the commit time alone tells.
         """
+        if self.snapshot.startswith(RESTART):
+            return _ABOVE_ALL
         position = self.snapshot.rpartition(":")[2]
         return position if "/" in position else f"{int(position):0{WIDTH}X}"
 

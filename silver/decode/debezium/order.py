@@ -27,6 +27,9 @@ BY_SOURCE, BY_ARRIVAL = "source", "arrival"
 CHANGES = ("c", "u", "d", "r", "t")
 """The `op` of records that change a table."""
 
+SQL_SERVER_WIDTH, DB2_WIDTH = 20, 32
+"""Hex digits of an LSN."""
+
 Position = Callable[[Source, Transaction | None], str | None]
 
 _DIGITS = re.compile(r"[0-9]{1,20}")
@@ -35,7 +38,7 @@ _BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
 _LAST_DIGITS = re.compile(r"([0-9]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f:]{1,40}")
 _TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
-_SQL_SERVER_WIDTH, _SERIAL_WIDTH, _DB2_WIDTH = 20, 8, 32
+_SERIAL_WIDTH = 8
 _CONNECTORS = frozenset(
     ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb")
 )
@@ -119,12 +122,13 @@ def postgresql_lsn(source: Source) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
     if source.lsn is not None or source.sequence is None:
         return source.lsn
-    try:
-        pair = parse_json(str(text_of(source.sequence)))
-    except NotJson:
-        return None
-    known = pair if isinstance(pair, list) else []
-    return next((one for one in reversed(known[:2]) if one is not None), None)
+    return next((one for one in reversed(_pair(source.sequence)) if one is not None), None)
+
+
+def postgresql_commit(source: Source) -> str | None:
+    """PostgreSQL's last commit before the change: the first part of `sequence`."""
+    pair = [] if source.sequence is None else _pair(source.sequence)
+    return _numbers(pair[0]) if pair else None
 
 
 def mysql_sequence(source: Source) -> str | None:
@@ -148,8 +152,8 @@ def sql_server_sequence(source: Source) -> str | None:
 
 def db2_sequence(source: Source) -> str | None:
     """Db2: commit LSN and change LSN, two sections each."""
-    commit = _packed(source.commit_lsn, _DB2_WIDTH)
-    change = _packed("0" if source.change_lsn is None else source.change_lsn, _DB2_WIDTH)
+    commit = _packed(source.commit_lsn, DB2_WIDTH)
+    change = _packed("0" if source.change_lsn is None else source.change_lsn, DB2_WIDTH)
     if commit is None or change is None:
         return None
     packed = f"{commit}{change}"
@@ -161,6 +165,15 @@ def oracle_sequence(source: Source, transaction: Transaction | None) -> str | No
     scn = source.commit_scn if source.scn is None else source.scn
     commit = scn if source.commit_scn is None else source.commit_scn
     return _numbers(commit, scn, _order_within(transaction))
+
+
+def _pair(sequence: object) -> list[object]:
+    """The last commit's LSN and the change's own."""
+    try:
+        pair = parse_json(str(text_of(sequence)))
+    except NotJson:
+        return []
+    return pair[:2] if isinstance(pair, list) else []
 
 
 def _order_within(transaction: Transaction | None) -> object:
@@ -179,7 +192,7 @@ def _section(value: object) -> str | None:
     return section(int(text)) if text and _DIGITS.fullmatch(text) else None
 
 
-def _packed(lsn: object, width: int = _SQL_SERVER_WIDTH) -> str | None:
+def _packed(lsn: object, width: int = SQL_SERVER_WIDTH) -> str | None:
     """The hex digits of an LSN; its groups, joined by colons, have zeros in front."""
     text = str(text_of(lsn))
     digits = text.replace(":", "").upper()
