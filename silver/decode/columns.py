@@ -56,6 +56,8 @@ class Columns:
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
             where no record has one; None where no record has shown it.
+        key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
+            the source tells apart may be one row of the table.
     """
 
     columns: tuple[Column, ...]
@@ -63,6 +65,7 @@ class Columns:
     announced: Mapping[str, str | None] | None = None
     decimal_texts: str | None = None
     order: str | None = None
+    key_parts: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -185,6 +188,12 @@ def required_columns(table: Table) -> set[str]:
     return {
         name for name in needed - grouped if name not in table.keys and is_published(table, name)
     }
+
+
+def nullable_keys(table: Table) -> set[str]:
+    """The keys that may be null, by `nullable: true`: null is then a value like any other."""
+    declared = {n: c for n, c in table.columns.items() if "nullable" in c.model_fields_set}
+    return {name for name in table.keys if name in declared and declared[name].nullable}
 
 
 def settle_names(names: Iterable[str], known: Collection[str]) -> Names:

@@ -25,9 +25,10 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.column_types import Misfit
-from silver.decode.columns import UNFIT, Columns, is_published, required_columns
+from silver.decode.columns import UNFIT, Columns, is_published, nullable_keys, required_columns
 from silver.decode.debezium.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
+from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.numbers import is_base64, is_written
 from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.order import (
@@ -47,6 +48,7 @@ _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE
 _MARKERS = ("BEGIN", "END")
 _SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _MOST_BLOCKS = 256
+_NO_NULLS: frozenset[int] = frozenset()
 _GUESS = (
     "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
     "(precise or string) says which"
@@ -67,6 +69,9 @@ class Decoder:
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
+        nullable = nullable_keys(table)
+        self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
+        self._extras = EnvelopeColumns(table, columns)
         self._readers: dict[tuple[bytes | None, bool], RowReader] = {}
         self._newest: tuple[bytes | None, bool] = (None, True)
         self._reader = self._made(None, True)
@@ -137,7 +142,7 @@ class Decoder:
             message = f"found op {envelope.op} without after, expected a row"
             _reject(change, ILLEGAL_CHANGE, message)
         elif not self.layout.keys:
-            self._read_keyless(after, envelope, reader, change)
+            self._read_keyless(after, record, envelope, reader, change)
         else:
             self._read_keyed(after, record, envelope, reader, change)
 
@@ -150,31 +155,42 @@ class Decoder:
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(after, plan, change)
         values, misfits = self._converted(plan.readings, row)
+        if self._extras.readings:
+            misfits = misfits | self._extras.fill(values, envelope, record)
         missing = self._missing_keys(values, misfits)
         if missing:
             self._fill_keys(values, misfits, missing, self._other_keys(record, envelope, reader))
+        nulls = self._nulls(reader, after) if missing and self._nullable else _NO_NULLS
         change.values = values
         if old_key is not None:
-            change.old_key, misfits_before = self._key_json(old_key, reader)
+            change.old_key, misfits_before = self._key_json(old_key, reader, values)
             misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
-            self._judge(change, plan, after, misfits)
+            self._judge(change, plan, after, misfits, nulls)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
     ) -> None:
         if not self.layout.keys:
-            self._read_keyless(envelope.before, envelope, reader, change)
+            self._read_keyless(envelope.before, record, envelope, reader, change)
             return
         values: Values = [None] * len(self.columns)
         misfits: Misfits = {}
         others = self._other_keys(record, envelope, reader)
-        self._fill_keys(values, misfits, list(self.layout.keys), others)
+        if self._extras.readings:
+            misfits = self._extras.fill(values, envelope, record)
+        self._fill_keys(values, misfits, self._missing_keys(values, misfits), others)
         change.values = values
-        self._judge_values(change, misfits)
+        rows = (key_row(record.key), envelope.before) if self._nullable else ()
+        self._judge_values(change, misfits, self._nulls(reader, *rows))
 
     def _read_keyless(
-        self, row: Row | None, envelope: Envelope, reader: RowReader, change: Change
+        self,
+        row: Row | None,
+        record: Record,
+        envelope: Envelope,
+        reader: RowReader,
+        change: Change,
     ) -> None:
         """Reads a row of a table without keys, and the whole old row in `before`."""
         before = envelope.before
@@ -182,12 +198,16 @@ class Decoder:
             _reject(change, NO_KEY, _no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
-        change.values, misfits = self._converted(plan.readings, row)
+        values, misfits = self._converted(plan.readings, row)
+        if self._extras.readings:
+            misfits = misfits | self._extras.fill(values, envelope, record)
+        change.values = values
         if before is not None:
             old, misfits_before = self._converted(reader.plan(before).readings, before)
+            self._extras.fill(old, envelope, record)
             change.old_key = row_json(self.columns, old)
             misfits = misfits_before | misfits
-        self._judge(change, plan, row, misfits)
+        self._judge(change, plan, row, misfits, _NO_NULLS)
 
     def _without_placeholders(self, after: Row, plan: RowPlan, change: Change) -> Row:
         """The row with null for the values that the record does not carry, which are noted."""
@@ -258,13 +278,23 @@ class Decoder:
             if not missing:
                 return
 
-    def _key_json(self, row: Row, reader: RowReader) -> tuple[str, Misfits]:
+    def _nulls(self, reader: RowReader, *rows: Row | None) -> frozenset[int]:
+        """The keys that may be null and of which a row has a null."""
+        shown = {at for row in rows if row for _, at, _ in reader.plan(row).keys}
+        return frozenset(shown & self._nullable)
+
+    def _key_json(self, row: Row, reader: RowReader, now: Values) -> tuple[str, Misfits]:
+        """The key in a row as JSON; what is no field of the row is as it is `now`."""
         values, misfits = self._converted(reader.plan(row).keys, row)
+        for at in self._extras.places:
+            values[at] = now[at]
         keys = self.layout.keys
         text = row_json([self.columns[at] for at in keys], [values[at] for at in keys])
         return text, misfits
 
-    def _judge(self, change: Change, plan: RowPlan, row: Row, misfits: Misfits) -> None:
+    def _judge(
+        self, change: Change, plan: RowPlan, row: Row, misfits: Misfits, nulls: frozenset[int]
+    ) -> None:
         """Rejects a row that cannot be applied; marks one that the columns do not fit."""
         layout = self.layout
         grows = layout.grows and len(row) <= layout.room
@@ -272,10 +302,13 @@ class Decoder:
         if plan.unlike or (shows_more and grows):
             change.unlike = True
         unfit = plan.unfit or (shows_more and not grows)
-        self._judge_values(change, misfits, unfit and change.operation == UPSERT)
+        self._judge_values(change, misfits, nulls, unfit and change.operation == UPSERT)
 
-    def _judge_values(self, change: Change, misfits: Misfits, unfit: bool = False) -> None:
-        if any(change.values[at] is None and at not in misfits for at in self.layout.keys):
+    def _judge_values(
+        self, change: Change, misfits: Misfits, nulls: frozenset[int], unfit: bool = False
+    ) -> None:
+        known = misfits.keys() | nulls
+        if any(change.values[at] is None and at not in known for at in self.layout.keys):
             _reject(change, NO_KEY, _no_key(", ".join(self.layout.table.keys)))
         elif unfit:
             _reject(change, INCOMPATIBLE_SCHEMA, UNFIT)

@@ -30,6 +30,9 @@ from silver.decode.debezium.schema_blocks import block_fields
 from silver.decode.inference import SeenValues, inferred_type
 from silver.decode.json_values import NotJson
 
+_MOST_KEYS = 1_000
+"""So many records have their key parsed."""
+
 _Mark = bytes | tuple[str, ...]
 """A schema block, or the sorted names of the fields of a row that came without one."""
 
@@ -54,6 +57,8 @@ class Discovery:
         self.values: dict[str, SeenValues] = {}
         self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
         self.orders: set[str] = {known.order} if known.order else set()
+        self.key_parts = set(known.key_parts)
+        self._keys_to_parse = _MOST_KEYS if table.keys else 0
         self._decimals = _decimals(table, known)
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
@@ -65,6 +70,7 @@ class Discovery:
             return
         first = _First(record.arrival, position)
         if envelope is not None and envelope.op in CHANGES:
+            self._look_at_key(record.key)
             self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
         if block is not None and block_fields(block):
             self._note(block, first)
@@ -79,6 +85,7 @@ class Discovery:
             self.values.setdefault(name, SeenValues()).merge(seen)
         self.decimal_texts |= other.decimal_texts
         self.orders |= other.orders
+        self.key_parts |= other.key_parts
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, and the shapes in order of arrival.
@@ -91,7 +98,14 @@ class Discovery:
         new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
         texts = next(iter(self.decimal_texts)) if len(self.decimal_texts) == 1 else None
         order = max(self.orders, default=None)  # one position is enough: source, not arrival
-        columns = Columns((*known, *new), whole, self.known.announced, texts, order)
+        columns = replace(
+            self.known,
+            columns=(*known, *new),
+            settled=whole,
+            decimal_texts=texts,
+            order=order,
+            key_parts=tuple(sorted(self.key_parts)),
+        )
         return columns, [self._shape(mark, names) for mark in marks]
 
     def _note(self, mark: _Mark, first: _First) -> None:
@@ -137,6 +151,18 @@ class Discovery:
             if seen is None:
                 seen = self.values[lower] = SeenValues()
             seen.add(value)
+
+    def _look_at_key(self, key: bytes | None) -> None:
+        """Notes the parts of a record's key that the table has as no key and as no column from it.
+
+        The keys of a topic are of one shape, so that the first records are enough.
+        """
+        if key is None or self._keys_to_parse == 0:
+            return
+        self._keys_to_parse -= 1
+        origins = {column.origin for column in self.table.columns.values()}
+        names = [name for name in key_row(key) or {} if name not in origins]
+        self.key_parts |= {name for name in names if name.lower() not in self.keys}
 
     def _look_at_decimals(self, row: Row) -> None:
         for name, value in row.items():

@@ -60,6 +60,7 @@ class TableLayout:
     Attributes:
         places: where each column stands, by its name in lower case.
         keys: the places of the keys.
+        taken: the places of columns that are taken from other parts of a record than its row.
         grows: whether a new field could become a column.
     """
 
@@ -69,6 +70,8 @@ class TableLayout:
         self.source = table.feeds[0]
         self.places = {column.name.lower(): at for at, column in enumerate(columns.columns)}
         self.keys = [self.places[name.lower()] for name in table.keys]
+        taken = {name for name, column in table.columns.items() if column.origin is not None}
+        self.taken = {at for at, column in enumerate(columns.columns) if column.name in taken}
         self.room = room(self.places)
         self.adds = adds_columns(table)
         self.grows = not columns.settled and self.adds and len(self.places) < self.room
@@ -164,6 +167,7 @@ class RowReader:
         known = [
             (n, places[n.lower()]) for n in names if not n.startswith("_") and n.lower() in places
         ]
+        known = [(name, at) for name, at in known if at not in self.layout.taken]
         columns = self.layout.columns.columns
         known.sort(key=lambda one: one[0] == columns[one[1]].name)
         return [(name, at, self.converter(at, name)) for name, at in known]

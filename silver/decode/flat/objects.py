@@ -16,6 +16,7 @@ from silver.decode.columns import (
     Columns,
     adds_columns,
     is_published,
+    nullable_keys,
     required_columns,
     room,
 )
@@ -79,6 +80,7 @@ class RowReader:
             (_member(c), _converter(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
+        self._nullable_keys = nullable_keys(table)
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self._readers} | set(protocol)
@@ -160,6 +162,8 @@ class RowReader:
     def _key_fault(self, row: Mapping[str, object], values: list[object]) -> Fault | None:
         for at, name in self._keys:
             if values[at] is None:
+                if name in self._nullable_keys and name in row and row[name] is None:
+                    continue
                 if row.get(name) is None:
                     return Fault(NO_KEY, f"key column {name}: missing or null")
                 return Fault(BAD_VALUE, self._message(row, at))
