@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import inference
 from tests import lake
 from tests.builders import Line, table
 
@@ -44,31 +43,6 @@ def taken(
     letters = spark.table(names.name(target, "silver", "t_dead_letters")).collect()
     found = sorted((letter["reason"], letter["raw"]) for letter in letters)
     return sorted(shown, key=repr), found
-
-
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("format", FORMATS)
-def test_new_columns_beyond_the_room_are_those_that_came_last(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, format: str, cut: str
-) -> None:
-    options, made = FORMATS[format]
-    room = 4 if format == "rows" else 3  # the column `at` is one
-    monkeypatch.setattr(inference, "MOST_COLUMNS", room)
-    wide = {"id": 9} | {f"w{at}": 1 for at in range(5)}
-    given = [{"id": 1, "z": 1}, wide, {"id": 2, "y": 2}, {"id": 3, "a": 3}, {"id": 4, "z": 4}]
-    lines = [made(at, row) for at, row in enumerate(given, start=1)]
-    batches = [lines] if cut == "one" else [[one] for one in lines]
-
-    rows, letters = taken(spark, target, table(keys=["id"], **options), batches)
-
-    assert rows == [
-        [("id", 1), ("y", None), ("z", 1)],
-        [("id", 2), ("y", 2), ("z", None)],
-        [("id", 4), ("y", None), ("z", 4)],
-    ]
-    assert [reason for reason, _ in letters] == ["incompatible_schema"] * 2
-    assert ['"w4"' in raw for _, raw in letters].count(True) == 1
-    assert ['"a"' in raw for _, raw in letters].count(True) == 1
 
 
 @pytest.mark.parametrize("cut", CUTS)

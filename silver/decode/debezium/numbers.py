@@ -22,8 +22,10 @@ def packed_integer(value: object) -> int:
     Raises:
         Misfit: the value is no base64, empty, or over 1 kB.
     """
+    if not isinstance(value, str):
+        raise Misfit(value)
     try:
-        octets = base64.b64decode(str(value), validate=True)
+        octets = base64.b64decode(value, validate=True)
     except ValueError:
         raise Misfit(value) from None
     if not 0 < len(octets) <= _LONGEST:
@@ -58,7 +60,7 @@ def variable_parts(value: object) -> tuple[int, int]:
     if not isinstance(value, dict):
         raise Misfit(value)
     scale, packed = value.get("scale"), value.get("value")
-    if type(scale) is not int or abs(scale) > _WIDEST_SCALE or not isinstance(packed, str):
+    if type(scale) is not int or abs(scale) > _WIDEST_SCALE:
         raise Misfit(value)
     return packed_integer(packed), scale
 

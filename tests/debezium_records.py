@@ -1,0 +1,123 @@
+"""Debezium records written in a test or captured, and what they are decoded to, without Spark."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode.change import Record
+from silver.decode.columns import Columns, Shape, known_columns
+from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.discovery import Discovery
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+Types = Mapping[str, T.DataType]
+
+
+def table(keys: tuple[str, ...] = ("id",), **options: object) -> Table:
+    """A table of Debezium records; `source` adds to its source's options."""
+    source = {"format": "debezium", "path": "shop"} | dict(options.pop("source", {}))  # type: ignore
+    given = {"columns": {"id": "bigint", "name": "string"}} | options
+    return Table.model_validate({"table": "t", "keys": list(keys), "source": source, **given})
+
+
+def event(op: str | None, /, **parts: object) -> dict[str, Any]:
+    """A change event of PostgreSQL's connector."""
+    source = {"connector": "postgresql", "name": "shop", "lsn": 10, "ts_us": 5_000_000}
+    return {"before": None, "after": None, "source": source, "op": op} | parts
+
+
+def block(*fields: str | dict[str, Any], type: str = "int64") -> dict[str, Any]:
+    """A schema block: `id` is of the type, fields given by name are texts."""
+    columns = [
+        f if isinstance(f, dict) else {"field": f, "type": type if f == "id" else "string"}
+        for f in fields
+    ]
+    return {"type": "struct", "fields": [{"field": "after", "fields": columns}]}
+
+
+def wrapped(value: object, *fields: str | dict[str, Any], **options: str) -> dict[str, Any]:
+    """A value with its schema block."""
+    return {"schema": block(*fields, **options), "payload": value}
+
+
+def plain(*lines: object) -> list[Record]:
+    """Values dropped as lines of a file; text and bytes are taken as they are, the rest as JSON."""
+    return [_record(at, _bytes(line)) for at, line in enumerate(lines)]
+
+
+def whole(*records: Mapping[str, Any]) -> list[Record]:
+    """Whole records dropped as lines of a file."""
+    return [_with_origin(at, record, _json(record), True) for at, record in enumerate(records)]
+
+
+def from_kafka(*records: Mapping[str, Any]) -> list[Record]:
+    """The same records read from Kafka: the value alone is the raw text."""
+    return [
+        _with_origin(at, record, _json(record["value"]), False) for at, record in enumerate(records)
+    ]
+
+
+def discovered(
+    of: Table, records: Iterable[Record], learned: Types | None = None
+) -> tuple[Columns, list[Shape]]:
+    """The columns and shapes that the records show; their positions are their numbers."""
+    discovery = Discovery(of, known_columns(of, learned or {}))
+    for at, record in enumerate(records):
+        discovery.look(record, str(at))
+    return discovery.settle()
+
+
+def decoded_with(of: Table, columns: Columns, records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Each change as one dictionary: its columns by name, then the change's fields with `_`."""
+    decoder = Decoder(of, columns)
+    return [_row(columns, decoder, record) for record in records]
+
+
+def decoded(of: Table, records: list[Record], learned: Types | None = None) -> list[dict[str, Any]]:
+    """The records decoded by all that they show themselves."""
+    return decoded_with(of, discovered(of, records, learned)[0], records)
+
+
+def _row(columns: Columns, decoder: Decoder, record: Record) -> dict[str, Any]:
+    change = decoder.decode(record)
+    values = change.values or [None] * len(columns.columns)
+    pairs = zip(columns.columns, values, strict=True)
+    own = {column.name: _python(value, column.type) for column, value in pairs}
+    return own | {f"_{name}": getattr(change, name) for name in change.__slots__}
+
+
+def _python(value: Any, type: T.DataType) -> Any:
+    """A value as Spark's rows have it in Python."""
+    if isinstance(value, int) and isinstance(type, T.DateType):
+        return date(1970, 1, 1) + timedelta(days=value)
+    if isinstance(value, int) and isinstance(type, T.TimestampType | T.TimestampNTZType):
+        return (EPOCH + timedelta(microseconds=value)).replace(tzinfo=None)
+    return value
+
+
+def _with_origin(at: int, record: Mapping[str, Any], raw: bytes | None, inside: bool) -> Record:
+    made = _record(at, raw)
+    made.key, made.headers = _json(record.get("key")), _json(record.get("headers"))
+    made.topic, made.partition = record.get("topic"), record.get("partition")
+    made.offset, made.whole = record.get("offset"), inside
+    return made
+
+
+def _record(at: int, raw: bytes | None) -> Record:
+    return Record(raw, None, None, None, None, None, None, 0, False, f"{at:020d}")
+
+
+def _bytes(line: object) -> bytes | None:
+    if isinstance(line, str):
+        return line.encode("utf-8", "surrogateescape")
+    return line if isinstance(line, bytes) else _json(line)
+
+
+def _json(value: object) -> bytes | None:
+    if value is None:
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

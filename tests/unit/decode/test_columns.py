@@ -1,0 +1,81 @@
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from lakehouse.table import Table
+from silver.decode.columns import (
+    MOST_COLUMNS,
+    adds_columns,
+    is_published,
+    is_wanted,
+    known_columns,
+    required_columns,
+    settle_names,
+)
+
+
+def table(**options: Any) -> Table:
+    source = {"format": "debezium", "path": "p"}
+    return Table.model_validate({"table": "t", "keys": ["id"], "source": source, **options})
+
+
+def test_names_that_differ_in_case_only_are_set_apart_in_their_order() -> None:
+    assert settle_names(["b", "B", "Id", "c", ""], ["id"]) == (["b", "c"], ["B", "Id", ""])
+
+
+def test_names_beyond_the_room_of_a_table_are_set_apart() -> None:
+    known = [f"k{at}" for at in range(MOST_COLUMNS - 2)]
+
+    assert settle_names(["c", "b", "a"], known) == (["c", "b"], ["a"])
+    assert settle_names(["c"], [*known, "x", "y", "z"]) == ([], ["c"])
+
+
+def test_known_columns_are_keys_then_learned_then_declared() -> None:
+    of = table(columns={"b": "decimal(3,1)", "d": "int"})
+
+    found = known_columns(of, {"a": T.LongType(), "b": T.StringType(), "_x": T.StringType()})
+
+    assert found.names == ["id", "a", "b", "d"]
+    assert [c.type.simpleString() for c in found.columns] == [
+        *("string", "bigint", "decimal(3,1)", "int"),
+    ]
+    assert [c.provisional for c in found.columns] == [True, False, False, False]
+    assert found.schema()["b"].dataType == T.DecimalType(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, [True, True, True]),
+        ({"column_list": ["a"]}, [True, True, False]),
+        ({"except_column_list": ["a", "id"]}, [True, False, True]),
+    ],
+)
+def test_a_table_keeps_its_keys_and_what_its_lists_say(
+    options: dict[str, Any], kept: list[bool]
+) -> None:
+    assert [is_published(table(**options), name) for name in ("id", "a", "b")] == kept
+
+
+def test_a_column_that_is_left_out_is_wanted_where_a_group_is_ordered_by_it() -> None:
+    groups = [{"sequence_by": "coalesce(stock_version, 0)", "columns": ["stock"]}]
+    of = table(except_column_list=["stock_version", "note"], sequence_groups=groups)
+
+    assert [is_wanted(of, name) for name in ("stock_version", "note", "a", "_a")] == [
+        *(True, False, True, False),
+    ]
+
+
+def test_new_columns_are_added_unless_the_policy_ignores_them() -> None:
+    assert adds_columns(table())
+    assert adds_columns(table(schema_changes={"add_column": "fail"}))
+    assert not adds_columns(table(schema_changes={"add_column": "ignore"}))
+
+
+def test_required_columns_are_neither_keys_nor_in_a_group() -> None:
+    needed = {"type": "int", "nullable": False}
+    groups = [{"sequence_by": "v", "columns": ["b"]}]
+    columns = dict.fromkeys(["id", "a", "b", "v"], needed) | {"c": "int"}
+
+    assert required_columns(table(columns=columns, sequence_groups=groups)) == {"a"}
