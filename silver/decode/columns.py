@@ -168,17 +168,16 @@ def adds_columns(table: Table) -> bool:
 
 
 def required_columns(table: Table) -> set[str]:
-    """Columns declared `nullable: false`: an upsert with a null for one is a `bad_value`.
+    """Kept columns declared `nullable: false`: an upsert with a null for one is a `bad_value`.
 
     Keys need no rule, as a null key is `no_key`; columns of a sequence group are judged once it is
     known whether the change carries them.
     """
     groups = table.sequence_groups
     grouped = {name for group in groups for name in [*group.columns, group.sequence_by]}
+    needed = {name for name, column in table.columns.items() if not column.nullable}
     return {
-        name
-        for name, column in table.columns.items()
-        if not column.nullable and name not in table.keys and name not in grouped
+        name for name in needed - grouped if name not in table.keys and is_published(table, name)
     }
 
 

@@ -63,7 +63,7 @@ class Decoder:
         try:
             envelope, block = open_record(record)
         except NotJson:
-            found = (record.raw or b"").decode("utf-8", "replace")[:_SHOWN]
+            found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
         if envelope is None:
@@ -80,7 +80,7 @@ class Decoder:
         elif operation == DELETE:
             self._read_delete(record, envelope, reader, change)
         elif operation is None:
-            op = "none" if envelope.op is None else text_of(envelope.op)
+            op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
             _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
         if change.reason is None:
             _check_order(record, envelope, change)

@@ -50,6 +50,7 @@ class Discovery:
         self.typed = {c.name.lower() for c in known.columns if not c.provisional}
         self.firsts: dict[_Mark, _First] = {}
         self.values: dict[str, SeenValues] = {}
+        self._marks: dict[tuple[str, ...], _Mark] = {}
 
     def look(self, record: Record, position: str) -> None:
         """Takes in what a record shows; one that cannot be read shows nothing."""
@@ -96,7 +97,7 @@ class Discovery:
         after, before = envelope.after, envelope.before
         row = after if after is not None or self.keys else before
         if row:
-            self._note(tuple(sorted(row)), first)
+            self._note(self._mark(tuple(row)), first)
         if after:
             self._look_at_values(after, after)
         if before:
@@ -106,11 +107,21 @@ class Discovery:
             key = key_row(record.key) or {}
             self._look_at_values(key, [name for name in key if name.lower() in self.keys])
 
+    def _mark(self, names: tuple[str, ...]) -> _Mark:
+        mark = self._marks.get(names)
+        if mark is None:
+            mark = self._marks[names] = tuple(sorted(names))
+        return mark
+
     def _look_at_values(self, row: Row, names: Iterable[str]) -> None:
         for name in names:
             value, lower = row[name], name.lower()
-            if value is not None and lower not in self.typed:
-                self.values.setdefault(lower, SeenValues()).add(value)
+            if value is None or lower in self.typed:
+                continue
+            seen = self.values.get(lower)
+            if seen is None:
+                seen = self.values[lower] = SeenValues()
+            seen.add(value)
 
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
         """New columns by name, called as the field that came first.

@@ -73,9 +73,11 @@ def test_new_columns_are_added_unless_the_policy_ignores_them() -> None:
     assert not adds_columns(table(schema_changes={"add_column": "ignore"}))
 
 
-def test_required_columns_are_neither_keys_nor_in_a_group() -> None:
+def test_required_columns_are_kept_ones_that_are_neither_keys_nor_in_a_group() -> None:
     needed = {"type": "int", "nullable": False}
     groups = [{"sequence_by": "v", "columns": ["b"]}]
-    columns = dict.fromkeys(["id", "a", "b", "v"], needed) | {"c": "int"}
+    columns = dict.fromkeys(["id", "a", "b", "d", "v"], needed) | {"c": "int"}
 
-    assert required_columns(table(columns=columns, sequence_groups=groups)) == {"a"}
+    of = table(columns=columns, sequence_groups=groups, except_column_list=["d"])
+
+    assert required_columns(of) == {"a"}
