@@ -7,12 +7,13 @@ from lakehouse.formats import Format
 from lakehouse.table import Source, Table
 
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
-    "decimal_handling_mode": ("debezium",),
-    "time_precision_mode": ("debezium",),
-    "binary_handling_mode": ("debezium",),
+    "decimal_handling_mode": ("debezium", "rows"),
+    "time_precision_mode": ("debezium", "rows"),
+    "binary_handling_mode": ("debezium", "rows"),
     "interval_handling_mode": ("debezium",),
-    "unavailable_value": ("debezium",),
+    "unavailable_value": ("debezium", "rows"),
     "transaction_topic": ("debezium",),
+    "envelope": ("debezium",),
     "mode": ("snapshot",),
     "start_sequence": ("ydb",),
     "time_column": ("rows", "bigquery"),

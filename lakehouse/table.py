@@ -43,6 +43,7 @@ class Source(Strict):
     kafka: Kafka | None = None
     file_format: FileFormat = "json"
     mode: Literal["full", "delta"] | None = None
+    envelope: Literal["auto", "full", "flattened"] = "auto"
     once: bool = False
     max_files_per_trigger: int | None = Field(default=None, gt=0)
     max_bytes_per_trigger: int | None = Field(default=None, gt=0)

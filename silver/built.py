@@ -25,7 +25,7 @@ from silver.drift import declares
 from silver.side_columns import BUILT_COLUMNS
 
 BUILT = "_tables"
-SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
+SOURCE_COLUMNS, READ_MEMBERS, ENVELOPE = "source columns", "members read", "envelope"
 
 Remembered = Mapping[str, str]
 
@@ -134,7 +134,7 @@ def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str,
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
-    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS])
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS, ENVELOPE])
     remember(spark, target, run_id, {table.table: everything})
 
 

@@ -55,7 +55,9 @@ class RawBatch(NamedTuple):
         learned = [] if first else layout.learned(self.spark, self.target, self.table)
         built.check_types(self.table, learned)
         known = known_columns(self.table, {f.name: f.dataType for f in learned})
-        return replace(known, announced=built.source_columns(self.seen.built.known))
+        before = self.seen.built.known
+        announced, envelope = built.source_columns(before), before.get(built.ENVELOPE)
+        return replace(known, announced=announced, envelope=envelope)
 
     def with_members(self, known: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
@@ -64,8 +66,10 @@ class RawBatch(NamedTuple):
         extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
         return replace(known, columns=(*known.columns, *extra))
 
-    def learn_members(self, columns: Columns) -> None:
-        """Remembers the types of members that only expressions use."""
+    def learn(self, columns: Columns) -> None:
+        """Remembers the envelope of events, and the types of members that only expressions use."""
+        if columns.envelope is not None:
+            self.seen.built.learn({built.ENVELOPE: columns.envelope})
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
@@ -108,7 +112,7 @@ def write_decoded(
     if look is not None and not look.whole:
         batch.follow(look.shapes)
     if look is not None:
-        batch.learn_members(columns)
+        batch.learn(columns)
     return columns, written
 
 
@@ -122,7 +126,7 @@ def write_looked_through(
     """
     look = batch.look(known)
     batch.follow(look.shapes)
-    batch.learn_members(look.columns)
+    batch.learn(look.columns)
     return look.columns, write(batch.gated(look.columns))
 
 

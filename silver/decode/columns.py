@@ -52,11 +52,14 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
+        envelope: whether Debezium's events come in their `full` envelope or `flattened`; None
+            where nothing has shown it.
     """
 
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
+    envelope: str | None = None
 
     @property
     def names(self) -> list[str]:

@@ -102,21 +102,31 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
     )
 
 
-def decode_alone(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+def decode_alone(
+    raw: DataFrame,
+    table: Table,
+    learned: Iterable[T.StructField],
+    envelope: str | None = None,
+) -> DataFrame:
     """Decodes bronze rows by the columns that a look through all of them finds.
 
-    `learned` are business columns that earlier batches brought.
+    `learned` are business columns that earlier batches brought, `envelope` the form of Debezium's
+    events that they had.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
+    known = replace(known, envelope=envelope)
     return decode(raw, table, discover(raw, table, known).columns)
 
 
 def decode_known(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
     """Decodes bronze rows by the columns that earlier batches brought, and by no others.
 
-    Only for members that expressions of the table use and no column holds, all rows are looked at.
+    Only for members that expressions of the table use and no column holds, all rows are looked at;
+    for the form of Debezium's events, some.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
+    if table.format == "debezium" and table.feeds[0].envelope == "auto":
+        known = replace(known, envelope=discover(raw, table, known, FIRST_RECORDS).columns.envelope)
     if members_read(table):
         found = discover(raw, table, known).columns.columns
         members = [column for column in found if column.name.startswith(MEMBER)]

@@ -26,12 +26,14 @@ from silver.decode.change import (
 )
 from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
-from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
+from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
+from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
+from silver.decode.debezium.opening import Opener
 from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.schema_blocks import block_fields
+from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
 from silver.decode.json_values import NotJson, json_text, text_of
 from silver.decode.typed_values import Converter, misfit_message
 
@@ -39,6 +41,10 @@ _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE
 _MARKERS = ("BEGIN", "END")
 _SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _MOST_BLOCKS = 256
+_MIXED = (
+    "found a full envelope among flattened events, expected events of one form in a feed "
+    "(source.envelope says which)"
+)
 
 Values = list[object]
 Misfits = dict[int, object]
@@ -54,24 +60,31 @@ class Decoder:
         self.placeholders = Placeholders(self.layout.source.unavailable_value)
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
-        self._readers: dict[tuple[bytes | None, bool], RowReader] = {}
-        self._newest: tuple[bytes | None, bool] = (None, True)
-        self._reader = self._made(None, True)
+        self._opener = Opener(table, columns)
+        self._shows_form = self._opener.form is None and not columns.settled
+        self._readers: dict[tuple[bytes | None, bool, bool], RowReader] = {}
+        self._newest: tuple[bytes | None, bool, bool] = (None, True, False)
+        self._reader = self._made(None, True, False)
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
-            envelope, block = open_record(record)
+            opened = self._opener.open(record)
         except NotJson:
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
+        envelope, block, event = opened
         if envelope is None:
             return Change(NONE, snapshot_last=False)
         operation = operation_of(envelope)
-        change = ordered_change(envelope, operation)
-        reader = self._reader_of(block, envelope.source is not None)
-        change.unlike = reader.unlike
+        if event is None:
+            change = ordered_change(envelope, operation)
+            reader = self._reader_of(block, envelope.source is not None)
+        else:
+            change = ordered_event(event, record, operation)
+            reader = self._reader_of(block, True, True)
+        change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
             return change
@@ -82,25 +95,29 @@ class Decoder:
         elif operation is None:
             op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
             _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+        if self._opener.is_mixed(opened):
+            _reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
             _check_order(record, envelope, change)
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
 
-    def _reader_of(self, block: bytes | None, sourced: bool) -> RowReader:
-        if (block, sourced) != self._newest:
-            self._newest = block, sourced
+    def _reader_of(self, block: bytes | None, sourced: bool, flattened: bool = False) -> RowReader:
+        if (block, sourced, flattened) != self._newest:
+            self._newest = block, sourced, flattened
             found = self._readers.get(self._newest)
             if found is None and len(self._readers) >= _MOST_BLOCKS:
                 self._readers.clear()
-            self._reader = found or self._made(block, sourced)
+            self._reader = found or self._made(block, sourced, flattened)
         return self._reader
 
-    def _made(self, block: bytes | None, sourced: bool) -> RowReader:
-        fields = None if block is None else block_fields(block)
+    def _made(self, block: bytes | None, sourced: bool, flattened: bool) -> RowReader:
+        fields = None
+        if block is not None:
+            fields = row_block_fields(block) if flattened else block_fields(block)
         reader = RowReader(self.layout, fields, sourced)
-        self._readers[block, sourced] = reader
+        self._readers[block, sourced, flattened] = reader
         return reader
 
     def _read_upsert(
