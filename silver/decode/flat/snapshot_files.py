@@ -11,10 +11,10 @@ from functools import lru_cache, partial
 
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import BAD_SEQUENCE, NOT_JSON, Change, Record
+from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, RowReader, row_object, time_of
+from silver.decode.flat.objects import Fault, RowReader, broken_row, row_object, time_of
 from silver.decode.sequences import literal_sequence
 
 _DAY_OF_1970 = date(1970, 1, 1)
@@ -42,6 +42,7 @@ class Decoder:
     """Decodes rows of snapshot files."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
         self._reader = RowReader(table, columns)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
@@ -56,7 +57,7 @@ class Decoder:
         members = row_object(record.raw)
         fault = None
         if members is None:
-            fault = Fault(NOT_JSON, "the row is no JSON object")
+            fault = broken_row(record.raw, self._table)
         else:
             row = self._reader.read(members, complete=True)
             change.values, change.unlike = row.values, row.unlike
