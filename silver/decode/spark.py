@@ -146,9 +146,14 @@ def position() -> Column:
 
 
 def _read(table: Table, names: Iterable[str]) -> list[Column]:
-    """Columns of bronze as a task reads them; a file's path only where the format needs it."""
+    """Columns of bronze as a task reads them; a file's path only where the format needs it.
+
+    Snapshots need it for their day, other flat rows for columns that folders give.
+    """
     read = {name: _as_read(name) for name in names}
-    if table.format != "snapshot":
+    if table.format in ("rows", "bigquery"):
+        read["_file"] = F.when(F.col("_file").contains("="), F.col("_file"))
+    elif table.format != "snapshot":
         read["_file"] = F.lit(None).cast("string")
     return [column.alias(name) for name, column in read.items()]
 

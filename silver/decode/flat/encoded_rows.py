@@ -10,12 +10,13 @@ from typing import NamedTuple
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.column_types import Misfit, parse_type
-from silver.decode.columns import Column
+from silver.decode.columns import Column, Columns
 from silver.decode.debezium.encodings import Encoding, assumed, in_mode
 from silver.decode.debezium.flattened import has_added_members
 from silver.decode.debezium.placeholders import Placeholders, can_be_placeholder
 from silver.decode.debezium.schema_blocks import row_block_fields
 from silver.decode.debezium.values import converter_of
+from silver.decode.flat.file_rows import FileRows
 from silver.decode.flat.objects import plain_converter
 from silver.decode.json_values import NotJson, parse_json
 from silver.decode.typed_values import Converter
@@ -43,7 +44,8 @@ class OpenedRow(NamedTuple):
 class RowOpener:
     """Opens the records of one table of format rows."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._rows = FileRows(table, columns)
         source = table.feeds[0]
         self._source = source
         self._placeholders = Placeholders(source.unavailable_value)
@@ -74,6 +76,7 @@ class RowOpener:
             return OpenedRow(None)
         if not isinstance(members, dict):
             raise NotJson("found no object")
+        members = self._rows.completed(members, record)
         encoded = block is not None or (b'"__' in raw and has_added_members(members))
         left_out: frozenset[str] = frozenset()
         if any(token in raw for token in self._tokens):

@@ -47,7 +47,7 @@ class Decoder:
         self._table = table
         self._columns = columns
         self._listing = table.columns_to_update
-        self._opener = RowOpener(table)
+        self._opener = RowOpener(table, columns)
         self._protocol = [self._listing] if self._listing else []
         self._reader = RowReader(table, columns, self._protocol)
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
@@ -110,7 +110,7 @@ class Discovery(FlatDiscovery):
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)
-        self._opener = RowOpener(table)
+        self._opener = RowOpener(table, columns)
 
     def row_of(self, record: Record) -> Mapping[str, object] | None:
         """The members of the row; None where the record is no JSON object."""

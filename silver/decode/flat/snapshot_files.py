@@ -5,7 +5,6 @@ what its key is as of that date; columns that a row lacks are null.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache, partial
 
@@ -14,7 +13,8 @@ from silver.contract import NONE, UPSERT
 from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, RowReader, broken_row, row_object, time_of
+from silver.decode.flat.file_rows import FileRows
+from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.sequences import literal_sequence
 
 _DAY_OF_1970 = date(1970, 1, 1)
@@ -43,6 +43,7 @@ class Decoder:
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
+        self._rows = FileRows(table, columns)
         self._reader = RowReader(table, columns)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
@@ -54,7 +55,7 @@ class Decoder:
         if record.raw is None:
             change.operation = NONE
             return change
-        members = row_object(record.raw)
+        members = self._rows.read(record)
         fault = None
         if members is None:
             fault = broken_row(record.raw, self._table)
@@ -73,10 +74,6 @@ class Decoder:
 
 class Discovery(FlatDiscovery):
     """Finds the columns of rows in snapshot files."""
-
-    def row_of(self, record: Record) -> Mapping[str, object] | None:
-        """The members of the row; None where the record is no JSON object."""
-        return None if record.raw is None else row_object(record.raw)
 
 
 def _day_of(table: Table, file: str) -> tuple[str, int] | None:
