@@ -26,6 +26,7 @@ from silver.decode.change import (
 )
 from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
+from silver.decode.debezium.documents import DocumentChange
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
@@ -62,9 +63,9 @@ class Decoder:
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
         self._opener = Opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
-        self._readers: dict[tuple[bytes | None, bool, bool], RowReader] = {}
-        self._newest: tuple[bytes | None, bool, bool] = (None, True, False)
-        self._reader = self._made(None, True, False)
+        self._readers: dict[tuple[bytes | None, bool, bool, bool], RowReader] = {}
+        self._newest: tuple[bytes | None, bool, bool, bool] = (None, True, False, False)
+        self._reader = self._made(*self._newest)
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
@@ -74,16 +75,16 @@ class Decoder:
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
-        envelope, block, event = opened
+        envelope, block, event, document = opened
         if envelope is None:
             return Change(NONE, snapshot_last=False)
         operation = operation_of(envelope)
         if event is None:
             change = ordered_change(envelope, operation)
-            reader = self._reader_of(block, envelope.source is not None)
+            reader = self._reader_of(block, envelope.source is not None, loose=document is not None)
         else:
             change = ordered_event(event, record, operation)
-            reader = self._reader_of(block, True, True)
+            reader = self._reader_of(block, True, flattened=True)
         change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
@@ -95,6 +96,8 @@ class Decoder:
         elif operation is None:
             op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
             _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+        if document is not None:
+            self._complete_document(document, change)
         if self._opener.is_mixed(opened):
             _reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
@@ -103,22 +106,37 @@ class Decoder:
             self._check_required(change)
         return change
 
-    def _reader_of(self, block: bytes | None, sourced: bool, flattened: bool = False) -> RowReader:
-        if (block, sourced, flattened) != self._newest:
-            self._newest = block, sourced, flattened
-            found = self._readers.get(self._newest)
+    def _reader_of(
+        self, block: bytes | None, sourced: bool, flattened: bool = False, loose: bool = False
+    ) -> RowReader:
+        """What reads rows; `flattened` and `loose` say what the block and the rows describe."""
+        wanted = block, sourced, flattened, loose
+        if wanted != self._newest:
+            self._newest = wanted
+            found = self._readers.get(wanted)
             if found is None and len(self._readers) >= _MOST_BLOCKS:
                 self._readers.clear()
-            self._reader = found or self._made(block, sourced, flattened)
+            self._reader = found or self._made(*wanted)
         return self._reader
 
-    def _made(self, block: bytes | None, sourced: bool, flattened: bool) -> RowReader:
+    def _made(self, block: bytes | None, sourced: bool, flattened: bool, loose: bool) -> RowReader:
         fields = None
         if block is not None:
             fields = row_block_fields(block) if flattened else block_fields(block)
-        reader = RowReader(self.layout, fields, sourced)
-        self._readers[block, sourced, flattened] = reader
+        reader = RowReader(self.layout, fields, sourced, loose)
+        self._readers[block, sourced, flattened, loose] = reader
         return reader
+
+    def _complete_document(self, document: DocumentChange, change: Change) -> None:
+        """Says what an update of some fields does not carry; rejects one of parts of a field."""
+        change.snapshot, change.snapshot_last = None, False
+        if document.problem is not None:
+            _reject(change, ILLEGAL_CHANGE, document.problem)
+        elif document.partial and change.reason is None:
+            carried = {name.lower() for name in document.envelope.after or ()}
+            names = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+            kept = [n for n in names if is_published(self.layout.table, n)]
+            change.absent = [name for name in kept if name.lower() not in carried] or None
 
     def _read_upsert(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change

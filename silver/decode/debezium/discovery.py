@@ -37,7 +37,14 @@ class RowBlock:
     text: bytes
 
 
-_Mark = bytes | RowBlock | tuple[str, ...]
+@dataclass(frozen=True, slots=True)
+class DocumentField:
+    """A field that some document has."""
+
+    name: str
+
+
+_Mark = bytes | RowBlock | DocumentField | tuple[str, ...]
 """A schema block, or the sorted names of the fields of a row that came without one."""
 
 
@@ -81,7 +88,7 @@ class Discovery:
             opened = self._opener.open(record)
         except NotJson:
             return
-        envelope, block, event = opened
+        envelope, block, event, document = opened
         first = _First(record.arrival, position)
         self._now = self.shown[FULL if event is None else FLATTENED]
         if self._opener.form is None:
@@ -91,7 +98,7 @@ class Discovery:
         elif block is not None and event is None and block_fields(block):
             self._note(block, first)
         elif envelope is not None:
-            self._look_at_rows(envelope, record, first)
+            self._look_at_rows(envelope, record, first, document is not None)
 
     def merge(self, other: "Discovery") -> None:
         """Takes in what another discovery of the same table has seen."""
@@ -132,7 +139,9 @@ class Discovery:
         if held is None or first.arrival < held.arrival:
             self._now.firsts[mark] = first
 
-    def _look_at_rows(self, envelope: Envelope, record: Record, first: _First) -> None:
+    def _look_at_rows(
+        self, envelope: Envelope, record: Record, first: _First, documents: bool
+    ) -> None:
         """Takes in the rows of a record without a schema block.
 
         Keys are also looked for in `before` and the record's key; a table without keys shows whole
@@ -140,7 +149,10 @@ class Discovery:
         """
         after, before = envelope.after, envelope.before
         row = after if after is not None or self.keys else before
-        if row:
+        if row and documents:
+            for name in row:
+                self._note(DocumentField(name), first)
+        elif row:
             self._note(self._mark(tuple(row)), first)
         if after:
             self._look_at_values(after, after)
@@ -223,10 +235,13 @@ class Discovery:
             for field, encoding in _fields(mark).items()
             if field.lower() in names or not adds
         }
-        return Shape(fields, True, first.position, first.arrival)
+        complete = not isinstance(mark, DocumentField)
+        return Shape(fields, complete, first.position, first.arrival)
 
 
 def _fields(mark: _Mark) -> Mapping[str, Encoding | None]:
+    if isinstance(mark, DocumentField):
+        return {mark.name: None}
     if isinstance(mark, RowBlock):
         return row_block_fields(mark.text)
     return block_fields(mark) if isinstance(mark, bytes) else dict.fromkeys(mark)

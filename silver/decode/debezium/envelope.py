@@ -34,6 +34,7 @@ class Source(msgspec.Struct, gc=False):
     change_lsn: object = None
     event_serial_no: object = None
     commit_scn: object = None
+    ord: object = None
     scn: object = None
 
 

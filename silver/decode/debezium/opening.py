@@ -5,6 +5,7 @@ from typing import NamedTuple
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
+from silver.decode.debezium.documents import CONNECTOR, DocumentChange, open_document
 from silver.decode.debezium.envelope import Envelope, open_record
 from silver.decode.debezium.flattened import (
     FlattenedEvent,
@@ -25,11 +26,13 @@ class Opened(NamedTuple):
         envelope: None where the record says nothing: a log-compaction tombstone.
         block: the text of its schema block; None without one.
         event: the flattened event that it was; None for a full envelope.
+        document: the event of MongoDB that it was; None for one of a relational database.
     """
 
     envelope: Envelope | None
     block: bytes | None
     event: FlattenedEvent | None = None
+    document: DocumentChange | None = None
 
 
 class Opener:
@@ -59,10 +62,14 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
-            found = self._found_flattened(record) if self.form is None else None
+            found = _found_document(record)
+            if found is None and self.form is None:
+                found = self._found_flattened(record)
             if found is None:
                 raise
             return found
+        if envelope is not None and _is_of_mongodb(envelope):
+            return _found_document(record) or Opened(envelope, block)
         opened = Opened(envelope, block)
         if self.form is None and envelope is not None and _says_nothing(envelope):
             return self._found_flattened(record) or opened
@@ -103,6 +110,15 @@ def form_of(opened: Opened) -> str | None:
 def _opened(row: OpenedRow, record: Record) -> Opened:
     event = event_of(row, record)
     return Opened(event.envelope, event.block, event)
+
+
+def _found_document(record: Record) -> Opened | None:
+    found = open_document(record)
+    return None if found is None else Opened(found.envelope, None, None, found)
+
+
+def _is_of_mongodb(envelope: Envelope) -> bool:
+    return envelope.source is not None and envelope.source.connector == CONNECTOR
 
 
 def _says_nothing(envelope: Envelope | None) -> bool:

@@ -69,6 +69,8 @@ def sequence_by_position(
         return mysql_sequence(source)
     if source.commit_lsn is not None:
         return sql_server_sequence(source)
+    if source.ord is not None:
+        return mongodb_sequence(source, transaction)
     return oracle_sequence(source, transaction)
 
 
@@ -108,6 +110,11 @@ def oracle_sequence(source: Source, transaction: Transaction | None) -> str | No
     scn = source.commit_scn if source.scn is None else source.scn
     commit = scn if source.commit_scn is None else source.commit_scn
     return _numbers(commit, scn, _order_within(transaction))
+
+
+def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
+    """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
+    return _numbers(source.ts_ms, source.ord, _order_within(transaction))
 
 
 def _order_within(transaction: Transaction | None) -> object:
