@@ -30,7 +30,7 @@ from silver.decode.debezium.documents import DocumentChange
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.opening import Opener
+from silver.decode.debezium.opening import FLATTENED, Opener
 from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
@@ -51,6 +51,9 @@ Values = list[object]
 Misfits = dict[int, object]
 """Values that do not fit, by the place of their column."""
 
+_Wanted = tuple[bytes | None, bool, bool, bool]
+"""A schema block, and whether a source block, a flattened event or a document is described."""
+
 
 class Decoder:
     """Decodes the records of one table."""
@@ -63,8 +66,9 @@ class Decoder:
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
         self._opener = Opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
-        self._readers: dict[tuple[bytes | None, bool, bool, bool], RowReader] = {}
-        self._newest: tuple[bytes | None, bool, bool, bool] = (None, True, False, False)
+        self._only_flattened = self._opener.form == FLATTENED
+        self._readers: dict[_Wanted, RowReader] = {}
+        self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)
 
     def decode(self, record: Record) -> Change:
@@ -81,10 +85,12 @@ class Decoder:
         operation = operation_of(envelope)
         if event is None:
             change = ordered_change(envelope, operation)
-            reader = self._reader_of(block, envelope.source is not None, loose=document is not None)
+            reader = self._reader_of(
+                (block, envelope.source is not None, False, document is not None)
+            )
         else:
             change = ordered_event(event, record, operation)
-            reader = self._reader_of(block, True, flattened=True)
+            reader = self._reader_of((block, True, True, False))
         change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
@@ -98,7 +104,7 @@ class Decoder:
             _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
         if document is not None:
             self._complete_document(document, change)
-        if self._opener.is_mixed(opened):
+        if event is None and self._only_flattened and envelope.op is not None:
             _reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
             _check_order(record, envelope, change)
@@ -106,11 +112,7 @@ class Decoder:
             self._check_required(change)
         return change
 
-    def _reader_of(
-        self, block: bytes | None, sourced: bool, flattened: bool = False, loose: bool = False
-    ) -> RowReader:
-        """What reads rows; `flattened` and `loose` say what the block and the rows describe."""
-        wanted = block, sourced, flattened, loose
+    def _reader_of(self, wanted: _Wanted) -> RowReader:
         if wanted != self._newest:
             self._newest = wanted
             found = self._readers.get(wanted)

@@ -68,17 +68,13 @@ class Opener:
             if found is None:
                 raise
             return found
-        if envelope is not None and _is_of_mongodb(envelope):
-            return _found_document(record) or Opened(envelope, block)
-        opened = Opened(envelope, block)
-        if self.form is None and envelope is not None and _says_nothing(envelope):
-            return self._found_flattened(record) or opened
-        return opened
-
-    def is_mixed(self, opened: Opened) -> bool:
-        """Whether a full envelope lies in a feed of flattened events, where it has no order."""
-        found = opened.envelope
-        return self.form == FLATTENED and opened.event is None and not _says_nothing(found)
+        if envelope is not None:
+            source = envelope.source
+            if source is not None and source.connector == CONNECTOR:
+                return _found_document(record) or Opened(envelope, block)
+            if self.form is None and _says_nothing(envelope):
+                return self._found_flattened(record) or Opened(envelope, block)
+        return Opened(envelope, block)
 
     def _flattened(self, record: Record) -> Opened:
         row = open_row(record)
@@ -117,11 +113,5 @@ def _found_document(record: Record) -> Opened | None:
     return None if found is None else Opened(found.envelope, None, None, found)
 
 
-def _is_of_mongodb(envelope: Envelope) -> bool:
-    return envelope.source is not None and envelope.source.connector == CONNECTOR
-
-
-def _says_nothing(envelope: Envelope | None) -> bool:
-    if envelope is None:
-        return True
+def _says_nothing(envelope: Envelope) -> bool:
     return envelope.op is None and envelope.after is None and envelope.before is None
