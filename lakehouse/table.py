@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lakehouse.csv_options import Csv
 from lakehouse.durations import seconds
 from lakehouse.formats import Format
 
@@ -44,7 +45,9 @@ class Source(Strict):
     transaction_topic: str | None = None
     kafka: Kafka | None = None
     file_format: FileFormat = "json"
+    csv: Csv = Csv()
     mode: Literal["full", "delta"] | None = None
+    envelope: Literal["auto", "full", "flattened"] = "auto"
     once: bool = False
     max_files_per_trigger: int | None = Field(default=None, gt=0)
     max_bytes_per_trigger: int | None = Field(default=None, gt=0)

@@ -21,6 +21,7 @@ from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout
 from silver.decode.column_types import parse_type, wider
+from silver.decode.columns import SHOWN
 from silver.drift import declares
 from silver.side_columns import BUILT_COLUMNS
 
@@ -134,7 +135,7 @@ def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str,
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
-    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS])
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS, *SHOWN])
     remember(spark, target, run_id, {table.table: everything})
 
 

@@ -1,8 +1,9 @@
 """Which columns a table's changes have: declared, learned from the source before, or found now."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
@@ -18,6 +19,10 @@ UNFIT = (
     "a column without a name, one whose name differs from another's in case only, or one more than "
     f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
 )
+
+ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS = "envelope", "decimal texts", "order", "key parts"
+SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS)
+"""What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
 
@@ -52,6 +57,8 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
+        envelope: whether Debezium's events come in their `full` envelope or `flattened`; None
+            where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
@@ -63,6 +70,7 @@ class Columns:
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
+    envelope: str | None = None
     decimal_texts: str | None = None
     order: str | None = None
     key_parts: tuple[str, ...] = ()
@@ -139,6 +147,24 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
             for name in names
         )
     )
+
+
+def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
+    """The columns with what earlier records showed of how the source writes, see `shown_by`."""
+    return replace(
+        columns,
+        envelope=shown.get(ENVELOPE),
+        decimal_texts=shown.get(DECIMAL_TEXTS),
+        order=shown.get(ORDER),
+        key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
+    )
+
+
+def shown_by(columns: Columns) -> dict[str, str]:
+    """What records showed of how the source writes, as texts by name; no text where nothing did."""
+    parts = json.dumps(columns.key_parts) if columns.key_parts else None
+    texts = (columns.envelope, columns.decimal_texts, columns.order, parts)
+    return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
 
 
 def declared_types(table: Table) -> dict[str, T.DataType]:

@@ -9,12 +9,9 @@ row.
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import (
-    BAD_SEQUENCE,
     BAD_VALUE,
     ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
@@ -26,11 +23,12 @@ from silver.decode.change import (
 )
 from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, nullable_keys, required_columns
-from silver.decode.debezium.encodings import declares_decimals, holds_decimals
-from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
+from silver.decode.debezium.documents import DocumentChange
+from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
-from silver.decode.debezium.numbers import is_base64, is_written
+from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
+from silver.decode.debezium.opening import FLATTENED, Opener
 from silver.decode.debezium.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -39,24 +37,32 @@ from silver.decode.debezium.order import (
     ordered_change,
 )
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
+from silver.decode.debezium.refusals import (
+    Misfits,
+    check_order,
+    no_key,
+    reject,
+    reject_misfits,
+)
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.schema_blocks import block_fields
-from silver.decode.json_values import NotJson, json_text, text_of
-from silver.decode.typed_values import Converter, misfit_message
+from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
+from silver.decode.json_values import NotJson, text_of
+from silver.decode.typed_values import Converter
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")
-_SHOWN, _SHOWN_OF_SOURCE = 100, 300
+_SHOWN = 100
 _MOST_BLOCKS = 256
 _NO_NULLS: frozenset[int] = frozenset()
-_GUESS = (
-    "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
-    "(precise or string) says which"
+_MIXED = (
+    "found a full envelope among flattened events, expected events of one form in a feed "
+    "(source.envelope says which)"
 )
 
 Values = list[object]
-Misfits = dict[int, object]
-"""Values that do not fit, by the place of their column."""
+
+_Wanted = tuple[bytes | None, bool, bool, bool]
+"""A schema block, and whether a source block, a flattened event or a document is described."""
 
 
 class Decoder:
@@ -72,30 +78,40 @@ class Decoder:
         nullable = nullable_keys(table)
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
         self._extras = EnvelopeColumns(table, columns)
-        self._readers: dict[tuple[bytes | None, bool], RowReader] = {}
-        self._newest: tuple[bytes | None, bool] = (None, True)
-        self._reader = self._made(None, True)
+        self._opener = Opener(table, columns)
+        self._shows_form = self._opener.form is None and not columns.settled
+        self._only_flattened = self._opener.form == FLATTENED
+        self._readers: dict[_Wanted, RowReader] = {}
+        self._newest: _Wanted = (None, True, False, False)
+        self._reader = self._made(*self._newest)
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
-            envelope, block = open_record(record)
+            opened = self._opener.open(record)
         except NotJson:
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
+        envelope, block, event, document = opened
         if envelope is None:
             return Change(NONE, snapshot_last=False)
         operation = operation_of(envelope)
-        change = ordered_change(envelope, operation)
-        reader = self._reader_of(block, envelope.source is not None)
-        change.unlike = reader.unlike
+        if event is None:
+            change = ordered_change(envelope, operation)
+            reader = self._reader_of(
+                (block, envelope.source is not None, False, document is not None)
+            )
+        else:
+            change = ordered_event(event, record, operation)
+            reader = self._reader_of((block, True, True, False))
+        change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
             return change
-        if change.sequence is None and operation is not None:
+        if event is None and change.sequence is None and operation is not None:
             self._order_by_arrival(record, envelope, change)
-        elif self._arrives_in_order:
+        elif event is None and self._arrives_in_order:
             change.unlike = True
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
@@ -103,9 +119,13 @@ class Decoder:
             self._read_delete(record, envelope, reader, change)
         elif operation is None:
             op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
-            _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+            reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+        if document is not None:
+            self._complete_document(document, change)
+        if event is None and self._only_flattened and envelope.op is not None:
+            reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
-            _check_order(record, envelope, change)
+            check_order(record, envelope, change)
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
@@ -119,20 +139,33 @@ class Decoder:
         if columns.order is None and not columns.settled:
             change.unlike = True
 
-    def _reader_of(self, block: bytes | None, sourced: bool) -> RowReader:
-        if (block, sourced) != self._newest:
-            self._newest = block, sourced
-            found = self._readers.get(self._newest)
+    def _reader_of(self, wanted: _Wanted) -> RowReader:
+        if wanted != self._newest:
+            self._newest = wanted
+            found = self._readers.get(wanted)
             if found is None and len(self._readers) >= _MOST_BLOCKS:
                 self._readers.clear()
-            self._reader = found or self._made(block, sourced)
+            self._reader = found or self._made(*wanted)
         return self._reader
 
-    def _made(self, block: bytes | None, sourced: bool) -> RowReader:
-        fields = None if block is None else block_fields(block)
-        reader = RowReader(self.layout, fields, sourced)
-        self._readers[block, sourced] = reader
+    def _made(self, block: bytes | None, sourced: bool, flattened: bool, loose: bool) -> RowReader:
+        fields = None
+        if block is not None:
+            fields = row_block_fields(block) if flattened else block_fields(block)
+        reader = RowReader(self.layout, fields, sourced, loose)
+        self._readers[block, sourced, flattened, loose] = reader
         return reader
+
+    def _complete_document(self, document: DocumentChange, change: Change) -> None:
+        """Says what an update of some fields does not carry; rejects one of parts of a field."""
+        change.snapshot, change.snapshot_last = None, False
+        if document.problem is not None:
+            reject(change, ILLEGAL_CHANGE, document.problem)
+        elif document.partial and change.reason is None:
+            carried = {name.lower() for name in document.envelope.after or ()}
+            names = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+            kept = [n for n in names if is_published(self.layout.table, n)]
+            change.absent = [name for name in kept if name.lower() not in carried] or None
 
     def _read_upsert(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -140,7 +173,7 @@ class Decoder:
         after = envelope.after
         if after is None:
             message = f"found op {envelope.op} without after, expected a row"
-            _reject(change, ILLEGAL_CHANGE, message)
+            reject(change, ILLEGAL_CHANGE, message)
         elif not self.layout.keys:
             self._read_keyless(after, record, envelope, reader, change)
         else:
@@ -195,7 +228,7 @@ class Decoder:
         """Reads a row of a table without keys, and the whole old row in `before`."""
         before = envelope.before
         if row is None or (before is None and envelope.op == "u"):
-            _reject(change, NO_KEY, _no_key("the old row in before (REPLICA IDENTITY FULL)"))
+            reject(change, NO_KEY, no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
         values, misfits = self._converted(plan.readings, row)
@@ -309,33 +342,11 @@ class Decoder:
     ) -> None:
         known = misfits.keys() | nulls
         if any(change.values[at] is None and at not in known for at in self.layout.keys):
-            _reject(change, NO_KEY, _no_key(", ".join(self.layout.table.keys)))
+            reject(change, NO_KEY, no_key(", ".join(self.layout.table.keys)))
         elif unfit:
-            _reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
+            reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
-            self._reject_misfits(change, misfits)
-
-    def _reject_misfits(self, change: Change, misfits: Misfits) -> None:
-        columns = {at: self.columns[at] for at in sorted(misfits)}
-        sensitive = {n for n, c in self.layout.table.columns.items() if c.sensitive}
-        found = [
-            misfit_message(c.name, misfits[at], c.type, c.name in sensitive)
-            for at, c in columns.items()
-        ]
-        guessed = [at for at in columns if self._is_guess(at, misfits[at])]
-        if not self.layout.columns.settled:
-            change.unlike |= bool(guessed) or any(c.provisional for c in columns.values())
-        if guessed:
-            found.append(_GUESS)
-        declared = all(c.declared for c in columns.values())
-        _reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
-
-    def _is_guess(self, at: int, value: object) -> bool:
-        """Whether a decimal's text may be read otherwise once more of the source is known."""
-        if not holds_decimals(self.columns[at].type) or declares_decimals(self.layout.source):
-            return False
-        texts = value if isinstance(value, list) else [value]
-        return any(type(text) is str and (is_base64(text) or is_written(text)) for text in texts)
+            reject_misfits(change, misfits, self.layout)
 
     def _check_required(self, change: Change) -> None:
         absent = change.absent or ()
@@ -343,7 +354,7 @@ class Decoder:
             name = self.columns[at].name
             if change.values[at] is None and name not in absent:
                 message = f"column {name}: found null, expected a value (nullable: false)"
-                _reject(change, BAD_VALUE, message)
+                reject(change, BAD_VALUE, message)
                 return
 
 
@@ -366,25 +377,3 @@ def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, 
         for field, at, convert in reversed(reader.plan(row).keys):
             if row[field] is not None:
                 yield at, row[field], convert
-
-
-def _check_order(record: Record, envelope: Envelope, change: Change) -> None:
-    """Rejects a change without a place in order; no log has a record at a negative offset."""
-    if record.offset is not None and record.offset < 0:
-        _reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
-    elif change.sequence is None:
-        given = {} if envelope.source is None else msgspec.structs.asdict(envelope.source)
-        source = json_text({name: v for name, v in given.items() if v is not None})
-        others = "" if has_position(envelope.source) else " as other records of the feed have"
-        message = f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position{others}"
-        _reject(change, BAD_SEQUENCE, message)
-
-
-def _no_key(names: str) -> str:
-    return f"found no value for {names}, expected one in after, the record's key or before"
-
-
-def _reject(change: Change, reason: str, message: str) -> None:
-    """Makes the change a dead letter."""
-    change.operation, change.absent = None, None
-    change.reason, change.message = reason, message

@@ -24,9 +24,6 @@ from silver.decode.sequences import (
 BY_SOURCE, BY_ARRIVAL = "source", "arrival"
 """What the records of a feed are ordered by, as `Columns.order` has it."""
 
-CHANGES = ("c", "u", "d", "r", "t")
-"""The `op` of records that change a table."""
-
 SQL_SERVER_WIDTH, DB2_WIDTH = 20, 32
 """Hex digits of an LSN."""
 
@@ -94,6 +91,8 @@ def sequence_by_position(
         return db2_sequence(source) if db2 else sql_server_sequence(source)
     if source.step is not None:
         return _numbers(source.step, source.txId)
+    if source.ord is not None:
+        return mongodb_sequence(source, transaction)
     return oracle_sequence(source, transaction)
 
 
@@ -102,7 +101,7 @@ def has_position(source: Source | None) -> bool:
     if source is None:
         return False
     fields = (source.lsn, source.sequence, source.file, source.commit_lsn, source.change_lsn)
-    others = (source.commit_scn, source.scn, source.commit_ts, source.step)
+    others = (source.commit_scn, source.scn, source.commit_ts, source.step, source.ord)
     if any(field is not None for field in (*fields, *others)):
         return True
     return isinstance(source.connector, str) and source.connector.lower() in _CONNECTORS
@@ -174,6 +173,11 @@ def _pair(sequence: object) -> list[object]:
     except NotJson:
         return []
     return pair[:2] if isinstance(pair, list) else []
+
+
+def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
+    """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
+    return _numbers(source.ts_ms, source.ord, _order_within(transaction))
 
 
 def _order_within(transaction: Transaction | None) -> object:

@@ -109,13 +109,20 @@ class TableLayout:
 class RowReader:
     """Plans for rows that one schema block describes, or none.
 
+    The rows of a `loose` reader are documents, each of which has the fields it has.
+
     Attributes:
         unlike: whether the block shows columns or types that the table does not know.
     """
 
     def __init__(
-        self, layout: TableLayout, block: Mapping[str, Encoding] | None, sourced: bool
+        self,
+        layout: TableLayout,
+        block: Mapping[str, Encoding] | None,
+        sourced: bool,
+        loose: bool = False,
     ) -> None:
+        self.loose = loose
         self.layout = layout
         self.block = block or {}
         self.sourced = sourced
@@ -151,7 +158,8 @@ class RowReader:
         held = [at for _, at, _ in readings if is_published(layout.table, columns[at].name)]
         unknown = tuple(name for name in names if layout.is_new(name))
         unfit = len(set(held)) < len(held)
-        unlike = not self.block and not layout.are_announced(dict.fromkeys(names))
+        exact = not self.block and not self.loose
+        unlike = exact and not layout.are_announced(dict.fromkeys(names))
         return RowPlan(
             readings=readings,
             keys=tuple(reading for reading in readings if reading[1] in layout.keys),

@@ -195,7 +195,7 @@ def by_offset(partition: int, offset: int, source: object) -> dict[str, Any]:
     return {"topic": "t", "partition": partition, "offset": offset, "value": value}
 
 
-@pytest.mark.parametrize("source", [None, {}, FLINK, {"connector": "mongodb", "ord": 1}])
+@pytest.mark.parametrize("source", [None, {}, FLINK, {"connector": "cassandra"}])
 def test_records_without_a_position_are_in_order_of_partition_and_offset(source: object) -> None:
     records = whole(by_offset(1, 0, source), by_offset(0, 12, source), by_offset(0, 9, source))
 
