@@ -1,6 +1,8 @@
 """A part of the change log put in order: with order keys, and ready to be folded."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,9 +13,11 @@ from pyspark.sql.types import StructField
 from lakehouse.table import Table
 from silver.built import NOTHING, Built
 from silver.contract import DELETE, UPSERT
+from silver.decode.columns import nullable_keys
 from silver.epochs import Epoch, sequence_sql
 from silver.fold.order_key import order_sql
 from silver.fold.rules import Cutoff
+from silver.row_columns import column
 from silver.snapshots import TableChanges
 from silver.summary import Summary
 
@@ -88,6 +92,17 @@ class Batch(NamedTuple):
 def to_all(rows: DataFrame, few: bool) -> DataFrame:
     """The rows, sent to every task where they are few."""
     return F.broadcast(rows) if few else rows
+
+
+def of_keys(rows: DataFrame, keys: DataFrame, table: Table, how: str = "left_semi") -> DataFrame:
+    """The rows of some keys, or with `left_anti` those of all others; a null equals a null."""
+    nullable = nullable_keys(table)
+    if not nullable:
+        return rows.join(keys, table.keys, how)
+    names = {key: f"__k{at}" for at, key in enumerate(table.keys)}
+    same = [column(k).eqNullSafe(F.col(n)) for k, n in names.items()]
+    others = keys.select(*[column(k).alias(n) for k, n in names.items()])
+    return rows.join(others, reduce(and_, same), how)
 
 
 def order_of(table: Table, epochs: list[Epoch]) -> Column:

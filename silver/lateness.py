@@ -20,6 +20,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
 from silver import layout, log, reading
+from silver.batch import of_keys
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
 from silver.row_columns import column
 
@@ -92,7 +93,7 @@ def reject(
         return False
     if applied is not None and applied < after:
         waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
-        old = old.join(waiting.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+        old = of_keys(old, waiting.select(*[column(k) for k in table.keys]), table, "left_anti")
     kept = [
         n
         for n in (table.table, f"{table.table}{PENDING}")
@@ -100,7 +101,7 @@ def reject(
     ]
     for name in kept:
         held = spark.table(names.name(target, "silver", name))
-        old = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+        old = of_keys(old, held.select(*[column(k) for k in table.keys]), table, "left_anti")
     _mark(spark, target, table, old, horizon)
     return True
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from lakehouse.errors import TruncateRefused
 from lakehouse.table import Table
 from silver import key_changes, layout, log, snapshots
-from silver.batch import Batch, Seen, keyed, ordered
+from silver.batch import Batch, Seen, keyed, of_keys, ordered
 from silver.decode.expressions.names import grouped_columns
 from silver.epochs import Epoch, epoch
 from silver.fold.rules import Cutoff
@@ -127,7 +127,7 @@ def _with_whole_keys(
     """The same batch with all changes of its keys."""
     everything = _marked(keyed(ordered(rows, table, placed.new.epochs)), seen)
     touched = keyed(new_rows(rows, seen)).select(*[column(k) for k in table.keys]).distinct()
-    changes = everything.join(touched, table.keys, "left_semi")
+    changes = of_keys(everything, touched, table)
     if seen.heirs or summary.heirs:
         cutoffs = placed.batch.cutoffs
         changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
