@@ -30,7 +30,7 @@ from silver.decode.debezium.documents import DocumentChange
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.opening import FLATTENED, Opener
+from silver.decode.debezium.opening import FLATTENED, REWRITTEN, Opener
 from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
@@ -66,7 +66,7 @@ class Decoder:
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
         self._opener = Opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
-        self._only_flattened = self._opener.form == FLATTENED
+        self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)
