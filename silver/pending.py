@@ -30,7 +30,6 @@ from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver import layout
 from silver.batch import Batch, to_all
-from silver.decode.columns import nullable_keys
 from silver.contract import (
     CURRENT_COLUMNS,
     HISTORY_COLUMNS,
@@ -40,6 +39,7 @@ from silver.contract import (
     LayerColumn,
     waits_in_log,
 )
+from silver.decode.columns import nullable_keys
 from silver.fold.spark import Counts, observe
 from silver.merge import current, history, keyless
 from silver.order import Placed

@@ -57,7 +57,7 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
-        envelope: whether Debezium's events come in their `full` envelope or `flattened`; None
+        envelope: the form of Debezium's events, as `silver.decode.debezium.opening` names it; None
             where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.

@@ -17,8 +17,8 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log
 from silver.batch import Batch, of_keys, to_all
-from silver.decode.columns import nullable_keys
 from silver.contract import CURRENT_COLUMNS, UPSERT
+from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
 from silver.fold.order_key import order_literal
@@ -53,7 +53,11 @@ def write_current(
     counts = counted.merge(spark, target, into, text, observe(folded, kept))
     if counts.left:
         again = folded_rows(spark.table(name), table, batch, values, narrow)
-        execute(spark, facts_sql(name, table.keys, nullable_keys(table)), again.where(F.col("_write") & _keeps()))
+        execute(
+            spark,
+            facts_sql(name, table.keys, nullable_keys(table)),
+            again.where(F.col("_write") & _keeps()),
+        )
     return counts
 
 
@@ -105,7 +109,8 @@ def merge_sql(
 ) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    A null in one of the `nullable` keys equals a null. `cutoff` is that of a truncate or snapshot that comes in force with them: every older row goes.
+    A null in one of the `nullable` keys equals a null. `cutoff` is that of a truncate or snapshot
+    that comes in force with them: every older row goes.
     """
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
     text = (

@@ -11,13 +11,12 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import layout, log
 from silver.batch import Batch, of_keys, to_all
-from silver.decode.columns import nullable_keys
 from silver.contract import HISTORY_COLUMNS
+from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of

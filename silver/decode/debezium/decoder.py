@@ -28,7 +28,7 @@ from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.opening import FLATTENED, Opener
+from silver.decode.debezium.opening import FLATTENED, REWRITTEN, Opener
 from silver.decode.debezium.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -80,7 +80,7 @@ class Decoder:
         self._extras = EnvelopeColumns(table, columns)
         self._opener = Opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
-        self._only_flattened = self._opener.form == FLATTENED
+        self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)

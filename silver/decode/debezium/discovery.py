@@ -95,7 +95,7 @@ class Discovery:
         if envelope is not None:
             self.evidence.look(envelope, record, block is None, event is not None)
         self._now = self.shown[FULL if event is None else FLATTENED]
-        if self._opener.form is None:
+        if self.known.envelope is None:
             self._note_form(form_of(opened), first)
         if block is not None and event is not None and row_block_fields(block):
             self._note(RowBlock(block), first)
@@ -121,8 +121,8 @@ class Discovery:
 
         `whole` says that all records of the batch were looked at: the columns are settled then.
         """
-        form = self._opener.form or self._first_form()
-        self._now = self.shown[form or FULL]
+        form = self._form()
+        self._now = self.shown[FULL if form in (None, FULL) else FLATTENED]
         firsts = self._now.firsts
         marks = sorted(firsts, key=lambda mark: firsts[mark].arrival)
         known = [self._grown(column, marks) for column in self.known.columns]
@@ -132,8 +132,13 @@ class Discovery:
         columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
         return columns, [self._shape(mark, names) for mark in marks]
 
-    def _first_form(self) -> str | None:
-        return min(self.forms, key=lambda form: self.forms[form].arrival, default=None)
+    def _form(self) -> str | None:
+        """The form of the feed's events: the known or declared one, else that of the first."""
+        form = self._opener.form
+        if form is None or (form == FLATTENED and self.known.envelope is None):
+            first = min(self.forms, key=lambda one: self.forms[one].arrival, default=form)
+            return form if form == FLATTENED and first == FULL else first
+        return form
 
     def _note_form(self, form: str | None, first: _First) -> None:
         held = None if form is None else self.forms.get(form)

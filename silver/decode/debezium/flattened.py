@@ -109,7 +109,7 @@ def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) 
 
     Tombstones have no position at the source, so the events of such a feed are ordered by their
     offset, behind a first section of 0. In a feed whose deletes are rows, or without offsets, the
-    position at the source counts; a tombstone there sorts before every row and changes nothing.
+    position at the source counts; a tombstone there says nothing.
     Without either the time at the source counts, and arrival decides between equal ones.
     """
     envelope = event.envelope

@@ -16,7 +16,8 @@ from silver.decode.debezium.flattened import (
 from silver.decode.json_values import NotJson
 from silver.decode.wrapped import OpenedRow, open_row
 
-FULL, FLATTENED = "full", "flattened"
+FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
+"""The forms; tombstones of a feed whose deletes are rows say nothing more."""
 
 
 class Opened(NamedTuple):
@@ -41,13 +42,15 @@ class Opener:
     `source.envelope` says the form of its events; with `auto`, the first event that showed it does.
 
     Attributes:
-        form: `full` or `flattened`; None while nothing has shown it. Each event then shows it by
-            itself, but for a tombstone, which says nothing.
+        form: None while nothing has shown it. Each event then shows it by itself, but for a
+            tombstone, which says nothing.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
         declared = table.feeds[0].envelope
-        self.form = columns.envelope if declared == "auto" else declared
+        self.form = columns.envelope
+        if declared == FULL or (declared == FLATTENED and columns.envelope in (None, FULL)):
+            self.form = declared
         self._finds_out = declared == "auto"
         self._keys = frozenset(name.lower() for name in table.keys)
 
@@ -57,7 +60,7 @@ class Opener:
         Raises:
             NotJson: the record is not one JSON object of its form.
         """
-        if self.form == FLATTENED:
+        if self.form in (FLATTENED, REWRITTEN):
             return self._flattened(record)
         try:
             envelope, block = open_record(record)
@@ -78,6 +81,8 @@ class Opener:
 
     def _flattened(self, record: Record) -> Opened:
         row = open_row(record)
+        if row.row is None and self.form == REWRITTEN:
+            return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
         return _opened(row, record)
@@ -99,7 +104,9 @@ def form_of(opened: Opened) -> str | None:
     if envelope is None:
         return None
     if opened.event is not None:
-        return None if envelope.after is None is envelope.before else FLATTENED
+        if envelope.after is None is envelope.before:
+            return None
+        return REWRITTEN if opened.event.rewrites else FLATTENED
     return None if _says_nothing(envelope) else FULL
 
 
