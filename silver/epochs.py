@@ -20,6 +20,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
+from silver.decode.debezium.restarts import Restart
 from silver.decode.sequences import WIDTH
 from silver.fold.order_key import make_order
 
@@ -86,6 +87,17 @@ class Sighting(NamedTuple):
             complete=self.complete or other.complete,
             started=lowest(self.started, other.started),
         )
+
+
+def began_anew(restart: Restart) -> Sighting:
+    """What a place where positions start anew shows: an epoch that nothing of the table ends with.
+
+    Streamed changes from there on belong to it, but for those that were committed before: these are
+    redeliveries of the old log. Restarts of one source that are found in several domains are epochs
+    one after the other, which is the same order for every key.
+    """
+    id = f"{RESTART}{restart.time}:{restart.position}"
+    return Sighting(id, restart.domain, restart.place, False, restart.time)
 
 
 def number(sightings: list[Sighting]) -> list[Epoch]:
