@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from bronze.contract import WHOLE_RECORD_FORMATS, beginning
 from bronze.counted import Records
 from bronze.feeds import Feed
+from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines
 from bronze.records import with_origin, without_origin
 from bronze.storage import Commit, append, hexadecimal
@@ -32,7 +33,7 @@ def append_readable(
         return {}
     try:
         return append(spark, target, feed, rows(spark, feed, files, number), commit)
-    except SPARK_FAILURES:
+    except (*SPARK_FAILURES, UnreadableFile):
         bad = find_unreadable(spark, feed, files)
         if not bad:
             raise

@@ -6,8 +6,10 @@ folder or topic that several tables share is a view that shows the table's own t
 """
 
 import hashlib
+import json
 import re
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from lakehouse.table import Source, Table
 
@@ -49,6 +51,7 @@ COLUMNS = (
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def feed_name(table: Table, source: Source) -> str:
@@ -79,6 +82,19 @@ def beginning(batch: int) -> str:
 def topics(source: Source) -> tuple[str, ...]:
     """The topics of a shared bronze table that are this source's; none means every record."""
     return (source.topic,) if source.topic is not None else ()
+
+
+def folder_columns(path: str) -> dict[str, str | None]:
+    """The columns that a file's folders give, as in `region=eu/`: names and values, as Hive writes.
+
+    Null is `__HIVE_DEFAULT_PARTITION__`; characters of a value may be escaped as `%2F`.
+    """
+    folders = [one.partition("=") for one in path.split("/")[:-1]]
+    return {
+        unquote(name): None if value == _HIVE_NULL else unquote(value)
+        for name, equals, value in folders
+        if equals and name
+    }
 
 
 class TransactionFeed(NamedTuple):
@@ -128,4 +144,7 @@ def _origin(source: Source) -> str:
     if source.kafka is not None:
         return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"
     path = str(source.path).rstrip("/")
-    return path if source.format in WHOLE_RECORD_FORMATS else f"{path}.{source.file_format}"
+    if source.format in WHOLE_RECORD_FORMATS:
+        return path
+    written = json.dumps(source.csv.given()) if "csv" in source.model_fields_set else ""
+    return f"{path}.{source.file_format}{written}"

@@ -1,8 +1,10 @@
 """Feeds: the physical sources of the tables, each read once however many tables share it."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from bronze.contract import feed_name, topics, transaction_feed
+from lakehouse.csv_options import Csv
 from lakehouse.formats import Format
 from lakehouse.table import FileFormat, Kafka, Source, Strict, Table
 from lakehouse.target import Target
@@ -15,13 +17,17 @@ class Feed(Strict):
 
     `tables` maps each table to the topics that are its own; no topics means every record. Limits
     are the smallest that a table asks for. The one user of a feed that brings the transactions of a
-    consistency group is `TRANSACTIONS`.
+    consistency group is `TRANSACTIONS`. `keys` and `columns` are those that the feed's table
+    declares, in order; none where several tables read the feed.
     """
 
     name: str
     tables: dict[str, tuple[str, ...]]
     format: Format
     file_format: FileFormat
+    csv: Csv
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
     path: str | None
     kafka: Kafka | None
     once: bool
@@ -32,14 +38,16 @@ class Feed(Strict):
 
 def feeds(tables: Iterable[Table]) -> list[Feed]:
     """The feeds of the tables, in the order in which they are first named."""
-    users: dict[str, list[tuple[str, Source]]] = {}
+    users: dict[str, list[_Use]] = {}
     for table in tables:
+        declared = tuple(table.keys), tuple(table.columns)
         for source in table.feeds:
-            users.setdefault(feed_name(table, source), []).append((table.table, source))
+            use = _Use(table.table, source, *declared)
+            users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
-                user = (TRANSACTIONS, ends.source.model_copy(update={"topic": None}))
-                users.setdefault(ends.feed, []).append(user)
+                use = _Use(TRANSACTIONS, ends.source.model_copy(update={"topic": None}))
+                users.setdefault(ends.feed, []).append(use)
     return [_feed(feed, uses) for feed, uses in users.items()]
 
 
@@ -59,30 +67,43 @@ def folder(target: Target, feed: Feed) -> str:
     return path if path.startswith("/") or "://" in path else f"{target.landing}/{path}"
 
 
-def _feed(feed: str, uses: Sequence[tuple[str, Source]]) -> Feed:
-    first = uses[0][1]
+class _Use(NamedTuple):
+    """A table's source, and the table's keys and declared columns."""
+
+    table: str
+    source: Source
+    keys: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
+    first = uses[0].source
     limits = {limit: _smallest(uses, limit) for limit in ("files", "bytes", "offsets")}
+    tables = _topics_by_table(uses)
     return Feed(
         name=feed,
-        tables=_topics_by_table(uses),
+        tables=tables,
         format=first.format,
         file_format=first.file_format,
+        csv=first.csv,
+        keys=uses[0].keys if len(tables) == 1 else (),
+        columns=uses[0].columns if len(tables) == 1 or not first.csv.header else (),
         path=first.path,
         kafka=first.kafka,
-        once=all(source.once for _, source in uses),
+        once=all(use.source.once for use in uses),
         max_files=limits["files"],
         max_bytes=limits["bytes"],
         max_offsets=limits["offsets"],
     )
 
 
-def _smallest(uses: Sequence[tuple[str, Source]], limit: str) -> int | None:
-    given = [getattr(source, f"max_{limit}_per_trigger") for _, source in uses]
+def _smallest(uses: Sequence[_Use], limit: str) -> int | None:
+    given = [getattr(use.source, f"max_{limit}_per_trigger") for use in uses]
     return min((number for number in given if number is not None), default=None)
 
 
-def _topics_by_table(uses: Sequence[tuple[str, Source]]) -> dict[str, tuple[str, ...]]:
+def _topics_by_table(uses: Sequence[_Use]) -> dict[str, tuple[str, ...]]:
     own: dict[str, tuple[str, ...]] = {}
-    for table, source in uses:
-        own[table] = own.get(table, ()) + topics(source)
+    for use in uses:
+        own[use.table] = own.get(use.table, ()) + topics(use.source)
     return own

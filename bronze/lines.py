@@ -1,35 +1,31 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from bronze.contract import WHOLE_RECORD_FORMATS, folder_columns
+from bronze.csv_files import BYTES, CsvFile, look_at
 from bronze.feeds import Feed
+from bronze.json_arrays import array_elements, is_array
+from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
 
 _CORRUPT = "_bronze_corrupt_row"
-# An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
-_CSV = {"header": "true", "multiLine": "true", "escape": '"', "nullValue": "\x00\x00"}
-# A character for every byte, so that those which are no UTF-8 stay what they are.
-_BYTES = "ISO-8859-1"
 _EXACT = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-
-
-class _Kind(NamedTuple):
-    """What files must have in common to be read at once; the options are those of CSV."""
-
-    schema: StructType
-    options: tuple[tuple[str, str], ...]
+_TIME = "time("
+_CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
 class DroppedFile(NamedTuple):
@@ -45,18 +41,16 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     """The files' records: `_raw`, then `_url`, `_block`, `_row`, which tell where each one lay.
 
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
-    left out. A CSV or Parquet row is one JSON object of its columns, nulls kept, columns that its
-    file lacks absent; a CSV row that does not fit its header is its own text, and bytes that are
-    not UTF-8 stay here too. `_block` is the byte offset of the split, `_row` grows within the
-    split.
+    left out. The elements of a file that is one JSON array are records as its lines would be. A CSV
+    or Parquet row is one JSON object of its columns, nulls kept, columns that its file lacks
+    absent; a CSV row that does not fit its header is its own text, and bytes that are not UTF-8
+    stay here too. `_block` is the byte offset of the split, `_row` grows within the split.
+
+    Raises:
+        UnreadableFile: one of the files is not of the feed's kind.
     """
-    if feed.file_format == "json":
-        found = spark.read.text([literal_path(file.path) for file in files], lineSep="\n")
-        kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
-    else:
-        parts = [_rows(spark, *alike) for alike in _by_kind(spark, feed, files)]
-        kept = reduce(DataFrame.union, parts or [_nothing(spark)])
-    return kept.coalesce(_tasks(files))
+    parts = _READERS[feed.file_format](spark, feed, files)
+    return reduce(DataFrame.union, parts or [_nothing(spark)]).coalesce(_tasks(files))
 
 
 def literal_path(path: str) -> str:
@@ -82,53 +76,78 @@ def _nothing(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], "_raw string, _url string, _block bigint, _row bigint")
 
 
-def _by_kind(
-    spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]
-) -> list[tuple[_Kind, list[str]]]:
-    """Paths of the files that are read alike, in the order of the files' arrival."""
-    alike: dict[tuple[object, ...], tuple[_Kind, list[str]]] = {}
+def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    arrays = [] if feed.format in WHOLE_RECORD_FORMATS else [f for f in files if is_array(f.path)]
+    plain = [file for file in files if file not in arrays]
+    parts = []
+    if plain:
+        found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
+        kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
+        parts.append(kept)
+    if arrays:
+        parts.append(array_elements(spark, [literal_path(file.path) for file in arrays]))
+    return parts
+
+
+def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    """Rows of Parquet files, those of one schema read at once; Arrow reads what Spark cannot."""
+    alike: dict[str, tuple[StructType, list[str]]] = {}
+    others: list[str] = []
     for file in files:
         path = literal_path(file.path)
-        options = _csv_options(spark, path) if feed.file_format == "csv" else {}
-        header = {**options, "encoding": "UTF-8"}
-        schema = spark.read.format(feed.file_format).options(**header).load(path).schema
-        if schema.fields:
-            kind = _Kind(schema, tuple(options.items()))
-            alike.setdefault((schema.json(), *kind.options), (kind, []))[1].append(path)
-    return list(alike.values())
+        try:
+            schema = spark.read.parquet(path).schema
+        except PySparkException as failure:
+            if not any(sign in str(failure) for sign in _CANNOT_READ):
+                raise
+            others.append(path)
+        else:
+            alike.setdefault(schema.json(), (schema, []))[1].append(path)
+    parts = [_parquet_alike(spark, *kind) for kind in alike.values()]
+    return [*parts, *([arrow_rows(spark, others)] if others else [])]
 
 
-def _csv_options(spark: SparkSession, path: str) -> dict[str, str]:
-    """How Spark is to read a CSV file, from a look at its header and a pass over its bytes.
-
-    Unless told how lines end, it takes that for a line feed within values as well; and unless told
-    that some bytes are no UTF-8, it replaces them.
-    """
-    text = spark.read.text(path, lineSep="\n")
-    first = text.head()
-    header = first[0] if first else ""
-    end = "\r\n" if header.endswith("\r") else "\n"
-    line_end = "\r" if "\r" in header[:-1] else end
-    sound = text.where(~F.is_valid_utf8("value")).isEmpty()
-    return {**_CSV, "lineSep": line_end, "encoding": "UTF-8" if sound else _BYTES}
+def _parquet_alike(spark: SparkSession, schema: StructType, paths: list[str]) -> DataFrame:
+    columns = [
+        column.cast("string").alias(f.name)
+        if f.dataType.simpleString().startswith(_TIME)
+        else column
+        for f in schema.fields
+        for column in [F.col(quote(f.name))]
+    ]
+    return _placed(spark.read.schema(schema).parquet(*paths), _json(columns))
 
 
-def _rows(spark: SparkSession, kind: _Kind, paths: list[str]) -> DataFrame:
-    if not kind.options:
-        found = spark.read.schema(kind.schema).parquet(*paths)
-        return _placed(found, _json(kind.schema.names))
+def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    """Rows of CSV files, those that are written alike read at once."""
+    alike: dict[CsvFile, list[str]] = {}
+    for file in files:
+        path = literal_path(file.path)
+        found = look_at(spark, feed, path, list(folder_columns(file.path)))
+        if found.names:
+            alike.setdefault(found, []).append(path)
+    return [_rows_alike(spark, kind, paths) for kind, paths in alike.items()]
+
+
+def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFrame:
     options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
-    bytewise = options["encoding"] == _BYTES
-    names = [_of_bytes(name) if bytewise else name for name in kind.schema.names]
+    names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    text = F.coalesce(F.col(_CORRUPT), _json(names))
-    return _placed(found, F.encode(text, _BYTES).cast("string") if bytewise else text)
+    text = F.coalesce(F.col(_CORRUPT), _json([F.col(quote(name)) for name in names]))
+    return _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
 
 
-def _json(names: Iterable[str]) -> Column:
-    return F.to_json(F.struct(*[F.col(quote(name)) for name in names]), _EXACT)
+def _json(columns: Iterable[Column]) -> Column:
+    return F.to_json(F.struct(*columns), _EXACT)
 
 
 def _of_bytes(text: str) -> str:
-    return text.encode().decode(_BYTES)
+    return text.encode().decode(BYTES)
+
+
+_READERS: Mapping[str, Callable[[SparkSession, Feed, Sequence[DroppedFile]], list[DataFrame]]] = {
+    "json": _json_lines,
+    "csv": _csv_rows,
+    "parquet": _parquet_rows,
+}

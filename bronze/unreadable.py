@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from bronze.contract import unreadable_name
 from bronze.feeds import Feed
+from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines, literal_path
 from lakehouse.failures import in_short
 from lakehouse.names import exists, literal, name
@@ -29,7 +30,7 @@ def find_unreadable(
     """Which of the files fail to be read, and why: halves the list until it knows."""
     try:
         lines(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
-    except SPARK_FAILURES as failure:
+    except (*SPARK_FAILURES, UnreadableFile) as failure:
         if len(files) == 1:
             return {files[0]: in_short(failure)}
         middle = len(files) // 2

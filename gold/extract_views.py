@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from gold.sensitive import is_sensitive, shown
-from gold.views import comments
+from gold.views import comments, renamed_comments, source_names
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
@@ -48,15 +48,18 @@ def changes(
     parts = [_carried(table, columns, log)]
     if any(feed.mode == "delta" for feed in table.feeds):
         parts.append(_not_supplied(table, columns, log, extracts))
-    chosen = shown(table, columns, sensitive)
-    values = [f"{text} AS {quote(c)}" for c, text in chosen.items()]
-    rows = " UNION ALL ".join(parts)
-    query = f"SELECT {', '.join([*values, 'operation', 'effective_date'])} FROM ({rows})"
-    described = comments(table, list(chosen)) | {
+    added: dict[str, str | None] = {
         "operation": LETTERS,
         "effective_date": "business effective date of the extract",
     }
-    keys = tuple(key for key in table.keys if key in chosen)
+    chosen = shown(table, columns, sensitive)
+    called = source_names(list(chosen), added)
+    values = [f"{text} AS {quote(called[c])}" for c, text in chosen.items()]
+    rows = " UNION ALL ".join(parts)
+    own = [f"_{name} AS {name}" for name in added]
+    query = f"SELECT {', '.join([*values, *own])} FROM ({rows})"
+    described = renamed_comments(table, called) | added
+    keys = tuple(called[key] for key in table.keys if key in chosen)
     comment = f"what every extract said of every key of {table.table}"
     return View(f"{table.table}_changes", described, comment, (*keys, "effective_date"), query)
 
@@ -68,7 +71,7 @@ def _carried(table: Table, columns: Sequence[str], log: str) -> str:
         f"SELECT {_listed(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
         f" FROM {log} WHERE _letter IS NOT NULL"
     )
-    return f"SELECT {values}, _letter AS operation, {_DAY} AS effective_date FROM ({rows})"
+    return f"SELECT {values}, _letter AS _operation, {_DAY} AS _effective_date FROM ({rows})"
 
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
@@ -86,7 +89,8 @@ def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str)
     )
     values = ", ".join(f"v.{quote(c)}" for c in columns)
     return (
-        f"SELECT {values}, 'X' AS operation, e.effective_date FROM ({versions}) v"
+        f"SELECT {values}, 'X' AS _operation, e.effective_date AS _effective_date"
+        f" FROM ({versions}) v"
         f" JOIN ({days}) e ON e._day > v._sequence AND (v._until IS NULL OR e._day < v._until)"
         f" LEFT ANTI JOIN {log} s ON s._sequence = e._day AND {same_key}"
         " WHERE v._operation = 'upsert'"

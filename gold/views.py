@@ -1,6 +1,6 @@
 """The text of gold's views: pure functions from a table's configuration and silver's columns."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lakehouse.names import quote
 from lakehouse.table import Table
@@ -17,17 +17,19 @@ _KEPT_VERSIONS = (
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
-    chosen = ", ".join(quote(c) for c in columns)
+    added = ("is_deleted",) if table.on_delete == "flag" else ()
+    called = source_names(columns, added)
+    chosen = ", ".join(aliased(c, called[c]) for c in columns)
     history = table.stored_as_scd_type == 2
     query = f"SELECT {chosen} FROM {source} WHERE {'_is_current' if history else 'NOT _deleted'}"
-    shown = comments(table, columns)
+    shown = renamed_comments(table, called)
     if table.on_delete == "flag":
         kept = _KEPT_VERSIONS if history else _KEPT_ROWS
         query = f"SELECT {chosen}, {kept.format(source=source)}"
         shown["is_deleted"] = "whether the source has deleted the row"
     comment = table.comment or f"current rows of {table.table}, one per key"
     then = _valid_at(table, source, chosen) if history else None
-    return View(table.table, shown, comment, tuple(table.keys), query, then)
+    return View(table.table, shown, comment, _keys(table, called), query, then)
 
 
 def _valid_at(table: Table, source: str, chosen: str) -> str:
@@ -54,13 +56,6 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per version."""
-    chosen = ", ".join(quote(c) for c in columns)
-    query = (
-        f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
-        f" {sequence_text('_from_order')} AS sequence_from,"
-        f" {sequence_text('_to_order')} AS sequence_to,"
-        f" _is_current AS is_current FROM {source} WHERE _shown"
-    )
     bounds = {
         "valid_from": "when the version began at the source",
         "valid_to": "when it ended at the source; null while current",
@@ -68,12 +63,56 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
         "sequence_to": "sequence of the change that ended it",
         "is_current": "whether the version is the current one",
     }
+    called = source_names(columns, bounds)
+    chosen = ", ".join(aliased(c, called[c]) for c in columns)
+    query = (
+        f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
+        f" {sequence_text('_from_order')} AS sequence_from,"
+        f" {sequence_text('_to_order')} AS sequence_to,"
+        f" _is_current AS is_current FROM {source} WHERE _shown"
+    )
     comment = f"every version of every row of {table.table}"
-    shown = comments(table, columns) | bounds
-    return View(f"{table.table}_history", shown, comment, (*table.keys, "valid_from"), query)
+    shown = renamed_comments(table, called) | bounds
+    keys = (*_keys(table, called), "valid_from")
+    return View(f"{table.table}_history", shown, comment, keys, query)
 
 
 def comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
     """The columns with the comments that the table declares; a key without one is called so."""
     declared = {c: table.columns[c].comment if c in table.columns else None for c in columns}
     return {c: text or ("key" if c in table.keys else None) for c, text in declared.items()}
+
+
+def source_names(columns: Sequence[str], added: Collection[str]) -> dict[str, str]:
+    """How a view calls the source's columns beside those that gold adds.
+
+    A column with the name of an added one, in any case, is called `NAME_source`, or that with one
+    more `_source` where the source has such a column too.
+    """
+    reserved = {name.lower() for name in added}
+    taken = {name.lower() for name in columns} | reserved
+    called: dict[str, str] = {}
+    for column in columns:
+        name = column
+        if name.lower() in reserved:
+            while name.lower() in taken:
+                name += "_source"
+            taken.add(name.lower())
+        called[column] = name
+    return called
+
+
+def aliased(column: str, name: str) -> str:
+    """SQL of a column under the name that a view gives it."""
+    return quote(column) if column == name else f"{quote(column)} AS {quote(name)}"
+
+
+def renamed_comments(table: Table, called: Mapping[str, str]) -> dict[str, str | None]:
+    """The comments of columns by the names that a view gives them."""
+    found = comments(table, list(called))
+    told = {c: f"the source's column {c}" if name != c else None for c, name in called.items()}
+    return {name: found[c] or told[c] for c, name in called.items()}
+
+
+def _keys(table: Table, called: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(called.get(key, key) for key in table.keys)

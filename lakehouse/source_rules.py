@@ -7,19 +7,21 @@ from lakehouse.formats import Format
 from lakehouse.table import Source, Table
 
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
-    "decimal_handling_mode": ("debezium",),
-    "time_precision_mode": ("debezium",),
-    "binary_handling_mode": ("debezium",),
+    "decimal_handling_mode": ("debezium", "rows"),
+    "time_precision_mode": ("debezium", "rows"),
+    "binary_handling_mode": ("debezium", "rows"),
     "interval_handling_mode": ("debezium",),
-    "unavailable_value": ("debezium",),
+    "unavailable_value": ("debezium", "rows"),
     "transaction_topic": ("debezium",),
+    "envelope": ("debezium",),
     "mode": ("snapshot",),
     "start_sequence": ("ydb",),
     "time_column": ("rows", "bigquery"),
     "file_format": ("rows", "bigquery", "snapshot"),
+    "csv": ("rows", "bigquery", "snapshot"),
 }
 SECRET = ("password", "jaas", "secret", "token", "keystore.key")
-ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format")
+ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
 ONLY_KAFKA = ("max_offsets_per_trigger",)
 
 
@@ -41,6 +43,7 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
             found = "transaction_topic without consistency_group"
             yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
         yield from _secrets(key, feed)
+        yield from _csv(key, feed, table)
 
 
 def _place(key: str, feed: Source) -> Iterator[Problem]:
@@ -73,6 +76,15 @@ def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
             other = "path" if feed.kafka else "kafka"
             found = f"{option} with {kind}"
             yield Problem(f"{key}.{option}", found, f"it with {other} only", _REMOVE)
+
+
+def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
+    if "csv" in feed.model_fields_set and feed.file_format != "csv":
+        found = f"csv with file_format {feed.file_format}"
+        yield Problem(f"{key}.csv", found, "it with file_format csv only", _REMOVE)
+    if not feed.csv.header and not table.columns:
+        found, expected = "header: false without columns", "columns in the order of a row's fields"
+        yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
 
 
 def _secrets(key: str, feed: Source) -> Iterator[Problem]:

@@ -4,12 +4,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lakehouse.csv_options import Csv
 from lakehouse.durations import seconds
 from lakehouse.formats import Format
 
 FileFormat = Literal["json", "csv", "parquet"]
 
 EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
+_OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
+ORIGIN = f"^(source\\.({_OF_SOURCE})|__dbz__physicalTableIdentifier)$"
 IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
 
 
@@ -42,7 +45,9 @@ class Source(Strict):
     transaction_topic: str | None = None
     kafka: Kafka | None = None
     file_format: FileFormat = "json"
+    csv: Csv = Csv()
     mode: Literal["full", "delta"] | None = None
+    envelope: Literal["auto", "full", "flattened"] = "auto"
     once: bool = False
     max_files_per_trigger: int | None = Field(default=None, gt=0)
     max_bytes_per_trigger: int | None = Field(default=None, gt=0)
@@ -65,9 +70,16 @@ class Source(Strict):
 
 
 class Column(Strict):
-    """A declared column: its Spark SQL type and how it is treated."""
+    """A declared column: its Spark SQL type and how it is treated.
+
+    `origin` (`from` in YAML) is the part of a Debezium record that the column is taken from, where
+    it is no field of the row: `source.db` or another member of the source block, or
+    `__dbz__physicalTableIdentifier`, which a router adds to the record's key. Its type is string,
+    unless one is given.
+    """
 
     type: str
+    origin: str | None = Field(default=None, alias="from", pattern=ORIGIN)
     sensitive: bool = False
     operational: bool = False
     nullable: bool = True
@@ -83,6 +95,8 @@ class LearnedColumn(Column):
 
 
 def _column(value: object) -> object:
+    if isinstance(value, dict) and "from" in value:
+        return {"type": "string", **value}
     return {"type": value} if isinstance(value, str) else value
 
 

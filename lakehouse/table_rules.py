@@ -174,6 +174,9 @@ def _column(table: Table, column: str) -> Iterator[Problem]:
         yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
     if column in table.keys and declared.operational:
         yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if declared.origin is not None and table.feeds and table.format != "debezium":
+        expected = "it with format debezium only"
+        yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
     if column in _reserved(table):
         expected = f"none of {', '.join(_reserved(table))}: gold adds them"
         yield Problem(key, column, expected, "rename it at the source")

@@ -16,7 +16,15 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import schema_changes
 from silver.decode.column_types import parse_type
-from silver.decode.columns import Column, Columns, Shape, is_published, known_columns
+from silver.decode.columns import (
+    Column,
+    Columns,
+    Shape,
+    is_published,
+    known_columns,
+    shown_by,
+    with_shown,
+)
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.spark import FIRST_RECORDS, Look, decode, discover
 from silver.expectations.gate import gate
@@ -57,7 +65,8 @@ class RawBatch(NamedTuple):
         learned = [] if first else layout.learned(self.spark, self.target, self.table)
         fingerprint.check_types(self.table, learned)
         known = known_columns(self.table, {f.name: f.dataType for f in learned})
-        return replace(known, announced=fingerprint.source_columns(self.seen.built.known))
+        before = self.seen.built.known
+        return replace(with_shown(known, before), announced=fingerprint.source_columns(before))
 
     def with_members(self, known: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
@@ -66,8 +75,11 @@ class RawBatch(NamedTuple):
         extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
         return replace(known, columns=(*known.columns, *extra))
 
-    def learn_members(self, columns: Columns) -> None:
-        """Remembers the types of members that only expressions use."""
+    def learn(self, columns: Columns) -> None:
+        """Remembers how the source writes, and the types of members that only expressions use."""
+        shown = shown_by(columns)
+        if shown:
+            self.seen.built.learn(shown)
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
@@ -110,7 +122,7 @@ def write_decoded(
     if look is not None and not look.whole:
         batch.follow(look.shapes)
     if look is not None:
-        batch.learn_members(columns)
+        batch.learn(columns)
     return columns, written
 
 
@@ -124,7 +136,7 @@ def write_looked_through(
     """
     look = batch.look(known)
     batch.follow(look.shapes)
-    batch.learn_members(look.columns)
+    batch.learn(look.columns)
     return look.columns, write(batch.gated(look.columns))
 
 

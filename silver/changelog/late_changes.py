@@ -21,6 +21,7 @@ from lakehouse.target import Target
 from lakehouse.writing import append
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
+from silver.state.batch import of_keys
 from silver.storage import layout
 from silver.storage.row_columns import column
 
@@ -93,7 +94,7 @@ def reject(
         return False
     if applied is not None and applied < after:
         waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
-        old = old.join(waiting.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+        old = of_keys(old, waiting.select(*[column(k) for k in table.keys]), table, "left_anti")
     kept = [
         n
         for n in (table.table, f"{table.table}{PENDING}")
@@ -101,7 +102,7 @@ def reject(
     ]
     for name in kept:
         held = spark.table(names.name(target, "silver", name))
-        old = old.join(held.select(*[column(k) for k in table.keys]), table.keys, "left_anti")
+        old = of_keys(old, held.select(*[column(k) for k in table.keys]), table, "left_anti")
     _mark(spark, target, table, old, horizon)
     return True
 

@@ -19,7 +19,7 @@ from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff
 from silver.state import snapshots
-from silver.state.batch import Batch, TableState, keyed, ordered
+from silver.state.batch import Batch, TableState, keyed, of_keys, ordered
 from silver.state.epochs import Epoch, epoch
 from silver.state.snapshots import TableChanges
 from silver.state.summary import Summary, summarize
@@ -131,7 +131,7 @@ def _with_whole_keys(
     """The same batch with all changes of its keys."""
     everything = _marked(keyed(ordered(rows, table, placed.new.epochs)), seen)
     touched = keyed(new_rows(rows, seen)).select(*[column(k) for k in table.keys]).distinct()
-    changes = everything.join(touched, table.keys, "left_semi")
+    changes = of_keys(everything, touched, table)
     if seen.heirs or summary.heirs:
         cutoffs = placed.batch.cutoffs
         changes = key_changes.resolve(changes, everything, table.keys, cutoffs)

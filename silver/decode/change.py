@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 NOT_JSON: Final = "not_json"
+NOT_CSV: Final = "not_csv"
 UNKNOWN_OPERATION: Final = "unknown_operation"
 ILLEGAL_CHANGE: Final = "illegal_change"
 NO_KEY: Final = "no_key"
@@ -13,8 +14,9 @@ BAD_SEQUENCE: Final = "bad_sequence"
 INCOMPATIBLE_SCHEMA: Final = "incompatible_schema"
 """Dead letter reasons that decoders give.
 
-`bad_value` is a value that does not fit its declared column, `incompatible_schema` one that does
-not fit the type learned from the source, or a field that no column can hold.
+`not_csv` is a row that does not fit the header of its CSV file, or is not in UTF-8. `bad_value` is
+a value that does not fit its declared column, `incompatible_schema` one that does not fit the type
+learned from the source, or a field that no column can hold.
 """
 
 

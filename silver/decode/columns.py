@@ -1,8 +1,9 @@
 """Which columns a table's changes have: declared, learned from the source before, or found now."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
@@ -18,6 +19,10 @@ UNFIT = (
     "a column without a name, one whose name differs from another's in case only, or one more than "
     f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
 )
+
+ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS = "envelope", "decimal texts", "order", "key parts"
+SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS)
+"""What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
 
@@ -52,11 +57,23 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
+        envelope: the form of Debezium's events, as `silver.decode.debezium.opening` names it; None
+            where nothing has shown it.
+        decimal_texts: how texts in decimal columns of Debezium records without a schema block are
+            written: `base64` or `plain`; None where no text has shown it, or texts showed both.
+        order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
+            where no record has one; None where no record has shown it.
+        key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
+            the source tells apart may be one row of the table.
     """
 
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
+    envelope: str | None = None
+    decimal_texts: str | None = None
+    order: str | None = None
+    key_parts: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -132,6 +149,24 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     )
 
 
+def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
+    """The columns with what earlier records showed of how the source writes, see `shown_by`."""
+    return replace(
+        columns,
+        envelope=shown.get(ENVELOPE),
+        decimal_texts=shown.get(DECIMAL_TEXTS),
+        order=shown.get(ORDER),
+        key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
+    )
+
+
+def shown_by(columns: Columns) -> dict[str, str]:
+    """What records showed of how the source writes, as texts by name; no text where nothing did."""
+    parts = json.dumps(columns.key_parts) if columns.key_parts else None
+    texts = (columns.envelope, columns.decimal_texts, columns.order, parts)
+    return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
+
+
 def declared_types(table: Table) -> dict[str, T.DataType]:
     """The columns that the YAML declares and their types."""
     return {
@@ -181,20 +216,35 @@ def required_columns(table: Table) -> set[str]:
     }
 
 
+def nullable_keys(table: Table) -> set[str]:
+    """The keys that may be null, by `nullable: true`: null is then a value like any other."""
+    declared = {n: c for n, c in table.columns.items() if "nullable" in c.model_fields_set}
+    return {name for name in table.keys if name in declared and declared[name].nullable}
+
+
 def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
     """Set apart the names for which there is no room beside the known ones and those before them.
 
     Nor for a name that differs from another column's in case only: Delta cannot hold them apart.
+    A name with half a surrogate pair in it is no text that a table can hold.
     """
     taken = {name.lower() for name in known} | {""}
     most = room(known)
     usable: list[str] = []
     unfit: list[str] = []
     for name in names:
-        fits = name.lower() not in taken and len(known) + len(usable) < most
+        fits = name.lower() not in taken and len(known) + len(usable) < most and _is_utf8(name)
         (usable if fits else unfit).append(name)
         taken.add(name.lower())
     return Names(usable, unfit)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def room(known: Collection[str]) -> int:

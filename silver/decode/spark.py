@@ -6,7 +6,7 @@ all of it and decodes it once more.
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -31,7 +31,15 @@ from silver.decode.arrow_types import carrier
 from silver.decode.change import BAD_VALUE
 from silver.decode.column_types import parse_type
 from silver.decode.columns import Column as DecodeColumn
-from silver.decode.columns import Columns, Discovery, Shape, is_published, known_columns
+from silver.decode.columns import (
+    Columns,
+    Discovery,
+    Shape,
+    is_published,
+    known_columns,
+    shown_by,
+    with_shown,
+)
 from silver.decode.expressions.names import MEMBER, has_expressions, members_read
 from silver.decode.expressions.rows import with_expressions
 from silver.decode.flat.rows import with_fault_column
@@ -102,24 +110,41 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
     )
 
 
-def decode_alone(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+def decode_alone(
+    raw: DataFrame,
+    table: Table,
+    learned: Iterable[T.StructField],
+    shown: Mapping[str, str] | None = None,
+) -> DataFrame:
     """Decodes bronze rows by the columns that a look through all of them finds.
 
-    `learned` are business columns that earlier batches brought.
+    `learned` are business columns that earlier batches brought, `shown` what these batches showed
+    of how the source writes (`silver.decode.columns.shown_by`).
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
+    known = with_shown(known, shown or {})
     return decode(raw, table, discover(raw, table, known).columns)
 
 
-def decode_known(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+def decode_known(
+    raw: DataFrame,
+    table: Table,
+    learned: Iterable[T.StructField],
+    shown: Mapping[str, str],
+) -> DataFrame:
     """Decodes bronze rows by the columns that earlier batches brought, and by no others.
 
     Only for members that expressions of the table use and no column holds, all rows are looked at.
+    `shown` is as in `decode_alone`; where it is empty, some rows of Debezium are looked at for it.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
+    known = with_shown(known, shown)
+    if table.format == "debezium" and not shown_by(known):
+        found = discover(raw, table, known, FIRST_RECORDS).columns
+        known = with_shown(known, shown_by(found))
     if members_read(table):
-        found = discover(raw, table, known).columns.columns
-        members = [column for column in found if column.name.startswith(MEMBER)]
+        every = discover(raw, table, known).columns.columns
+        members = [column for column in every if column.name.startswith(MEMBER)]
         known = replace(known, columns=(*known.columns, *members))
     return decode(raw, table, known)
 
@@ -136,9 +161,14 @@ def position() -> Column:
 
 
 def _read(table: Table, names: Iterable[str]) -> list[Column]:
-    """Columns of bronze as a task reads them; a file's path only where the format needs it."""
+    """Columns of bronze as a task reads them; a file's path only where the format needs it.
+
+    Snapshots need it for their day, other flat rows for columns that folders give.
+    """
     read = {name: _as_read(name) for name in names}
-    if table.format != "snapshot":
+    if table.format in ("rows", "bigquery"):
+        read["_file"] = F.when(F.col("_file").contains("="), F.col("_file"))
+    elif table.format != "snapshot":
         read["_file"] = F.lit(None).cast("string")
     return [column.alias(name) for name, column in read.items()]
 

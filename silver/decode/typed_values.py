@@ -34,6 +34,7 @@ from pyspark.sql import types as T
 from silver.decode.column_types import BLANKS, Misfit
 from silver.decode.json_values import NotJson, NumberText, json_text, parse_json, text_of
 from silver.decode.time_texts import date_of, timestamp_of
+from silver.decode.typed_json import plain_value
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
@@ -63,7 +64,7 @@ def converter(data_type: T.DataType) -> Converter:
     for kind, make in _MAKERS:
         if isinstance(data_type, kind):
             made = make(data_type)
-            return _checked_text(made) if _holds_variants(data_type) else made
+            return _as_json_text(made, data_type) if _holds_variants(data_type) else made
     raise TypeError(f"found {data_type.simpleString()}, expected a type of a Delta column")
 
 
@@ -232,12 +233,14 @@ def _holds_variants(data_type: T.DataType) -> bool:
     return "variant" in data_type.simpleString() and not isinstance(data_type, T.VariantType)
 
 
-def _checked_text(convert: Converter) -> Converter:
-    """JSON text of what converts; Arrow carries no variants, inside of another value neither."""
+def _as_json_text(convert: Converter, data_type: T.DataType) -> Converter:
+    """JSON text of the converted value; Arrow carries no variants, inside of another value neither.
+
+    Spark reads the text without converting anything, so each value in it is written in its type.
+    """
 
     def checked(value: object) -> str:
-        convert(value)
-        return json_text(_parsed(value) if isinstance(value, str) else value)
+        return json_text(plain_value(convert(value), data_type))
 
     return checked
 

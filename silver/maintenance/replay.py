@@ -139,9 +139,9 @@ def decoded(
         for row in spans.collect()
     ]
     learned = layout.learned(spark, target, table)
-    changes = sealed(
-        gate(decode_alone(reduce(DataFrame.unionByName, parts), table, learned), table)
-    )
+    shown = fingerprint.read(spark, target).get(table.table, {})
+    raw = reduce(DataFrame.unionByName, parts)
+    changes = sealed(gate(decode_alone(raw, table, learned, shown), table))
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]

@@ -7,6 +7,8 @@ has no values, unless deleted rows stay in sight (`on_delete: flag`); and where 
 live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
 """
 
+from collections.abc import Collection
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -15,13 +17,14 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import log
 from silver.contract import CURRENT_COLUMNS, UPSERT
+from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
 from silver.fold.order_key import order_literal
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, to_all, to_fold
+from silver.state.batch import Batch, of_keys, to_all, to_fold
 from silver.storage import layout
 from silver.storage.presence import absent_before
 from silver.storage.row_columns import column
@@ -46,12 +49,16 @@ def write_current(
     folded = folded_rows(spark.table(name), table, batch, values, narrow)
     kept = _keeps() if narrow else None
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    text = merge_sql(name, table.keys, values, cutoff)
+    text = merge_sql(name, table.keys, values, cutoff, nullable_keys(table))
     into = counted.Into(table.table, CURRENT_COLUMNS, batch.few)
     counts = counted.merge(spark, target, into, text, observe(folded, kept))
     if counts.left:
         again = folded_rows(spark.table(name), table, batch, values, narrow)
-        execute(spark, facts_sql(name, table.keys), again.where(F.col("_write") & _keeps()))
+        execute(
+            spark,
+            facts_sql(name, table.keys, nullable_keys(table)),
+            again.where(F.col("_write") & _keeps()),
+        )
     return counts
 
 
@@ -85,7 +92,7 @@ def folded_rows(
     chosen = [] if narrow or batch.of_whole_keys else values
     wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
     keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
-    stored = wanted.join(keys, table.keys, "left_semi")
+    stored = of_keys(wanted, keys, table)
     if batch.cutoff_is_new and batch.seen_partial:
         split = F.col("_facts.columns").isNotNull()
         stored = wanted.where(split).unionByName(stored.where(~split))
@@ -94,14 +101,21 @@ def folded_rows(
     return _shaped(fold(to_fold(batch), stored, _plan(table, batch, values)), table, batch, values)
 
 
-def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | None) -> str:
+def merge_sql(
+    target: str,
+    keys: list[str],
+    values: list[str],
+    cutoff: bytes | None,
+    nullable: Collection[str] = (),
+) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    `cutoff` is that of a truncate or snapshot that comes in force with them: every older row goes.
+    A null in one of the `nullable` keys equals a null. `cutoff` is that of a truncate or snapshot
+    that comes in force with them: every older row goes.
     """
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
     text = (
-        f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)}"
+        f"MERGE INTO {target} t USING {{rows}} s ON {same_keys(keys, nullable)}"
         f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
     )
     if cutoff is None:
@@ -110,15 +124,18 @@ def merge_sql(target: str, keys: list[str], values: list[str], cutoff: bytes | N
     return f"{text} WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
 
 
-def facts_sql(target: str, keys: list[str]) -> str:
+def facts_sql(target: str, keys: list[str], nullable: Collection[str] = ()) -> str:
     """The MERGE INTO text that writes the stored columns of rows whose values stay."""
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {updating(stored)}"
-    return f"MERGE INTO {target} t USING {{rows}} s ON {_same(keys)} {matched}"
+    return f"MERGE INTO {target} t USING {{rows}} s ON {same_keys(keys, nullable)} {matched}"
 
 
-def _same(keys: list[str]) -> str:
-    return " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+def same_keys(keys: list[str], nullable: Collection[str]) -> str:
+    """SQL of whether the rows `t` and `s` have one key; a null equals a null in `nullable` ones."""
+    return " AND ".join(
+        f"t.{names.quote(k)} {'<=>' if k in nullable else '='} s.{names.quote(k)}" for k in keys
+    )
 
 
 def _plan(table: Table, batch: Batch, values: list[str]) -> FoldPlan:

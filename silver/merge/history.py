@@ -6,21 +6,24 @@ at or after its first change and the one row before them, which carries all that
 come out different are written.
 """
 
+from collections.abc import Collection
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import log
 from silver.contract import HISTORY_COLUMNS
+from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, to_all, to_fold
+from silver.merge.current import same_keys
+from silver.state.batch import Batch, of_keys, to_all, to_fold
 from silver.storage import layout
 from silver.storage.presence import absent_before
 from silver.storage.row_columns import column
@@ -41,7 +44,7 @@ def write_history(
         layout.load(spark, target, kept, rows.rows, replaces)
         return rows.counts
     folded = folded_versions(spark.table(name), table, batch, values)
-    text = merge_sql(name, table.keys, values)
+    text = merge_sql(name, table.keys, values, nullable_keys(table))
     into = counted.Into(kept, HISTORY_COLUMNS, batch.few)
     return counted.merge(spark, target, into, text, observe(folded))
 
@@ -60,9 +63,14 @@ def folded_versions(held: DataFrame, table: Table, batch: Batch, values: list[st
     return rows.withColumn("_batch", log.number_of(table, batch.number))
 
 
-def merge_sql(target: str, keys: list[str], values: list[str]) -> str:
-    """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`."""
-    on = " AND ".join(f"t.{names.quote(k)} = s.{names.quote(k)}" for k in keys)
+def merge_sql(
+    target: str, keys: list[str], values: list[str], nullable: Collection[str] = ()
+) -> str:
+    """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
+
+    A null in one of the `nullable` keys equals a null.
+    """
+    on = same_keys(keys, nullable)
     others = (*values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._order = s._order"
@@ -91,13 +99,13 @@ def _touched(held: DataFrame, table: Table, batch: Batch) -> DataFrame:
         return held
     keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
     if batch.of_whole_keys:
-        return held.join(keys, table.keys, "left_semi")
+        return of_keys(held, keys, table)
     first = batch.first or _first(batch)
     if first is None:
         return held.limit(0)
     begins = F.expr(order_literal(sequence_of(first)))
     suffix = held.where(F.col("_next_order").isNull() | (F.col("_next_order") >= begins))
-    return suffix.join(keys, table.keys, "left_semi")
+    return of_keys(suffix, keys, table)
 
 
 def _first(batch: Batch) -> bytes | None:

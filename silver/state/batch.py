@@ -1,6 +1,8 @@
 """A part of the change log put in order: with order keys, and ready to be folded."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,12 +12,14 @@ from pyspark.sql.types import StructField
 
 from lakehouse.table import Table
 from silver.contract import DELETE, UPSERT
+from silver.decode.columns import nullable_keys
 from silver.fold.order_key import order_sql
 from silver.fold.rules import Cutoff
 from silver.state.epochs import Epoch, sequence_sql
 from silver.state.fingerprint import NOTHING, Built
 from silver.state.snapshots import TableChanges
 from silver.state.summary import Summary
+from silver.storage.row_columns import column
 
 # Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
 FEW = 1_000_000
@@ -94,6 +98,17 @@ def to_fold(batch: Batch) -> DataFrame:
 def to_all(rows: DataFrame, few: bool) -> DataFrame:
     """The rows, sent to every task where they are few."""
     return F.broadcast(rows) if few else rows
+
+
+def of_keys(rows: DataFrame, keys: DataFrame, table: Table, how: str = "left_semi") -> DataFrame:
+    """The rows of some keys, or with `left_anti` those of all others; a null equals a null."""
+    nullable = nullable_keys(table)
+    if not nullable:
+        return rows.join(keys, table.keys, how)
+    names = {key: f"__k{at}" for at, key in enumerate(table.keys)}
+    same = [column(k).eqNullSafe(F.col(n)) for k, n in names.items()]
+    others = keys.select(*[column(k).alias(n) for k, n in names.items()])
+    return rows.join(others, reduce(and_, same), how)
 
 
 def order_of(table: Table, epochs: list[Epoch]) -> Column:

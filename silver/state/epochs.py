@@ -20,9 +20,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
+from silver.decode.debezium.restarts import Restart
 from silver.decode.sequences import WIDTH
 from silver.fold.order_key import make_order
 
+RESTART = "restart:"
+"""What the id of an epoch begins with that began with another log of the source."""
+
+_ABOVE_ALL = "G"
 _Known = TypeVar("_Known", str, int, bytes)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
@@ -46,8 +51,16 @@ class Epoch(NamedTuple):
 
     @property
     def lsn(self) -> str:
-        """The snapshot's LSN as a canonical section."""
-        return f"{int(self.snapshot.rpartition(':')[2]):016X}"
+        """The snapshot's position as a canonical sequence.
+
+        The snapshot's id ends in PostgreSQL's LSN as a decimal number, or in the canonical
+        sequence of another connector's position, which has several sections. Of positions that
+        start anew no one is comparable with those before: the commit time alone tells.
+        """
+        if self.snapshot.startswith(RESTART):
+            return _ABOVE_ALL
+        position = self.snapshot.rpartition(":")[2]
+        return position if "/" in position else f"{int(position):0{WIDTH}X}"
 
     @property
     def cutoff(self) -> bytes:
@@ -74,6 +87,17 @@ class Sighting(NamedTuple):
             complete=self.complete or other.complete,
             started=lowest(self.started, other.started),
         )
+
+
+def began_anew(restart: Restart) -> Sighting:
+    """What a place where positions start anew shows: an epoch that nothing of the table ends with.
+
+    Streamed changes from there on belong to it, but for those that were committed before: these are
+    redeliveries of the old log. Restarts of one source that are found in several domains are epochs
+    one after the other, which is the same order for every key.
+    """
+    id = f"{RESTART}{restart.time}:{restart.position}"
+    return Sighting(id, restart.domain, restart.place, False, restart.time)
 
 
 def number(sightings: list[Sighting]) -> list[Epoch]:
@@ -167,5 +191,5 @@ def _has(known: str) -> str:
 def _after(known: str) -> str:
     committed = f"coalesce(unix_micros(_source_time), {known}.started)"
     begins = f"coalesce({_POSITION} >= {known}.first[{_DOMAIN}], {committed} >= {known}.started)"
-    lower = f"substring(_sequence, 1, {WIDTH}) < {known}.lsn"
+    lower = f"_sequence < {known}.lsn"
     return f"{begins} AND NOT ({lower} AND {committed} < {known}.started)"

@@ -21,6 +21,7 @@ from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.writing import append
 from silver.decode.column_types import parse_type, wider
+from silver.decode.columns import SHOWN
 from silver.state.drift import declares
 from silver.storage import layout
 from silver.storage.side_columns import BUILT_COLUMNS
@@ -154,7 +155,7 @@ def note(spark: SparkSession, target: Target, run_id: str, learned: Mapping[str,
 def forget(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
     """Lets the next run take the table's configuration as it is: what it held is gone."""
     layout.ensure(spark, target, BUILT, [], BUILT_COLUMNS)
-    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS])
+    everything = dict.fromkeys([*aspects(table), SOURCE_COLUMNS, READ_MEMBERS, *SHOWN])
     remember(spark, target, run_id, {table.table: everything})
 
 

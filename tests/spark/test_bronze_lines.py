@@ -1,13 +1,19 @@
+import gzip
 import json
-from datetime import datetime, timezone
+import re
+from datetime import datetime, time, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import feeds
+from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines
 from lakehouse.table import Table
 
@@ -120,3 +126,137 @@ def test_parquet_files_of_different_columns_go_together(
     a = parquet(spark, tmp_path, "a", "1 AS id", "2 AS x")
     b = parquet(spark, tmp_path, "b", "'3' AS id")
     assert records(spark, "parquet", a, b) == ['{"id":1,"x":2}', '{"id":"3"}']
+
+
+def csv_records(
+    spark: SparkSession, file: Path, columns: tuple[str, ...] = (), **options: Any
+) -> list[dict[str, Any] | str]:
+    """The records of a CSV file of a table that declares these columns."""
+    source = {"format": "snapshot", "mode": "full", "path": "p", "file_format": "csv"}
+    table = {
+        "table": "t",
+        "keys": ["id"],
+        "source": source | {"csv": options},
+        "columns": dict.fromkeys(columns, "string"),
+    }
+    feed = feeds([Table.model_validate(table)])[0]
+    dropped = DroppedFile(str(file), datetime.now(timezone.utc), 9, "")
+    found = lines(spark, feed, [dropped]).orderBy("_url", "_block", "_row").select("_raw")
+    texts = [row[0] for row in found.collect()]
+    return [json.loads(text) if text.startswith("{") else text for text in texts]
+
+
+def test_blanks_around_the_names_of_a_header_do_not_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = csv(tmp_path, "a.csv", 'id, name, note \n1, Ada, "x, y"\n2, Bo,\n')
+    assert csv_records(spark, file) == [
+        {"id": "1", "name": "Ada", "note": "x, y"},
+        {"id": "2", "name": "Bo", "note": None},
+    ]
+
+
+def test_a_backslash_before_quotes_is_seen(spark: SparkSession, tmp_path: Path) -> None:
+    file = csv(tmp_path, "a.csv", 'id,name\n1,"TV 50\\" black"\n2,"say \\"hi, you\\" now"\n3,x\n')
+    assert [r["name"] for r in csv_records(spark, file) if isinstance(r, dict)] == [
+        'TV 50" black',
+        'say "hi, you" now',
+        "x",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("sep", ["\t", ";"])
+def test_encoding_and_separator_are_found_where_the_file_proves_them(
+    spark: SparkSession, tmp_path: Path, encoding: str, sep: str
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(f"id{sep}name\r\n1{sep}Zoë\r\n2{sep}\r\n".encode(encoding))
+    assert csv_records(spark, file, ("id", "name")) == [
+        {"id": "1", "name": "Zoë"},
+        {"id": "2", "name": None},
+    ]
+
+
+def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("# made by x\n1|'Zoë|a'|\\N\n2||b\n".encode("latin-1"))
+    options = {"sep": "|", "header": False, "quote": "'", "comment": "#", "nullValue": "\\N"}
+    columns = ("id", "name", "note")
+    assert csv_records(spark, file, columns, encoding="ISO-8859-1", **options) == [
+        {"id": "1", "name": "Zoë|a", "note": None},
+        {"id": "2", "name": None, "note": "b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        ("id,x,ID\n1,2,3\n", (), "id more than once"),
+        ("nr,name\n1,a\n", ("name",), "expected the declared id too"),
+        ("id,nmae\n1,a\n", ("name",), "expected the declared name too"),
+        ('id,a\n1,"x\\"y"\n2,"x""y"\n', (), "source.csv.escape"),
+        ("PK\x03\x04\x00\x01", (), "zip archive"),
+        ("id,na\udceb\n1,2\n", (), "not in UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_what_was_declared_cannot_be_read(
+    spark: SparkSession, tmp_path: Path, text: str, columns: tuple[str, ...], message: str
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UnreadableFile, match=re.escape(message)):
+        csv_records(spark, file, columns)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_the_elements_of_an_array_are_records(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    text = b'\n[\n  {"id": 1.10, "a": [1]},\n  {"id":\n 2}\n]\n'
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    (tmp_path / "b.json").write_text('{"id":3}\n')
+    assert records(spark, "json", file, tmp_path / "b.json") == [
+        '{"id": 1.10, "a": [1]}',
+        '{"id":\n 2}',
+        '{"id":3}',
+    ]
+
+
+def test_of_a_broken_array_nothing_is_taken_by_halves(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('[{"id":1},\n{"id":2')
+    assert records(spark, "json", file) == ['[{"id":1},\n{"id":2']
+
+
+def test_parquet_types_that_spark_cannot_read_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    at = pa.array([1767323045123456789, None], pa.timestamp("ns"))
+    utc = pa.array([1767323045123456789, -1], pa.timestamp("ns", "UTC"))
+    columns = {
+        "id": pa.array([2**64 - 1, 2], pa.uint64()),
+        "at": at,
+        "utc": utc,
+        "opens": pa.array([time(8, 30), None], pa.time32("ms")),
+        "shuts": pa.array([time(8, 30, 0, 500_000), None], pa.time64("ns")),
+        "price": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2)),
+        "raw": pa.array([b"\xff\x00", b""]),
+        "ratio": pa.array([float("nan"), 0.5]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    first, second = records(spark, "parquet", tmp_path / "a.parquet")
+    assert first == (
+        '{"id":18446744073709551615,"at":"2026-01-02T03:04:05.123456",'
+        '"utc":"2026-01-02T03:04:05.123456Z","opens":"08:30:00","shuts":"08:30:00.5",'
+        '"price":1.50,"raw":"/wA=","ratio":"NaN"}'
+    )
+    assert json.loads(second)["utc"] == "1969-12-31T23:59:59.999999Z"
+
+
+def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> None:
+    opens = pa.array([time(8, 30), None], pa.time64("us"))
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.uint32()), "opens": opens}), tmp_path / "a")
+    assert records(spark, "parquet", tmp_path / "a") == [
+        '{"id":1,"opens":"08:30:00"}',
+        '{"id":2,"opens":null}',
+    ]

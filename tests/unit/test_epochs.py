@@ -1,5 +1,6 @@
+from silver.decode.debezium.restarts import Reached, Restart
 from silver.fold.order_key import make_order
-from silver.state.epochs import Epoch, Sighting, number
+from silver.state.epochs import Epoch, Sighting, began_anew, number
 
 
 def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
@@ -33,3 +34,22 @@ def test_dead_letters_end_a_snapshot_but_begin_none() -> None:
     known = [Epoch("s:9", 1, 4, {"": "2"}, True)]
     assert number([dead, Sighting("s:9", "", "2", False, 5)]) == known
     assert number([dead.joined(Sighting("s:9", "", "2", False, 5))]) == known
+
+
+def test_an_epoch_knows_the_position_of_any_connector_s_snapshot() -> None:
+    mysql = f"{8:016X}/{3693:016X}/{0:016X}"
+
+    assert Epoch("shop:255", 1, 5, {}, True).lsn == f"{255:016X}"
+    assert Epoch(f"er:p:{mysql}", 1, 5, {}, True).lsn == mysql
+
+
+def test_positions_that_start_anew_begin_an_epoch_without_a_cutoff_in_force() -> None:
+    before = Reached(f"{900:016X}", 10, None, {})
+    place = f"{40:020d}"
+    restart = Restart("t/0", place, f"{5:016X}", 30, "b", before, True, None)
+
+    [first, second] = number([Sighting("s:9", "t/0", f"{1:020d}", True, 5), began_anew(restart)])
+
+    assert (first.number, second.number) == (1, 2)
+    assert (second.started, second.first, second.complete) == (30, {"t/0": place}, False)
+    assert f"{2**64 - 1:016X}" < second.lsn

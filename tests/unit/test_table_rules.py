@@ -35,6 +35,7 @@ def problem_keys(**keys: object) -> list[str]:
         {"source": SNAPSHOT},
         {"source": {"format": "debezium", "kafka": KAFKA, "max_offsets_per_trigger": 9}},
         {"stored_as_scd_type": 2, "track_history_column_list": ["a"]},
+        {"columns": {"shard": {"from": "source.db"}, "id": {"type": "int", "nullable": True}}},
         {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
     ],
 )
@@ -45,6 +46,7 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("keys", "named"),
     [
+        ({"source": YDB, "columns": {"shard": {"from": "source.db"}}}, "columns.shard.from"),
         ({"source": None}, "source"),
         ({"sources": [DEBEZIUM]}, "source"),
         ({"source": {"format": "debezium"}}, "source"),

@@ -1,7 +1,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gold.views import current, history
+from gold.extract_views import changes
+from gold.views import current, history, source_names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View, create_sql, publish, retract, stored
@@ -35,6 +36,53 @@ def test_a_history_view_shows_versions_only() -> None:
     view = history(table(stored_as_scd_type=2), "silver.t_history", ["id"])
     assert view.query.endswith("FROM silver.t_history WHERE _shown")
     assert [*view.columns][-3:] == ["sequence_from", "sequence_to", "is_current"]
+
+
+def test_a_source_s_column_gives_way_to_one_that_gold_adds() -> None:
+    view = history(
+        table(stored_as_scd_type=2), "silver.t_history", ["id", "Is_Current", "operation"]
+    )
+
+    assert "`Is_Current` AS `Is_Current_source`, `operation`, _valid_from" in view.query
+    assert [*view.columns][:3] == ["id", "Is_Current_source", "operation"]
+    assert view.columns["Is_Current_source"] == "the source's column Is_Current"
+
+
+def test_a_key_of_such_a_name_is_a_key_by_its_new_name() -> None:
+    keys = {"keys": ["valid_from"]}
+
+    view = history(table(stored_as_scd_type=2, **keys), "silver.t_history", ["valid_from"])
+
+    assert view.keys == ("valid_from_source", "valid_from")
+    assert current(table(**keys), "silver.t", ["valid_from"]).keys == ("valid_from",)
+
+
+def test_a_flagged_table_keeps_its_own_is_deleted_apart() -> None:
+    view = current(table(on_delete="flag"), "silver.t", ["id", "is_deleted"])
+
+    assert "`is_deleted` AS `is_deleted_source`, _deleted AS is_deleted" in view.query
+    plain = current(table(), "silver.t", ["id", "is_deleted"])
+    assert [*plain.columns] == ["id", "is_deleted"]
+
+
+def test_a_name_that_is_taken_gets_another_ending() -> None:
+    columns = ["operation", "OPERATION_SOURCE", "a"]
+
+    assert source_names(columns, ["operation"]) == {
+        "operation": "operation_source_source",
+        "OPERATION_SOURCE": "OPERATION_SOURCE",
+        "a": "a",
+    }
+
+
+def test_an_extract_s_own_operation_gives_way_in_the_changes() -> None:
+    source = {"format": "snapshot", "path": "t", "mode": "delta"}
+    of = Table.model_validate({"table": "t", "source": source, "keys": ["id"]})
+
+    view = changes(of, "silver.t_changes", "silver.t_extracts", ["id", "operation"])
+
+    assert [*view.columns] == ["id", "operation_source", "operation", "effective_date"]
+    assert "`operation` AS `operation_source`, _operation AS operation" in view.query
 
 
 def test_a_views_ddl_carries_comments_and_keys() -> None:

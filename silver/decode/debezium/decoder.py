@@ -9,12 +9,9 @@ row.
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import (
-    BAD_SEQUENCE,
     BAD_VALUE,
     ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
@@ -25,24 +22,47 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.column_types import Misfit
-from silver.decode.columns import UNFIT, Columns, is_published, required_columns
-from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row, open_record
+from silver.decode.columns import UNFIT, Columns, is_published, nullable_keys, required_columns
+from silver.decode.debezium.documents import DocumentChange
+from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
+from silver.decode.debezium.envelope_columns import EnvelopeColumns
+from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.order import ordered_change
+from silver.decode.debezium.opening import FLATTENED, REWRITTEN, Opener
+from silver.decode.debezium.order import (
+    BY_ARRIVAL,
+    BY_SOURCE,
+    arrival_order,
+    has_position,
+    ordered_change,
+)
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
+from silver.decode.debezium.refusals import (
+    Misfits,
+    check_order,
+    no_key,
+    reject,
+    reject_misfits,
+)
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.schema_blocks import block_fields
-from silver.decode.json_values import NotJson, json_text, text_of
-from silver.decode.typed_values import Converter, misfit_message
+from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
+from silver.decode.json_values import NotJson, text_of
+from silver.decode.typed_values import Converter
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")
-_SHOWN, _SHOWN_OF_SOURCE = 100, 300
+_SHOWN = 100
 _MOST_BLOCKS = 256
+_NO_NULLS: frozenset[int] = frozenset()
+_MIXED = (
+    "found a full envelope among flattened events, expected events of one form in a feed "
+    "(source.envelope says which)"
+)
 
 Values = list[object]
-Misfits = dict[int, object]
-"""Values that do not fit, by the place of their column."""
+
+_Wanted = tuple[bytes | None, bool, bool, bool]
+"""A schema block, and whether a source block, a flattened event or a document is described."""
 
 
 class Decoder:
@@ -54,54 +74,98 @@ class Decoder:
         self.placeholders = Placeholders(self.layout.source.unavailable_value)
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
-        self._readers: dict[tuple[bytes | None, bool], RowReader] = {}
-        self._newest: tuple[bytes | None, bool] = (None, True)
-        self._reader = self._made(None, True)
+        self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
+        nullable = nullable_keys(table)
+        self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
+        self._extras = EnvelopeColumns(table, columns)
+        self._opener = Opener(table, columns)
+        self._shows_form = self._opener.form is None and not columns.settled
+        self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
+        self._readers: dict[_Wanted, RowReader] = {}
+        self._newest: _Wanted = (None, True, False, False)
+        self._reader = self._made(*self._newest)
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
-            envelope, block = open_record(record)
+            opened = self._opener.open(record)
         except NotJson:
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
+        envelope, block, event, document = opened
         if envelope is None:
             return Change(NONE, snapshot_last=False)
         operation = operation_of(envelope)
-        change = ordered_change(envelope, operation)
-        reader = self._reader_of(block, envelope.source is not None)
-        change.unlike = reader.unlike
+        if event is None:
+            change = ordered_change(envelope, operation)
+            reader = self._reader_of(
+                (block, envelope.source is not None, False, document is not None)
+            )
+        else:
+            change = ordered_event(event, record, operation)
+            reader = self._reader_of((block, True, True, False))
+        change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
             return change
+        if event is None and change.sequence is None and operation is not None:
+            self._order_by_arrival(record, envelope, change)
+        elif event is None and self._arrives_in_order:
+            change.unlike = True
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
         elif operation == DELETE:
             self._read_delete(record, envelope, reader, change)
         elif operation is None:
             op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
-            _reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+            reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+        if document is not None:
+            self._complete_document(document, change)
+        if event is None and self._only_flattened and envelope.op is not None:
+            reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
-            _check_order(record, envelope, change)
+            check_order(record, envelope, change)
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
 
-    def _reader_of(self, block: bytes | None, sourced: bool) -> RowReader:
-        if (block, sourced) != self._newest:
-            self._newest = block, sourced
-            found = self._readers.get(self._newest)
+    def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
+        """Gives a change without a position its place, unless others of its feed have positions."""
+        columns = self.layout.columns
+        if has_position(envelope.source) or columns.order == BY_SOURCE:
+            return
+        change.sequence = arrival_order(record)
+        if columns.order is None and not columns.settled:
+            change.unlike = True
+
+    def _reader_of(self, wanted: _Wanted) -> RowReader:
+        if wanted != self._newest:
+            self._newest = wanted
+            found = self._readers.get(wanted)
             if found is None and len(self._readers) >= _MOST_BLOCKS:
                 self._readers.clear()
-            self._reader = found or self._made(block, sourced)
+            self._reader = found or self._made(*wanted)
         return self._reader
 
-    def _made(self, block: bytes | None, sourced: bool) -> RowReader:
-        fields = None if block is None else block_fields(block)
-        reader = RowReader(self.layout, fields, sourced)
-        self._readers[block, sourced] = reader
+    def _made(self, block: bytes | None, sourced: bool, flattened: bool, loose: bool) -> RowReader:
+        fields = None
+        if block is not None:
+            fields = row_block_fields(block) if flattened else block_fields(block)
+        reader = RowReader(self.layout, fields, sourced, loose)
+        self._readers[block, sourced, flattened, loose] = reader
         return reader
+
+    def _complete_document(self, document: DocumentChange, change: Change) -> None:
+        """Says what an update of some fields does not carry; rejects one of parts of a field."""
+        change.snapshot, change.snapshot_last = None, False
+        if document.problem is not None:
+            reject(change, ILLEGAL_CHANGE, document.problem)
+        elif document.partial and change.reason is None:
+            carried = {name.lower() for name in document.envelope.after or ()}
+            names = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+            kept = [n for n in names if is_published(self.layout.table, n)]
+            change.absent = [name for name in kept if name.lower() not in carried] or None
 
     def _read_upsert(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -109,9 +173,9 @@ class Decoder:
         after = envelope.after
         if after is None:
             message = f"found op {envelope.op} without after, expected a row"
-            _reject(change, ILLEGAL_CHANGE, message)
+            reject(change, ILLEGAL_CHANGE, message)
         elif not self.layout.keys:
-            self._read_keyless(after, envelope, reader, change)
+            self._read_keyless(after, record, envelope, reader, change)
         else:
             self._read_keyed(after, record, envelope, reader, change)
 
@@ -124,42 +188,59 @@ class Decoder:
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(after, plan, change)
         values, misfits = self._converted(plan.readings, row)
+        if self._extras.readings:
+            misfits = misfits | self._extras.fill(values, envelope, record)
         missing = self._missing_keys(values, misfits)
         if missing:
             self._fill_keys(values, misfits, missing, self._other_keys(record, envelope, reader))
+        nulls = self._nulls(reader, after) if missing and self._nullable else _NO_NULLS
         change.values = values
         if old_key is not None:
-            change.old_key = self._key_json(old_key, reader)
+            change.old_key, misfits_before = self._key_json(old_key, reader, values)
+            misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
-            self._judge(change, plan, after, misfits)
+            self._judge(change, plan, after, misfits, nulls)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
     ) -> None:
         if not self.layout.keys:
-            self._read_keyless(envelope.before, envelope, reader, change)
+            self._read_keyless(envelope.before, record, envelope, reader, change)
             return
         values: Values = [None] * len(self.columns)
         misfits: Misfits = {}
         others = self._other_keys(record, envelope, reader)
-        self._fill_keys(values, misfits, list(self.layout.keys), others)
+        if self._extras.readings:
+            misfits = self._extras.fill(values, envelope, record)
+        self._fill_keys(values, misfits, self._missing_keys(values, misfits), others)
         change.values = values
-        self._judge_values(change, misfits)
+        rows = (key_row(record.key), envelope.before) if self._nullable else ()
+        self._judge_values(change, misfits, self._nulls(reader, *rows))
 
     def _read_keyless(
-        self, row: Row | None, envelope: Envelope, reader: RowReader, change: Change
+        self,
+        row: Row | None,
+        record: Record,
+        envelope: Envelope,
+        reader: RowReader,
+        change: Change,
     ) -> None:
         """Reads a row of a table without keys, and the whole old row in `before`."""
         before = envelope.before
         if row is None or (before is None and envelope.op == "u"):
-            _reject(change, NO_KEY, _no_key("the old row in before (REPLICA IDENTITY FULL)"))
+            reject(change, NO_KEY, no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
-        change.values, misfits = self._converted(plan.readings, row)
+        values, misfits = self._converted(plan.readings, row)
+        if self._extras.readings:
+            misfits = misfits | self._extras.fill(values, envelope, record)
+        change.values = values
         if before is not None:
-            old, _ = self._converted(reader.plan(before).readings, before)
+            old, misfits_before = self._converted(reader.plan(before).readings, before)
+            self._extras.fill(old, envelope, record)
             change.old_key = row_json(self.columns, old)
-        self._judge(change, plan, row, misfits)
+            misfits = misfits_before | misfits
+        self._judge(change, plan, row, misfits, _NO_NULLS)
 
     def _without_placeholders(self, after: Row, plan: RowPlan, change: Change) -> Row:
         """The row with null for the values that the record does not carry, which are noted."""
@@ -230,12 +311,23 @@ class Decoder:
             if not missing:
                 return
 
-    def _key_json(self, row: Row, reader: RowReader) -> str:
-        values, _ = self._converted(reader.plan(row).keys, row)
-        keys = self.layout.keys
-        return row_json([self.columns[at] for at in keys], [values[at] for at in keys])
+    def _nulls(self, reader: RowReader, *rows: Row | None) -> frozenset[int]:
+        """The keys that may be null and of which a row has a null."""
+        shown = {at for row in rows if row for _, at, _ in reader.plan(row).keys}
+        return frozenset(shown & self._nullable)
 
-    def _judge(self, change: Change, plan: RowPlan, row: Row, misfits: Misfits) -> None:
+    def _key_json(self, row: Row, reader: RowReader, now: Values) -> tuple[str, Misfits]:
+        """The key in a row as JSON; what is no field of the row is as it is `now`."""
+        values, misfits = self._converted(reader.plan(row).keys, row)
+        for at in self._extras.places:
+            values[at] = now[at]
+        keys = self.layout.keys
+        text = row_json([self.columns[at] for at in keys], [values[at] for at in keys])
+        return text, misfits
+
+    def _judge(
+        self, change: Change, plan: RowPlan, row: Row, misfits: Misfits, nulls: frozenset[int]
+    ) -> None:
         """Rejects a row that cannot be applied; marks one that the columns do not fit."""
         layout = self.layout
         grows = layout.grows and len(row) <= layout.room
@@ -243,27 +335,18 @@ class Decoder:
         if plan.unlike or (shows_more and grows):
             change.unlike = True
         unfit = plan.unfit or (shows_more and not grows)
-        self._judge_values(change, misfits, unfit and change.operation == UPSERT)
+        self._judge_values(change, misfits, nulls, unfit and change.operation == UPSERT)
 
-    def _judge_values(self, change: Change, misfits: Misfits, unfit: bool = False) -> None:
-        if any(change.values[at] is None and at not in misfits for at in self.layout.keys):
-            _reject(change, NO_KEY, _no_key(", ".join(self.layout.table.keys)))
+    def _judge_values(
+        self, change: Change, misfits: Misfits, nulls: frozenset[int], unfit: bool = False
+    ) -> None:
+        known = misfits.keys() | nulls
+        if any(change.values[at] is None and at not in known for at in self.layout.keys):
+            reject(change, NO_KEY, no_key(", ".join(self.layout.table.keys)))
         elif unfit:
-            _reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
+            reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
-            self._reject_misfits(change, misfits)
-
-    def _reject_misfits(self, change: Change, misfits: Misfits) -> None:
-        columns = {at: self.columns[at] for at in sorted(misfits)}
-        sensitive = {n for n, c in self.layout.table.columns.items() if c.sensitive}
-        found = [
-            misfit_message(c.name, misfits[at], c.type, c.name in sensitive)
-            for at, c in columns.items()
-        ]
-        if not self.layout.columns.settled and any(c.provisional for c in columns.values()):
-            change.unlike = True
-        declared = all(c.declared for c in columns.values())
-        _reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
+            reject_misfits(change, misfits, self.layout)
 
     def _check_required(self, change: Change) -> None:
         absent = change.absent or ()
@@ -271,7 +354,7 @@ class Decoder:
             name = self.columns[at].name
             if change.values[at] is None and name not in absent:
                 message = f"column {name}: found null, expected a value (nullable: false)"
-                _reject(change, BAD_VALUE, message)
+                reject(change, BAD_VALUE, message)
                 return
 
 
@@ -294,24 +377,3 @@ def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, 
         for field, at, convert in reversed(reader.plan(row).keys):
             if row[field] is not None:
                 yield at, row[field], convert
-
-
-def _check_order(record: Record, envelope: Envelope, change: Change) -> None:
-    """Rejects a change without a place in order; no log has a record at a negative offset."""
-    if record.offset is not None and record.offset < 0:
-        _reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
-    elif change.sequence is None:
-        given = {} if envelope.source is None else msgspec.structs.asdict(envelope.source)
-        source = json_text({name: v for name, v in given.items() if v is not None})
-        message = f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position"
-        _reject(change, BAD_SEQUENCE, message)
-
-
-def _no_key(names: str) -> str:
-    return f"found no value for {names}, expected one in after, the record's key or before"
-
-
-def _reject(change: Change, reason: str, message: str) -> None:
-    """Makes the change a dead letter."""
-    change.operation, change.absent = None, None
-    change.reason, change.message = reason, message

@@ -23,12 +23,29 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.encodings import Encoding
-from silver.decode.debezium.envelope import Envelope, Row, key_row, open_record
-from silver.decode.debezium.schema_blocks import block_fields
+from silver.decode.debezium.envelope import Envelope, Row, key_row
+from silver.decode.debezium.evidence import Evidence
+from silver.decode.debezium.opening import FLATTENED, FULL, Opener, form_of
+from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
 from silver.decode.inference import SeenValues, inferred_type
 from silver.decode.json_values import NotJson
 
-_Mark = bytes | tuple[str, ...]
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """A schema block that describes a row and no envelope."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentField:
+    """A field that some document has."""
+
+    name: str
+
+
+_Mark = bytes | RowBlock | DocumentField | tuple[str, ...]
 """A schema block, or the sorted names of the fields of a row that came without one."""
 
 
@@ -40,55 +57,102 @@ class _First:
     position: str
 
 
+class _Shown:
+    """What the events of one form show: marks with their first records, values by column."""
+
+    def __init__(self) -> None:
+        self.firsts: dict[_Mark, _First] = {}
+        self.values: dict[str, SeenValues] = {}
+
+
 class Discovery:
-    """What the records of a batch show of their table's columns."""
+    """What the records of a batch show of their table's columns.
+
+    What full envelopes show is kept apart from what flattened events show, as a feed has events of
+    one form: the declared one, the one that is known, or that of the first event.
+    """
 
     def __init__(self, table: Table, known: Columns) -> None:
         self.table = table
         self.known = known
         self.keys = {name.lower() for name in table.keys}
         self.typed = {c.name.lower() for c in known.columns if not c.provisional}
-        self.firsts: dict[_Mark, _First] = {}
-        self.values: dict[str, SeenValues] = {}
+        self.evidence = Evidence(table, known)
+        self.forms: dict[str, _First] = {}
+        self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
+        self._opener = Opener(table, known)
+        self._now = self.shown[FULL]
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
     def look(self, record: Record, position: str) -> None:
         """Takes in what a record shows; one that cannot be read shows nothing."""
         try:
-            envelope, block = open_record(record)
+            opened = self._opener.open(record)
         except NotJson:
             return
+        envelope, block, event, document = opened
         first = _First(record.arrival, position)
-        if block is not None and block_fields(block):
+        if envelope is not None:
+            self.evidence.look(envelope, record, block is None, event is not None)
+        self._now = self.shown[FULL if event is None else FLATTENED]
+        if self.known.envelope is None:
+            self._note_form(form_of(opened), first)
+        if block is not None and event is not None and row_block_fields(block):
+            self._note(RowBlock(block), first)
+        elif block is not None and event is None and block_fields(block):
             self._note(block, first)
         elif envelope is not None:
-            self._look_at_rows(envelope, record, first)
+            self._look_at_rows(envelope, record, first, document is not None)
 
     def merge(self, other: "Discovery") -> None:
         """Takes in what another discovery of the same table has seen."""
-        for mark, first in other.firsts.items():
-            self._note(mark, first)
-        for name, seen in other.values.items():
-            self.values.setdefault(name, SeenValues()).merge(seen)
+        for form, first in other.forms.items():
+            self._note_form(form, first)
+        for form, theirs in other.shown.items():
+            self._now = self.shown[form]
+            for mark, first in theirs.firsts.items():
+                self._note(mark, first)
+            for name, seen in theirs.values.items():
+                self._now.values.setdefault(name, SeenValues()).merge(seen)
+        self.evidence.merge(other.evidence)
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, and the shapes in order of arrival.
 
         `whole` says that all records of the batch were looked at: the columns are settled then.
         """
-        marks = sorted(self.firsts, key=lambda mark: self.firsts[mark].arrival)
+        form = self._form()
+        self._now = self.shown[FULL if form in (None, FULL) else FLATTENED]
+        firsts = self._now.firsts
+        marks = sorted(firsts, key=lambda mark: firsts[mark].arrival)
         known = [self._grown(column, marks) for column in self.known.columns]
         names = self._new_names(marks)
         new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
-        columns = Columns((*known, *new), whole, self.known.announced)
+        found = self.evidence.settled(self.known)
+        columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
         return columns, [self._shape(mark, names) for mark in marks]
 
-    def _note(self, mark: _Mark, first: _First) -> None:
-        held = self.firsts.get(mark)
-        if held is None or first.arrival < held.arrival:
-            self.firsts[mark] = first
+    def _form(self) -> str | None:
+        """The form of the feed's events: the known or declared one, else that of the first."""
+        form = self._opener.form
+        if form is None or (form == FLATTENED and self.known.envelope is None):
+            first = min(self.forms, key=lambda one: self.forms[one].arrival, default=form)
+            return form if form == FLATTENED and first == FULL else first
+        return form
 
-    def _look_at_rows(self, envelope: Envelope, record: Record, first: _First) -> None:
+    def _note_form(self, form: str | None, first: _First) -> None:
+        held = None if form is None else self.forms.get(form)
+        if form is not None and (held is None or first.arrival < held.arrival):
+            self.forms[form] = first
+
+    def _note(self, mark: _Mark, first: _First) -> None:
+        held = self._now.firsts.get(mark)
+        if held is None or first.arrival < held.arrival:
+            self._now.firsts[mark] = first
+
+    def _look_at_rows(
+        self, envelope: Envelope, record: Record, first: _First, documents: bool
+    ) -> None:
         """Takes in the rows of a record without a schema block.
 
         Keys are also looked for in `before` and the record's key; a table without keys shows whole
@@ -96,7 +160,10 @@ class Discovery:
         """
         after, before = envelope.after, envelope.before
         row = after if after is not None or self.keys else before
-        if row:
+        if row and documents:
+            for name in row:
+                self._note(DocumentField(name), first)
+        elif row:
             self._note(self._mark(tuple(row)), first)
         if after:
             self._look_at_values(after, after)
@@ -114,13 +181,14 @@ class Discovery:
         return mark
 
     def _look_at_values(self, row: Row, names: Iterable[str]) -> None:
+        values = self._now.values
         for name in names:
             value, lower = row[name], name.lower()
             if value is None or lower in self.typed:
                 continue
-            seen = self.values.get(lower)
+            seen = values.get(lower)
             if seen is None:
-                seen = self.values[lower] = SeenValues()
+                seen = values[lower] = SeenValues()
             seen.add(value)
 
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
@@ -162,8 +230,8 @@ class Discovery:
             both = told if type is None else wider(type, told)
             if both is not None and (grows or type is None):
                 type = both
-        if type is None and name.lower() in self.values:
-            type = inferred_type(self.values[name.lower()], zeros_are_whole=False)
+        if type is None and name.lower() in self._now.values:
+            type = inferred_type(self._now.values[name.lower()], zeros_are_whole=False)
         return type
 
     def _shape(self, mark: _Mark, new: Iterable[str]) -> Shape:
@@ -172,16 +240,21 @@ class Discovery:
         A field that the table ignores keeps its name.
         """
         names = {name.lower(): name for name in [*(c.name for c in self.known.columns), *new]}
-        adds, first = adds_columns(self.table), self.firsts[mark]
+        adds, first = adds_columns(self.table), self._now.firsts[mark]
         fields = {
             names.get(field.lower(), field): encoding and encoding.type.simpleString()
             for field, encoding in _fields(mark).items()
             if field.lower() in names or not adds
         }
-        return Shape(fields, True, first.position, first.arrival)
+        complete = not isinstance(mark, DocumentField)
+        return Shape(fields, complete, first.position, first.arrival)
 
 
 def _fields(mark: _Mark) -> Mapping[str, Encoding | None]:
+    if isinstance(mark, DocumentField):
+        return {mark.name: None}
+    if isinstance(mark, RowBlock):
+        return row_block_fields(mark.text)
     return block_fields(mark) if isinstance(mark, bytes) else dict.fromkeys(mark)
 
 

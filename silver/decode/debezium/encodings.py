@@ -12,7 +12,8 @@ from pyspark.sql import types as T
 from lakehouse.table import Source
 
 Kind = Literal[
-    "plain", "base64", "base64url", "hex", "decimal", "variable", "precise", "loose",
+    "plain", "base64", "base64url", "hex", "decimal", "variable", "loose",
+    "precise", "packed", "written", "unsure",
     "date", "time", "timestamp", "array", "json",
 ]  # fmt: skip
 Unit = Literal["guess", "ms", "us", "ns"]
@@ -23,9 +24,11 @@ class Encoding(NamedTuple):
     """What a JSON value stands for.
 
     `type` is the Spark type that the encoding has by itself; `scale` counts the decimals of a
-    `decimal` or `precise` number; `unit` is that of ticks; `items` is the encoding of an array's
-    elements. `precise` is a number that may be base64, of variable scale or plain; `loose` a text
-    that may be a number of variable scale.
+    decimal number; `unit` is that of ticks; `items` is the encoding of an array's elements. `loose`
+    is a text that may be a number of variable scale. The other kinds are numbers that may be plain
+    JSON numbers or of variable scale; they differ in what a text is: `precise` base64 wherever it
+    can be base64, `packed` always base64, `written` always a number as people write it, `unsure`
+    the one of both that it can be; a text that can be both does not fit.
     """
 
     kind: Kind
@@ -73,6 +76,7 @@ _UNITS: Mapping[str, Unit] = {
     "nanoseconds": "ns",
     "isostring": "us",
 }
+_KINDS_OF_TEXTS: Mapping[str, Kind] = {"base64": "packed", "plain": "written"}
 _BINARY: Mapping[str, Kind] = {"hex": "hex", "base64-url-safe": "base64url"}
 
 
@@ -90,9 +94,16 @@ def from_block(field: Field) -> Encoding:
     return _BY_TYPE.get(type, Encoding("json", _TEXT))
 
 
-def assumed(type: T.DataType, source: Source) -> Encoding:
-    """The encoding of a column of a known type in a record without a schema block."""
+def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) -> Encoding:
+    """The encoding of a column of a known type in a record without a schema block.
+
+    `decimal_texts` is what other records of the source show, as `Columns` has it. It counts where
+    the table does not declare the decimal handling mode.
+    """
     precise = source.decimal_handling_mode == "precise"
+    if isinstance(type, T.DecimalType) and not declares_decimals(source):
+        kind = _KINDS_OF_TEXTS.get(decimal_texts or "", "unsure")
+        return Encoding(kind, type, type.scale)
     if isinstance(type, T.NumericType):
         scale = type.scale if isinstance(type, T.DecimalType) else -1
         return Encoding("precise" if precise else "plain", type, scale)
@@ -101,10 +112,21 @@ def assumed(type: T.DataType, source: Source) -> Encoding:
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
         return Encoding("timestamp", type, unit=_UNITS.get(source.time_precision_mode, "guess"))
     if isinstance(type, T.ArrayType):
-        return Encoding("array", type, items=assumed(type.elementType, source))
+        return Encoding("array", type, items=assumed(type.elementType, source, decimal_texts))
     if isinstance(type, T.StringType):
         return Encoding("loose" if precise else "plain", type)
     return Encoding("date" if isinstance(type, T.DateType) else "plain", type)
+
+
+def declares_decimals(source: Source) -> bool:
+    """Whether the table's YAML says how the source writes decimals."""
+    return "decimal_handling_mode" in source.model_fields_set
+
+
+def holds_decimals(type: T.DataType) -> bool:
+    """Whether values of a type are decimals, or arrays of them."""
+    element = type.elementType if isinstance(type, T.ArrayType) else type
+    return isinstance(element, T.DecimalType)
 
 
 def in_mode(encoding: Encoding, type: T.DataType, source: Source) -> Encoding:

@@ -8,12 +8,11 @@ import msgspec
 
 from silver.decode.change import Record
 from silver.decode.json_values import MOST_LEVELS, NotJson, check_levels, parse_json, parser_of
+from silver.decode.wrapped import trimmed
 
 Row = dict[str, object]
 
 OLD_KEY_HEADER = "__debezium.oldkey"
-_SPACE = b" \t\r\n"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Source(msgspec.Struct, gc=False):
@@ -35,7 +34,16 @@ class Source(msgspec.Struct, gc=False):
     change_lsn: object = None
     event_serial_no: object = None
     commit_scn: object = None
+    ord: object = None
     scn: object = None
+    commit_ts: object = None
+    step: object = None
+    gtid: object = None
+    server_id: object = None
+    cluster_id: object = None
+    db: object = None
+    schema: object = None
+    table: object = None
 
 
 class Transaction(msgspec.Struct, gc=False):
@@ -90,7 +98,7 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     if text is None:
         return None, None
     if text[:1] != b"{" or text[-1:] != b"}":
-        text = _trimmed(text)
+        text = trimmed(text)
         if text in (b"", b"null"):
             return None, None
     value = _parse_whole(text).value if record.whole else _parse_value(text)
@@ -132,12 +140,3 @@ def _unwrapped(key: object) -> Row | None:
         payload = key["payload"]
         return payload if isinstance(payload, dict) else None
     return key
-
-
-def _trimmed(text: bytes) -> bytes:
-    """The text without space and byte order marks around it."""
-    shorter = text.strip(_SPACE)
-    while shorter.startswith(_BYTE_ORDER_MARK) or shorter.endswith(_BYTE_ORDER_MARK):
-        shorter = shorter.removeprefix(_BYTE_ORDER_MARK).removesuffix(_BYTE_ORDER_MARK)
-        shorter = shorter.strip(_SPACE)
-    return shorter

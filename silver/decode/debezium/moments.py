@@ -6,7 +6,7 @@ moment does not fit. Timestamps are microseconds and dates days since 1970.
 """
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from silver.decode.column_types import Misfit
 from silver.decode.debezium.encodings import Unit
@@ -23,6 +23,7 @@ _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _DAY = 86_400_000_000
+_LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
 _FIRST, _LAST = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 _MINUS_INFINITY_US = -9_000_000_000_000_000_000
 _GUESS_MS_BELOW = 10_000_000_000_000
@@ -76,27 +77,20 @@ def timestamp_of_date(days: int) -> int:
 
 
 def time_text(value: object, unit: Unit) -> str:
-    """HH:MM:SS and up to six digits of fraction as PostgreSQL prints it, 24:00:00 included."""
+    """HH:MM:SS and the digits of its fraction as PostgreSQL prints it, 24:00:00 included.
+
+    MySQL's TIME is a duration of up to 838:59:59, which can be negative.
+    """
     text = text_of(value)
     if not _TICKS.fullmatch(text):
         return text.rstrip("Z")
-    micros = _micros(int(text), unit)
-    if not 0 <= micros <= _DAY:
+    nanos = int(text) if unit == "ns" else 1000 * _micros(int(text), unit)
+    seconds, fraction = divmod(abs(nanos), 1_000_000_000)
+    if seconds > _LONGEST_TIME:
         raise Misfit(value)
-    seconds, fraction = divmod(micros, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return clock + (f".{fraction:06}".rstrip("0") if fraction else "")
-
-
-def date_text(days: int) -> str:
-    """A date as Spark prints it."""
-    return (_EPOCH + timedelta(days=days)).date().isoformat()
-
-
-def timestamp_text(micros: int) -> str:
-    """A timestamp without a zone as Spark prints it: no zeros at the end of the fraction."""
-    text = (_EPOCH + timedelta(microseconds=micros)).isoformat(" ", "microseconds")
-    return text.rstrip("0").removesuffix(".")
+    sign = "-" if nanos < 0 else ""
+    return sign + clock + (f".{fraction:09}".rstrip("0") if fraction else "")
 
 
 def _usual(text: str) -> int | None:

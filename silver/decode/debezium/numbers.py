@@ -13,6 +13,7 @@ from silver.decode.column_types import Misfit
 _LONGEST = 1024
 _WIDEST_SCALE = 16384
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
 _EXACT = Context(prec=_WIDEST_SCALE + 4 * _LONGEST)
 
 
@@ -68,3 +69,21 @@ def variable_parts(value: object) -> tuple[int, int]:
 def is_base64(text: str) -> bool:
     """Whether text can be base64 of a number; `1.5`, `-5` and `NaN` cannot."""
     return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+def is_written(text: str) -> bool:
+    """Whether text can be a number as people write it: `12`, `-0.5`, `1E+3`."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
+def form_of(text: str) -> str | None:
+    """How a decimal's text is written: `base64` or `plain`; None for both or neither."""
+    packed, written = is_base64(text), is_written(text)
+    if packed == written:
+        return None
+    return "base64" if packed else "plain"
+
+
+def can_be_both(text: str) -> bool:
+    """Whether text can be base64 of one number and, as it is written, another number."""
+    return is_base64(text) and is_written(text)

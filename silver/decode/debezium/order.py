@@ -2,15 +2,30 @@
 
 Each connector's position is one small function; the first whose fields the source block has tells
 the sequence. Positions count by their text: a whole number of up to 20 digits, as number or text.
+What only looks like Debezium (Flink CDC, RisingWave) has no position: its records are in order of
+partition and offset, or of arrival where they have no offset.
 """
 
 import re
 from collections.abc import Callable
 
-from silver.decode.change import Change
+from silver.decode.change import Change, Record
 from silver.decode.debezium.envelope import Envelope, Source, Transaction
 from silver.decode.json_values import NotJson, parse_json, text_of
-from silver.decode.sequences import WIDTH, join_sections, section, sequence_of
+from silver.decode.sequences import (
+    MOST_SECTIONS,
+    WIDTH,
+    arrival_sequence,
+    join_sections,
+    section,
+    sequence_of,
+)
+
+BY_SOURCE, BY_ARRIVAL = "source", "arrival"
+"""What the records of a feed are ordered by, as `Columns.order` has it."""
+
+SQL_SERVER_WIDTH, DB2_WIDTH = 20, 32
+"""Hex digits of an LSN."""
 
 Position = Callable[[Source, Transaction | None], str | None]
 
@@ -18,21 +33,24 @@ _DIGITS = re.compile(r"[0-9]{1,20}")
 _TICKS = re.compile(r"[0-9]{1,19}")
 _BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
 _LAST_DIGITS = re.compile(r"([0-9]+)\Z")
-_LSN_PAIR = re.compile(r"[0-9A-Fa-f:]{1,24}")
+_LSN = re.compile(r"[0-9A-Fa-f:]{1,40}")
 _TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
-_SQL_SERVER_WIDTH, _SERIAL_WIDTH = 20, 8
+_SERIAL_WIDTH = 8
+_CONNECTORS = frozenset(
+    ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb")
+)
 _MOST_SERIAL = 0xFFFFFFFF
 _LIMIT = 1 << 63
 _LAST_MICROSECOND = 253_402_300_799_999_999
 _LAST_ROWS = ("last", "last_in_data_collection")
-_WITHOUT_SOURCE = sequence_of(0)
 
 
 def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     """A change of this operation without values yet, with all that tells its place in order.
 
-    The sequence is None where the connector's position is missing or malformed. A record without
-    a source block has no position: all of them are equal, arrival decides.
+    The sequence is None where the connector's position is missing or malformed, and where there
+    is none at all: `arrival_order` is for records without one. An initial scan of YDB is no full
+    snapshot: its rows are upserts at their own positions, and nothing tells the last one.
     """
     source, transaction = envelope.source, envelope.transaction
     change = Change(operation, snapshot_last=False)
@@ -40,7 +58,6 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
         change.transaction_order = _bigint(transaction.total_order)
         change.transaction = _transaction(transaction.id)
     if source is None:
-        change.sequence = _WITHOUT_SOURCE
         change.source_time = _possible_time(_micros(envelope.ts_us, None, envelope.ts_ms))
         return change
     lsn = postgresql_lsn(source)
@@ -49,7 +66,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     if change.transaction is None and source.txId is not None:
         id = source.txId
         change.transaction = str(id) if type(id) is int else str(text_of(id))
-    if envelope.op == "r":
+    if envelope.op == "r" and source.step is None:
         change.snapshot_last = source.snapshot in _LAST_ROWS
         if source.snapshot != "incremental":
             change.snapshot = _snapshot(source, lsn, change.sequence)
@@ -65,23 +82,52 @@ def sequence_by_position(
         if type(lsn) is int and type(order) is int and 0 <= lsn < _LIMIT and 0 <= order < _LIMIT:
             return f"{lsn:016X}/{order:016X}"
         return _numbers(lsn, order)
+    if source.commit_ts is not None:
+        return _numbers(source.commit_ts)
     if source.file is not None:
         return mysql_sequence(source)
     if source.commit_lsn is not None:
-        return sql_server_sequence(source)
+        db2 = source.connector == "db2"
+        return db2_sequence(source) if db2 else sql_server_sequence(source)
+    if source.step is not None:
+        return _numbers(source.step, source.txId)
+    if source.ord is not None:
+        return mongodb_sequence(source, transaction)
     return oracle_sequence(source, transaction)
+
+
+def has_position(source: Source | None) -> bool:
+    """Whether a source block is of a connector that tells positions, even a malformed one."""
+    if source is None:
+        return False
+    fields = (source.lsn, source.sequence, source.file, source.commit_lsn, source.change_lsn)
+    others = (source.commit_scn, source.scn, source.commit_ts, source.step, source.ord)
+    if any(field is not None for field in (*fields, *others)):
+        return True
+    return isinstance(source.connector, str) and source.connector.lower() in _CONNECTORS
+
+
+def arrival_order(record: Record) -> str:
+    """The sequence of a record without a position: before every one that has a position.
+
+    It is the place in the topic: partition and offset. A record without an offset stands where it
+    arrived.
+    """
+    by_offset = sequence_of(0, record.partition or 0, record.offset)
+    return by_offset or arrival_sequence(record.arrival)
 
 
 def postgresql_lsn(source: Source) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
     if source.lsn is not None or source.sequence is None:
         return source.lsn
-    try:
-        pair = parse_json(str(text_of(source.sequence)))
-    except NotJson:
-        return None
-    known = pair if isinstance(pair, list) else []
-    return next((one for one in reversed(known[:2]) if one is not None), None)
+    return next((one for one in reversed(_pair(source.sequence)) if one is not None), None)
+
+
+def postgresql_commit(source: Source) -> str | None:
+    """PostgreSQL's last commit before the change: the first part of `sequence`."""
+    pair = [] if source.sequence is None else _pair(source.sequence)
+    return _numbers(pair[0]) if pair else None
 
 
 def mysql_sequence(source: Source) -> str | None:
@@ -103,11 +149,35 @@ def sql_server_sequence(source: Source) -> str | None:
     return join_sections(*(packed[at : at + WIDTH] for at in (0, WIDTH, 2 * WIDTH)))
 
 
+def db2_sequence(source: Source) -> str | None:
+    """Db2: commit LSN and change LSN, two sections each."""
+    commit = _packed(source.commit_lsn, DB2_WIDTH)
+    change = _packed("0" if source.change_lsn is None else source.change_lsn, DB2_WIDTH)
+    if commit is None or change is None:
+        return None
+    packed = f"{commit}{change}"
+    return join_sections(*(packed[n * WIDTH : (n + 1) * WIDTH] for n in range(MOST_SECTIONS)))
+
+
 def oracle_sequence(source: Source, transaction: Transaction | None) -> str | None:
     """Oracle: commit SCN, SCN, order in the transaction."""
     scn = source.commit_scn if source.scn is None else source.scn
     commit = scn if source.commit_scn is None else source.commit_scn
     return _numbers(commit, scn, _order_within(transaction))
+
+
+def _pair(sequence: object) -> list[object]:
+    """The last commit's LSN and the change's own."""
+    try:
+        pair = parse_json(str(text_of(sequence)))
+    except NotJson:
+        return []
+    return pair[:2] if isinstance(pair, list) else []
+
+
+def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
+    """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
+    return _numbers(source.ts_ms, source.ord, _order_within(transaction))
 
 
 def _order_within(transaction: Transaction | None) -> object:
@@ -126,11 +196,12 @@ def _section(value: object) -> str | None:
     return section(int(text)) if text and _DIGITS.fullmatch(text) else None
 
 
-def _packed(lsn: object) -> str | None:
+def _packed(lsn: object, width: int = SQL_SERVER_WIDTH) -> str | None:
+    """The hex digits of an LSN; its groups, joined by colons, have zeros in front."""
     text = str(text_of(lsn))
     digits = text.replace(":", "").upper()
-    fits = _LSN_PAIR.fullmatch(text) and len(digits) <= _SQL_SERVER_WIDTH
-    return digits.rjust(_SQL_SERVER_WIDTH, "0") if fits else None
+    fits = len(digits) == width if ":" in text else len(digits) <= width
+    return digits.rjust(width, "0") if fits and _LSN.fullmatch(text) else None
 
 
 def _snapshot(source: Source, lsn: object, sequence: str | None) -> str | None:

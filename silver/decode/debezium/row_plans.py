@@ -60,6 +60,7 @@ class TableLayout:
     Attributes:
         places: where each column stands, by its name in lower case.
         keys: the places of the keys.
+        taken: the places of columns that are taken from other parts of a record than its row.
         grows: whether a new field could become a column.
     """
 
@@ -69,6 +70,8 @@ class TableLayout:
         self.source = table.feeds[0]
         self.places = {column.name.lower(): at for at, column in enumerate(columns.columns)}
         self.keys = [self.places[name.lower()] for name in table.keys]
+        taken = {name for name, column in table.columns.items() if column.origin is not None}
+        self.taken = {at for at, column in enumerate(columns.columns) if column.name in taken}
         self.room = room(self.places)
         self.adds = adds_columns(table)
         self.grows = not columns.settled and self.adds and len(self.places) < self.room
@@ -106,13 +109,20 @@ class TableLayout:
 class RowReader:
     """Plans for rows that one schema block describes, or none.
 
+    The rows of a `loose` reader are documents, each of which has the fields it has.
+
     Attributes:
         unlike: whether the block shows columns or types that the table does not know.
     """
 
     def __init__(
-        self, layout: TableLayout, block: Mapping[str, Encoding] | None, sourced: bool
+        self,
+        layout: TableLayout,
+        block: Mapping[str, Encoding] | None,
+        sourced: bool,
+        loose: bool = False,
     ) -> None:
+        self.loose = loose
         self.layout = layout
         self.block = block or {}
         self.sourced = sourced
@@ -134,7 +144,7 @@ class RowReader:
         layout, encoding = self.layout, self.block.get(field)
         column = layout.columns.columns[place]
         if encoding is None:
-            encoding = assumed(column.type, layout.source)
+            encoding = assumed(column.type, layout.source, layout.columns.decimal_texts)
         elif not column.declared and wider(column.type, encoding.type) is None:
             return refuse
         else:
@@ -148,7 +158,8 @@ class RowReader:
         held = [at for _, at, _ in readings if is_published(layout.table, columns[at].name)]
         unknown = tuple(name for name in names if layout.is_new(name))
         unfit = len(set(held)) < len(held)
-        unlike = not self.block and not layout.are_announced(dict.fromkeys(names))
+        exact = not self.block and not self.loose
+        unlike = exact and not layout.are_announced(dict.fromkeys(names))
         return RowPlan(
             readings=readings,
             keys=tuple(reading for reading in readings if reading[1] in layout.keys),
@@ -164,6 +175,7 @@ class RowReader:
         known = [
             (n, places[n.lower()]) for n in names if not n.startswith("_") and n.lower() in places
         ]
+        known = [(name, at) for name, at in known if at not in self.layout.taken]
         columns = self.layout.columns.columns
         known.sort(key=lambda one: one[0] == columns[one[1]].name)
         return [(name, at, self.converter(at, name)) for name, at in known]

@@ -4,7 +4,7 @@ Each record is decoded by its own block, because the scale of a number can chang
 a stream.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from silver.decode.debezium.encodings import Encoding, Field, from_block
@@ -19,17 +19,28 @@ def block_fields(block: bytes) -> Mapping[str, Encoding]:
 
     Heartbeats, transaction markers and schema changes come with blocks that have none.
     """
+    return _encodings(
+        f for a in _fields(_parsed(block)) if a.get("field") == "after" for f in _fields(a)
+    )
+
+
+@lru_cache(_BLOCKS)
+def row_block_fields(block: bytes) -> Mapping[str, Encoding]:
+    """The fields of a schema block that describes a row and no envelope, in its order."""
+    return _encodings(
+        f for f in _fields(_parsed(block)) if not str(f.get("field")).startswith("__")
+    )
+
+
+def _encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
+    return {str(field["field"]): from_block(field) for field in fields if "field" in field}
+
+
+def _parsed(block: bytes) -> object:
     try:
-        parsed = parse_json(block)
+        return parse_json(block)
     except NotJson:
-        return {}
-    after = [field for field in _fields(parsed) if field.get("field") == "after"]
-    return {
-        str(field["field"]): from_block(field)
-        for one in after
-        for field in _fields(one)
-        if "field" in field
-    }
+        return None
 
 
 def _fields(block: object) -> Iterator[Field]:

@@ -12,6 +12,7 @@ from silver.decode.column_types import Misfit
 from silver.decode.debezium import moments, numbers
 from silver.decode.debezium.encodings import Encoding
 from silver.decode.json_values import NotJson, NumberText, parse_json, text_of
+from silver.decode.typed_json import date_text, timestamp_text
 from silver.decode.typed_values import Converter, converter
 
 
@@ -53,11 +54,11 @@ def _text(encoding: Encoding) -> Converter:
     if encoding.kind == "variable":
         return lambda value: numbers.scaled_text(*numbers.variable_parts(value))
     if encoding.kind == "date":
-        return lambda value: moments.date_text(moments.date_value(value))
+        return lambda value: date_text(moments.date_value(value))
     if encoding.kind == "time":
         return lambda value: moments.time_text(value, encoding.unit)
     if encoding.kind == "timestamp" and isinstance(encoding.type, T.TimestampNTZType):
-        return lambda value: moments.timestamp_text(
+        return lambda value: timestamp_text(
             moments.timestamp_value(value, encoding.unit, zoned=False)
         )
     return _loose_text if encoding.kind == "loose" else _plain_text
@@ -88,9 +89,11 @@ def _number(encoding: Encoding, type: T.NumericType, sourced: bool) -> Converter
         return partial(_packed_number, plain, fit, encoding.scale)
     if encoding.kind == "variable":
         return lambda value: fit(*numbers.variable_parts(value))
-    if encoding.kind == "precise":
-        packed = sourced and encoding.scale >= 0
-        return _precise_number(plain, fit, encoding.scale if packed else None)
+    if encoding.kind in ("precise", "packed", "written", "unsure"):
+        has_packed = sourced and encoding.scale >= 0 and encoding.kind != "written"
+        scale = encoding.scale if has_packed else None
+        precise = _precise_number(plain, fit, scale)
+        return precise if scale is None else _REFUSALS[encoding.kind](precise)
     return plain
 
 
@@ -130,6 +133,32 @@ def _precise_number(
         return plain(value)
 
     return convert
+
+
+def _always_packed(precise: Converter) -> Converter:
+    """Refuses a text that is no base64 among texts that are."""
+
+    def convert(value: object) -> object:
+        if type(value) is str and not numbers.is_base64(value):
+            raise Misfit(value)
+        return precise(value)
+
+    return convert
+
+
+def _never_guessed(precise: Converter) -> Converter:
+    """Refuses a text that can be one number in base64 and another one as it is written."""
+
+    def convert(value: object) -> object:
+        if type(value) is str and numbers.can_be_both(value):
+            raise Misfit(value)
+        return precise(value)
+
+    return convert
+
+
+def _as_is(precise: Converter) -> Converter:
+    return precise
 
 
 def _fitter(type: T.NumericType) -> Callable[[int, int], object]:
@@ -216,3 +245,10 @@ def _parsed(text: str) -> object:
         return parse_json(text)
     except NotJson:
         raise Misfit(text) from None
+
+
+_REFUSALS: dict[str, Callable[[Converter], Converter]] = {
+    "precise": _as_is,
+    "packed": _always_packed,
+    "unsure": _never_guessed,
+}

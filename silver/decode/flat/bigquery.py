@@ -15,14 +15,14 @@ from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.change import (
     BAD_SEQUENCE,
     ILLEGAL_CHANGE,
-    NOT_JSON,
     UNKNOWN_OPERATION,
     Change,
     Record,
 )
 from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, RowReader, row_object, time_of
+from silver.decode.flat.file_rows import FileRows
+from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.json_values import text_of
 from silver.decode.sequences import arrival_sequence, canonical_sequence
 
@@ -34,6 +34,8 @@ class Decoder:
     """Decodes the change rows of one table."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
+        self._rows = FileRows(table, columns)
         self._reader = RowReader(table, columns, (_TYPE, _NUMBER))
         self._numbered = not table.sequence_by
         self._too_many_keys: Fault | None = None
@@ -46,10 +48,10 @@ class Decoder:
         time = time_of(record)
         if record.raw is None:
             return Change(NONE, source_time=time)
-        members = row_object(record.raw)
+        members = self._rows.read(record)
         if members is None:
-            message = "the row is no JSON object"
-            return Change(None, source_time=time, reason=NOT_JSON, message=message)
+            reason, message = broken_row(record.raw, self._table)
+            return Change(None, source_time=time, reason=reason, message=message)
         row = self._reader.read(members)
         operation = _OPERATIONS.get(str(members.get(_TYPE)))
         change = Change(None, row.values, source_time=time, unlike=row.unlike)
@@ -73,10 +75,6 @@ class Decoder:
 
 class Discovery(FlatDiscovery):
     """Finds the columns of change rows."""
-
-    def row_of(self, record: Record) -> Mapping[str, object] | None:
-        """The members of the row; None where the record is no JSON object."""
-        return None if record.raw is None else row_object(record.raw)
 
 
 def _sequence(record: Record, members: Mapping[str, object]) -> str | None:

@@ -16,6 +16,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.expressions.names import MEMBER, members_read
+from silver.decode.flat.file_rows import FileRows
 from silver.decode.inference import SeenValues, inferred_type
 
 _MOST_NAMES = 4 * MOST_COLUMNS
@@ -36,15 +37,17 @@ class SeenName:
 
 
 class FlatDiscovery:
-    """Finds the columns of flat rows; each format says with `row_of` what a record's row is.
+    """Finds the columns of flat rows; a format may say with `row_of` what a record's row is.
 
-    A name whose values are all null is no column yet. A row with more names than a table has room
-    for shows none.
+    Names in the headers of CSV files that differ in case only are one. A name whose values are all
+    null is no column yet. A row with more names than a table has room for shows none.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._columns = columns
+        self._rows = FileRows(table, columns)
+        self._folds = table.feeds[0].file_format == "csv"
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._members = members_read(table)
         self._room = room(self._typed)
@@ -53,7 +56,7 @@ class FlatDiscovery:
 
     def row_of(self, record: Record) -> Mapping[str, object] | None:
         """The members of the record's row, keys included; None where there is no row."""
-        raise NotImplementedError
+        return None if record.raw is None else self._rows.read(record)
 
     def look(self, record: Record, position: str) -> None:
         """Takes in the names and kinds of values of the record's row."""
@@ -81,6 +84,8 @@ class FlatDiscovery:
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
+        if self._folds:
+            self._fold_names()
         known = [self._settled(column) for column in self._columns.columns]
         new = [name for name in self._by_arrival() if self._is_new(name)]
         usable = settle_names(new if adds_columns(self._table) else [], self._columns.names).usable
@@ -90,6 +95,14 @@ class FlatDiscovery:
         read = [*columns, *(column for column in extra if column is not None)]
         settled = replace(self._columns, columns=tuple(read), settled=whole)
         return settled, self._shapes(columns, usable, new)
+
+    def _fold_names(self) -> None:
+        """Makes names that differ in case only one, spelled as the first that came."""
+        spelled: dict[str, str] = {}
+        for name in self._by_arrival():
+            first = spelled.setdefault(name.lower(), name)
+            if first != name:
+                self.seen[first].values.merge(self.seen.pop(name).values)
 
     def _is_skipped(self, name: str) -> bool:
         """Whether a name is neither a column of the table nor read for an expression."""

@@ -1,13 +1,13 @@
 """Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
-from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, Record
+from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
 from silver.decode.column_types import Misfit
 from silver.decode.columns import (
     MOST_COLUMNS,
@@ -16,6 +16,7 @@ from silver.decode.columns import (
     Columns,
     adds_columns,
     is_published,
+    nullable_keys,
     required_columns,
     room,
 )
@@ -24,6 +25,7 @@ from silver.decode.json_values import NotJson, NumberText, parse_json
 from silver.decode.typed_values import Converter, converter, misfit_message
 
 _MOST_NAMES = 4 * MOST_COLUMNS
+_MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
 
 class Fault(NamedTuple):
@@ -61,6 +63,20 @@ def row_object(raw: bytes) -> dict[str, object] | None:
     return found if isinstance(found, dict) else None
 
 
+def broken_row(raw: bytes, table: Table) -> Fault:
+    """Why a text is no row of the table; a CSV row that fits its header arrives as an object."""
+    if table.feeds[0].file_format != "csv":
+        return Fault(NOT_JSON, "the row is no JSON object")
+    try:
+        text = raw.decode()
+    except UnicodeError:
+        shown = raw[:_LONGEST_SHOWN].decode("utf-8", "replace")
+        expected = "expected UTF-8, or source.csv.encoding to name the encoding"
+        return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
+    shown = text[:_LONGEST_SHOWN]
+    return Fault(NOT_CSV, f"the CSV row does not fit the header of its file: found {shown!r}")
+
+
 def time_of(record: Record) -> int:
     """The time of a change that has none of its own: its record's, else that of its arrival."""
     return record.arrived_at if record.timestamp is None else record.timestamp
@@ -69,16 +85,25 @@ def time_of(record: Record) -> int:
 class RowReader:
     """Reads the rows of one table.
 
-    `protocol` names members that are read by the format itself and are no columns.
+    `protocol` names members that are read by the format itself and are no columns; `make` gives a
+    column's converter, which is `plain_converter` unless rows are encoded.
     """
 
-    def __init__(self, table: Table, columns: Columns, protocol: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        table: Table,
+        columns: Columns,
+        protocol: Collection[str] = (),
+        make: Callable[[Column, bool], Converter] | None = None,
+    ) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
+        made = make or plain_converter
         self._readers = [
-            (_member(c), _converter(c, columns.settled)) for c in columns.columns if c.name != FAULT
+            (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
+        self._nullable_keys = nullable_keys(table)
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self._readers} | set(protocol)
@@ -160,8 +185,11 @@ class RowReader:
     def _key_fault(self, row: Mapping[str, object], values: list[object]) -> Fault | None:
         for at, name in self._keys:
             if values[at] is None:
+                if name in self._nullable_keys and name in row and row[name] is None:
+                    continue
                 if row.get(name) is None:
-                    return Fault(NO_KEY, f"key column {name}: missing or null")
+                    shown = "" if name in row else _shown(row)
+                    return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
                 return Fault(BAD_VALUE, self._message(row, at))
         return None
 
@@ -184,6 +212,15 @@ class RowReader:
     def _message(self, row: Mapping[str, object], at: int) -> str:
         name = self._readers[at][0]
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
+
+
+def _shown(row: Mapping[str, object]) -> str:
+    """The names of a row's members, for a person who looks for another one."""
+    names = [name[:_LONGEST_NAME] for name in row]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return f"; the row has {', '.join(names[:_MOST_SHOWN])}{more}"
 
 
 class _UnknownMembers:
@@ -231,7 +268,8 @@ def _member(column: Column) -> str:
     return column.name.removeprefix(MEMBER)
 
 
-def _converter(column: Column, settled: bool) -> Converter:
+def plain_converter(column: Column, settled: bool) -> Converter:
+    """What converts the JSON values of a column; `settled` as in `Columns`."""
     if column.provisional and not settled and isinstance(column.type, T.StringType):
         return _text_only
     return converter(column.type)

@@ -9,18 +9,25 @@ member that lists the columns a row carries, and is no column itself.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import NOT_JSON, Change, Record
+from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Column, Columns, Shape
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import RowReader, row_object, time_of
+from silver.decode.flat.encoded_rows import RowOpener
+from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.json_values import NotJson, parse_json, text_of
 
+_MOST_BLOCKS = 256
+_TOMBSTONE = (
+    "a tombstone deletes its key, but has nothing that sequence_by could order, expected deletes "
+    "as rows (apply_as_deletes), or format debezium with envelope: flattened"
+)
 EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
 """What `FAULT` says: the fault rules out every operation; all but a truncate; only an upsert."""
 
@@ -37,20 +44,32 @@ class Decoder:
     """Decodes flat rows; the last one of `columns` must be `FAULT`."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
+        self._columns = columns
         self._listing = table.columns_to_update
-        self._reader = RowReader(table, columns, [self._listing] if self._listing else [])
+        self._opener = RowOpener(table, columns)
+        self._protocol = [self._listing] if self._listing else []
+        self._reader = RowReader(table, columns, self._protocol)
+        self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
+        self._only_rows_delete = table.apply_as_deletes is not None
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
         time = time_of(record)
         if record.raw is None:
-            return Change(NONE, [*self._reader.nothing(), None], source_time=time)
-        members = row_object(record.raw)
-        if members is None:
-            values = [*self._reader.nothing(), EVERY]
-            message = "the row is no JSON object"
-            return Change(None, values, source_time=time, reason=NOT_JSON, message=message)
-        row = self._reader.read(members, self._named(members))
+            return self._nothing(record, time)
+        try:
+            opened = self._opener.open(record)
+        except NotJson:
+            return self._rejected(broken_row(record.raw, self._table), time)
+        if opened.members is None:
+            return self._nothing(record, time)
+        reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
+        named = self._named(opened.members)
+        if opened.left_out:
+            carried = opened.members.keys() - opened.left_out
+            named = [name for name in (carried if named is None else named) if name in carried]
+        row = reader.read(opened.members, named)
         change = Change(UPSERT, row.values, absent=row.absent, source_time=time, unlike=row.unlike)
         fault = row.key_fault or row.value_fault
         row.values.append(None)
@@ -58,6 +77,20 @@ class Decoder:
             row.values[-1] = OF_VALUES if row.key_fault is None else OF_KEY
             change.reason, change.message = fault
         return change
+
+    def _made(self, block: bytes | None) -> RowReader:
+        make = partial(self._opener.converter, block)
+        return RowReader(self._table, self._columns, self._protocol, make)
+
+    def _nothing(self, record: Record, time: int) -> Change:
+        """A null value: it follows a row that says the delete, or it would be a lost delete."""
+        if record.key is None or self._only_rows_delete:
+            return Change(NONE, [*self._reader.nothing(), None], source_time=time)
+        return self._rejected(Fault(BAD_SEQUENCE, _TOMBSTONE), time)
+
+    def _rejected(self, fault: Fault, time: int) -> Change:
+        values = [*self._reader.nothing(), EVERY]
+        return Change(None, values, source_time=time, reason=fault.reason, message=fault.message)
 
     def _named(self, members: Mapping[str, object]) -> list[str] | None:
         """The columns that the row says it carries; None when it says nothing of them.
@@ -75,9 +108,18 @@ class Decoder:
 class Discovery(FlatDiscovery):
     """Finds the columns of flat rows."""
 
+    def __init__(self, table: Table, columns: Columns) -> None:
+        super().__init__(table, columns)
+        self._opener = RowOpener(table, columns)
+
     def row_of(self, record: Record) -> Mapping[str, object] | None:
         """The members of the row; None where the record is no JSON object."""
-        return None if record.raw is None else row_object(record.raw)
+        if record.raw is None:
+            return None
+        try:
+            return self._opener.open(record).members
+        except NotJson:
+            return None
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, `FAULT` as the last one, and the shapes of the rows."""

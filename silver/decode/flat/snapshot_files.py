@@ -5,16 +5,16 @@ what its key is as of that date; columns that a row lacks are null.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache, partial
 
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import BAD_SEQUENCE, NOT_JSON, Change, Record
+from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, RowReader, row_object, time_of
+from silver.decode.flat.file_rows import FileRows
+from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.sequences import literal_sequence
 
 _DAY_OF_1970 = date(1970, 1, 1)
@@ -42,6 +42,8 @@ class Decoder:
     """Decodes rows of snapshot files."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
+        self._table = table
+        self._rows = FileRows(table, columns)
         self._reader = RowReader(table, columns)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
@@ -53,10 +55,10 @@ class Decoder:
         if record.raw is None:
             change.operation = NONE
             return change
-        members = row_object(record.raw)
+        members = self._rows.read(record)
         fault = None
         if members is None:
-            fault = Fault(NOT_JSON, "the row is no JSON object")
+            fault = broken_row(record.raw, self._table)
         else:
             row = self._reader.read(members, complete=True)
             change.values, change.unlike = row.values, row.unlike
@@ -72,10 +74,6 @@ class Decoder:
 
 class Discovery(FlatDiscovery):
     """Finds the columns of rows in snapshot files."""
-
-    def row_of(self, record: Record) -> Mapping[str, object] | None:
-        """The members of the row; None where the record is no JSON object."""
-        return None if record.raw is None else row_object(record.raw)
 
 
 def _day_of(table: Table, file: str) -> tuple[str, int] | None:

@@ -6,12 +6,15 @@ from pyspark.sql import types as T
 from lakehouse.table import Table
 from silver.decode.columns import (
     MOST_COLUMNS,
+    Columns,
     adds_columns,
     is_published,
     is_wanted,
     known_columns,
     required_columns,
     settle_names,
+    shown_by,
+    with_shown,
 )
 
 
@@ -81,3 +84,15 @@ def test_required_columns_are_kept_ones_that_are_neither_keys_nor_in_a_group() -
     of = table(columns=columns, sequence_groups=groups, except_column_list=["d"])
 
     assert required_columns(of) == {"a"}
+
+
+def test_a_name_with_half_a_surrogate_pair_has_no_column() -> None:
+    assert settle_names(["a", "b\ud800"], []) == (["a"], ["b\ud800"])
+
+
+def test_what_records_showed_of_their_source_is_remembered_as_texts() -> None:
+    shown = Columns((), envelope="full", decimal_texts="plain", order="source", key_parts=("a",))
+
+    assert with_shown(Columns(()), shown_by(shown)) == shown
+    assert shown_by(Columns(())) == {}
+    assert with_shown(Columns(()), {}) == Columns(())

@@ -141,7 +141,7 @@ def test_types_are_asked_only_of_fields_that_nothing_tells() -> None:
     for record in rows({"id": 1, "a": 1, "B": 2, "c": None}):
         discovery.look(record, "p")
 
-    assert set(discovery.values) == {"id", "b"}
+    assert set(discovery.shown["full"].values) == {"id", "b"}
 
 
 def test_fields_that_begin_with_an_underscore_are_left_out() -> None:

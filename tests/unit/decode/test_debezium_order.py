@@ -1,10 +1,20 @@
 """Where a record stands: sequences by connector, snapshots, times, transactions."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.debezium_records import decoded, event, plain, table, whole
+from silver.decode.columns import known_columns
+from tests.debezium_records import (
+    decoded,
+    decoded_with,
+    discovered,
+    event,
+    plain,
+    table,
+    whole,
+)
 
 TRANSACTION = {"id": "4:9", "total_order": 3}
 
@@ -59,9 +69,24 @@ def text(*sections: int) -> str:
         ({"commit_lsn": "0000002a:00000d50:0003", "event_serial_no": -1}, None),
         ({"commit_lsn": "0000002a:00000d50:0003", "change_lsn": "later"}, None),
         ({"commit_lsn": "0000002a0:00000d50:0003"}, None),
-        ({"connector": "mongodb", "ord": 1}, None),
-        ({}, None),
-        (None, text(0)),
+        ({"connector": "postgresql"}, None),
+        ({"connector": "mariadb", "file": "bin.000007", "pos": 5, "gtid": "0-1-9"}, text(7, 5, 0)),
+        ({"connector": "TiCDC", "file": "", "pos": 0, "commit_ts": 2**58}, text(2**58)),
+        ({"connector": "TiCDC", "file": "", "pos": 0}, None),
+        ({"connector": "ydb", "step": 7, "txId": 2**63}, text(7, 2**63)),
+        ({"connector": "ydb", "step": 7}, None),
+        ({"connector": "oracle", "commit_scn": None, "scn": "8"}, text(8, 8, 3)),
+        (
+            {
+                "connector": "db2",
+                "commit_lsn": "00000000:00001e36:000000000004a1b4",
+                "change_lsn": "00000000:00000000:000000000446140f",
+            },
+            text(0x1E36, 0x4A1B4, 0, 0x446140F),
+        ),
+        ({"connector": "db2", "commit_lsn": "00000000:00001e36:0004a1b4"}, None),
+        ({"connector": "db2", "commit_lsn": "0" * 33}, None),
+        ({"connector": "db2", "commit_lsn": "CSN:9"}, None),
     ],
 )
 def test_sequence_by_connector(source: dict[str, Any] | None, expected: str | None) -> None:
@@ -160,3 +185,86 @@ def test_no_log_has_a_record_at_a_negative_offset(offset: int, reason: str | Non
     assert found["_reason"] == reason
     if reason:
         assert found["_message"] == "found offset -1, expected one from 0"
+
+
+FLINK = {"db": "shop", "table": "t"}
+
+
+def by_offset(partition: int, offset: int, source: object) -> dict[str, Any]:
+    value = {"op": "u", "after": {"id": 1}, "source": source}
+    return {"topic": "t", "partition": partition, "offset": offset, "value": value}
+
+
+@pytest.mark.parametrize("source", [None, {}, FLINK, {"connector": "cassandra"}])
+def test_records_without_a_position_are_in_order_of_partition_and_offset(source: object) -> None:
+    records = whole(by_offset(1, 0, source), by_offset(0, 12, source), by_offset(0, 9, source))
+
+    found = decoded(table(), records)
+
+    assert [row["_reason"] for row in found] == [None] * 3
+    assert [row["_sequence"] for row in found] == [text(0, 1, 0), text(0, 0, 12), text(0, 0, 9)]
+
+
+def test_dropped_records_without_a_position_are_in_order_of_arrival() -> None:
+    found = decoded(table(), plain(*[event("u", after={"id": 1}, source=FLINK)] * 3))
+
+    sequences = [row["_sequence"] for row in found]
+    assert sequences == sorted(set(sequences))
+    assert all(sequence.startswith(text(0)) for sequence in sequences)
+
+
+@pytest.mark.parametrize("source", [None, {}, FLINK])
+def test_a_record_without_a_position_among_others_that_have_one_is_a_dead_letter(
+    source: object,
+) -> None:
+    lines = [event("u", after={"id": 1}, source=source), event("u", after={"id": 1})]
+
+    found = decoded(table(), plain(*lines))
+
+    assert [row["_reason"] for row in found] == ["bad_sequence", None]
+    assert "as other records of the feed have" in found[0]["_message"]
+
+
+@pytest.mark.parametrize(
+    ("known", "source", "reason", "unlike"),
+    [
+        (None, FLINK, None, True),
+        ("arrival", FLINK, None, False),
+        ("source", FLINK, "bad_sequence", False),
+        (None, {"lsn": 5}, None, False),
+        ("arrival", {"lsn": 5}, None, True),
+        ("source", {"lsn": 5}, None, False),
+    ],
+)
+def test_what_is_known_of_the_feed_s_order_counts(
+    known: str | None, source: object, reason: str | None, unlike: bool
+) -> None:
+    columns = replace(known_columns(table(), {}), order=known)
+
+    [found] = decoded_with(
+        table(), columns, plain(event("u", after={"id": 1, "name": "a"}, source=source))
+    )
+
+    assert (found["_reason"], found["_unlike"]) == (reason, unlike)
+
+
+def test_markers_show_nothing_of_the_order() -> None:
+    lines = [{"ts_ms": 1}, {"status": "END", "id": "1:2"}, event("m"), event("x")]
+
+    assert discovered(table(), plain(*lines))[0].order is None
+    assert discovered(table(), plain(*lines, event("t", source=FLINK)))[0].order == "arrival"
+
+
+def test_an_initial_scan_of_ydb_is_no_full_snapshot() -> None:
+    source = {"connector": "ydb", "step": 7, "txId": 5, "snapshot": True, "ts_ms": 9}
+
+    found = placed(source, op="r")
+
+    assert (found["_snapshot"], found["_snapshot_last"]) == (None, False)
+
+
+def test_decimals_of_ydb_are_numbers_as_people_write_them() -> None:
+    of = table(columns={"id": "decimal(12,0)"})
+    source = {"connector": "ydb", "step": 7, "txId": 5}
+
+    assert decoded(of, plain(event("u", after={"id": "1234"}, source=source)))[0]["id"] == 1234

@@ -19,11 +19,11 @@ from silver.decode.debezium.encodings import (
     from_block,
     in_mode,
 )
-from silver.decode.debezium.moments import date_text, timestamp_text
 from silver.decode.debezium.placeholders import Placeholders
 from silver.decode.debezium.schema_blocks import block_fields
 from silver.decode.debezium.values import converter_of, refuse
 from silver.decode.json_values import parse_json
+from silver.decode.typed_json import date_text, timestamp_text
 from silver.decode.typed_values import Misfit
 
 CONNECT, TIME, DATA = (
@@ -161,14 +161,50 @@ def test_plain_and_variable_numbers_fit_exactly_or_not(
         ("[1]", True, "misfit"),
     ],
 )
-def test_a_number_without_a_schema_is_base64_of_variable_scale_or_plain(
+def test_a_number_without_a_schema_in_precise_mode_is_base64_of_variable_scale_or_plain(
     token: str, sourced: bool, expected: object
 ) -> None:
-    of = assumed(T.DecimalType(12, 2), source())
+    of = assumed(T.DecimalType(12, 2), source(decimal_handling_mode="precise"))
 
     found = value(of, "decimal(12,2)", token, sourced)
 
     assert found == (expected / 100 if isinstance(expected, Decimal) else expected)
+
+
+@pytest.mark.parametrize(
+    ("shown", "token", "expected"),
+    [
+        (None, '"1500"', "misfit"),
+        (None, '"1E+3"', "misfit"),
+        (None, '"Infinity"', "misfit"),
+        (None, '"15000"', 15000),
+        (None, '"-500"', -500),
+        (None, '"15.5"', Decimal("15.5")),
+        (None, '"BQ=="', Decimal("0.05")),
+        (None, "1500", 1500),
+        (None, '{"scale":1,"value":"Dw=="}', Decimal("1.5")),
+        ("base64", '"1500"', Decimal("-26467.32")),
+        ("base64", '"BQ=="', Decimal("0.05")),
+        ("base64", '"15.5"', "misfit"),
+        ("base64", "1500", 1500),
+        ("base64", '{"scale":1,"value":"Dw=="}', Decimal("1.5")),
+        ("plain", '"1500"', 1500),
+        ("plain", '"1E+3"', 1000),
+        ("plain", '"BQ=="', "misfit"),
+        ("plain", '"null"', "misfit"),
+        ("plain", '{"scale":1,"value":"Dw=="}', Decimal("1.5")),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_digits_are_taken_for_base64_only_where_other_texts_show_it(
+    shown: str | None, token: str, expected: object, nested: bool
+) -> None:
+    type = "array<decimal(12,2)>" if nested else "decimal(12,2)"
+    of = assumed(parse_type(type), source(), shown)
+
+    found = value(of, type, f"[{token}]" if nested else token)
+
+    assert found == ([expected] if nested and expected != "misfit" else expected)
 
 
 @pytest.mark.parametrize(
@@ -338,14 +374,20 @@ def test_dates(token: str, expected: str) -> None:
         ("us", "47655123456", "13:14:15.123456"),
         ("us", "47655120000", "13:14:15.12"),
         ("us", "86400000000", "24:00:00"),
-        ("us", "86400000001", "misfit"),
-        ("us", "-1", "misfit"),
+        ("us", "86400000001", "24:00:00.000001"),
+        ("us", "-1", "-00:00:00.000001"),
+        ("us", "3020399000000", "838:59:59"),
+        ("us", "-3020399000000", "-838:59:59"),
+        ("us", "3020400000000", "misfit"),
+        ("us", "-3020400000000", "misfit"),
         ("ms", "47655123", "13:14:15.123"),
-        ("ns", "47655123456789", "13:14:15.123456"),
+        ("ns", "47655123456700", "13:14:15.1234567"),
         ("us", '"09:59:59.9Z"', "09:59:59.9"),
     ],
 )
-def test_times_of_day_include_their_end(unit: Unit, token: str, expected: str) -> None:
+def test_times_include_the_end_of_the_day_and_mysql_s_durations(
+    unit: Unit, token: str, expected: str
+) -> None:
     assert value(encoding("time", "string", unit=unit), "string", token) == expected
 
 
@@ -441,7 +483,9 @@ def test_types_of_schema_block_fields(field: Field, type: str) -> None:
 def test_a_declared_number_is_read_by_the_decimal_handling_mode() -> None:
     type = T.DecimalType(12, 2)
 
-    assert assumed(type, source()) == Encoding("precise", type, 2)
+    precise = source(decimal_handling_mode="precise")
+    assert assumed(type, precise) == Encoding("precise", type, 2)
+    assert assumed(type, source()) == Encoding("unsure", type, 2)
     assert assumed(type, source(decimal_handling_mode="string")).kind == "plain"
     assert assumed(T.StringType(), source(decimal_handling_mode="double")).kind == "plain"
 

@@ -45,7 +45,7 @@ def test_a_fault_says_which_operations_it_rules_out() -> None:
     assert found.told("reason") == ["not_json", "no_key", "no_key", "bad_value", "bad_value", None]
     assert found.told("message")[:3] == [
         "the row is no JSON object",
-        "key column id: missing or null",
+        "key column id: missing or null; the row has seq, qty",
         "key column id: missing or null",
     ]
 

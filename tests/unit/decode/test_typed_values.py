@@ -120,6 +120,11 @@ FITS: Sequence[tuple[T.DataType, str, Any]] = [
     (T.VariantType(), '"{\\"a\\": 1}"', '{"a":1}'),
     (T.VariantType(), "1", "1"),
     (T.ArrayType(T.VariantType()), '[{"a": 1.50}, null]', '[{"a":1.50},null]'),
+    (
+        T.StructType().add("n", INT).add("at", TIMESTAMP).add("p", PRICE).add("v", T.VariantType()),
+        '{"n": "12", "at": "2024-01-01 10:00", "p": "1.5", "v": "{\\"a\\": 1.50}", "more": 1}',
+        '{"n":12,"at":"2024-01-01T10:00:00.000Z","p":1.50,"v":{"a":1.50}}',
+    ),
     (T.MapType(STRING, T.VariantType()), '"{\\"a\\": [1]}"', '{"a":[1]}'),
 ]
 MISFITS: Sequence[tuple[T.DataType, str]] = [

@@ -290,3 +290,29 @@ def test_a_key_without_a_type_takes_that_of_its_values_and_the_next_ones_must_fi
     assert texts.told("reason", "message") == [
         ("bad_value", "column id: found 'x', expected bigint")
     ]
+
+
+def test_a_key_part_may_be_null_where_the_table_says_so() -> None:
+    columns = {"tenant": {"type": "string", "nullable": True}, "id": "bigint"}
+    lines = [
+        '{"key": [null, 1], "update": {"name": "b"}, "ts": [1, 2]}',
+        '{"key": [null, 2], "erase": {}, "ts": [1, 4]}',
+        '{"key": ["t", null], "erase": {}, "ts": [1, 5]}',
+    ]
+
+    found = decoded(table("ydb", ["tenant", "id"], columns=columns), lines)
+
+    assert found.values("tenant", "id") == [(None, 1), (None, 2), ("t", None)]
+    assert found.told("operation", "reason") == [
+        ("upsert", None),
+        ("delete", None),
+        (None, "no_key"),
+    ]
+
+
+def test_a_key_part_is_not_null_unless_the_table_says_so() -> None:
+    of = table("ydb", ["tenant", "id"], columns={"tenant": "string"})
+
+    found = decoded(of, ['{"key": [null, 1], "update": {"name": "b"}, "ts": [1, 2]}'])
+
+    assert found.told("reason") == ["no_key"]

@@ -21,3 +21,9 @@ def test_facts_are_written_without_values_and_into_rows_that_are_there() -> None
     text = facts_sql("t1", ["id"])
     assert "t.`_order` = s.`_order`" in text and "t.`_facts` = s.`_facts`" in text
     assert "_batch" not in text and "INSERT" not in text
+
+
+def test_keys_that_may_be_null_are_compared_as_values() -> None:
+    text = merge_sql("t1", ["x", "y"], ["a"], None, {"y"})
+    assert "ON t.`x` = s.`x` AND t.`y` <=> s.`y` WHEN" in text
+    assert "ON t.`x` <=> s.`x` WHEN" in facts_sql("t1", ["x"], {"x"})

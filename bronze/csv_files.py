@@ -1,0 +1,177 @@
+"""How a CSV file is written: its options, and the names in its header.
+
+What the source's `csv` options leave open is found out from the file itself, where the file proves
+it: the encoding by its byte order mark, the separator by the table's declared columns, a backslash
+before quotes by quotes that would be malformed otherwise, blanks behind separators by the header.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.feeds import Feed
+from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
+
+BYTES = "ISO-8859-1"
+"""The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
+
+_MOST_LINES, _MOST_BYTES = 20, 65_536
+_SEPARATORS = (",", ";", "\t", "|")
+_UTF_8 = ("utf-8", "utf8")
+_WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
+# An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
+_NULL = "\x00\x00"
+# \" inside of a value: behind the closing quote of a value no text follows.
+_BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
+_DOUBLED = r'[^,;|\t\r\n"\\]""[^,;|\t\r\n"]'
+
+
+class CsvFile(NamedTuple):
+    """How Spark is to read a CSV file.
+
+    Attributes:
+        names: the columns in order; none in a file without any text.
+        options: options of Spark's reader.
+        bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
+    """
+
+    names: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    bytewise: bool = False
+
+
+def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
+    """How a CSV file is written.
+
+    Args:
+        spark: the session.
+        feed: the feed, for its options and the columns that its table declares.
+        path: the file, as Spark takes it.
+        others: columns that the file's folders give.
+
+    Raises:
+        UnreadableFile: the file is no CSV file, or not one of this table.
+    """
+    text = spark.read.text(path, lineSep="\n")
+    first = text.select(F.substring(F.col("value").cast("binary"), 1, _MOST_BYTES))
+    lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
+    head = b"\n".join(lines)
+    check_is_csv(head)
+    given = feed.csv.given()
+    encoding = given.get("encoding") or encoding_by_mark(head) or "UTF-8"
+    header = _header(lines, head, encoding, feed.csv.comment)
+    end = _line_end(header)
+    header = header.rstrip("\r").split("\r")[0]
+    if not header.strip():
+        return CsvFile((), ())
+    sep = feed.csv.sep or _separator(header, feed)
+    cells = _cells(header, sep, feed.csv.quote)
+    blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
+    sound, backslashed = (True, False) if encoding in _WIDE else _bytes_told(text, feed.csv.escape)
+    bytewise = not sound and "encoding" not in given
+    found = {
+        "sep": sep,
+        "escape": "\\" if backslashed else feed.csv.quote,
+        "lineSep": end,
+        "nullValue": _NULL,
+        "ignoreLeadingWhiteSpace": str(blanks).lower(),
+    }
+    names = _names(cells, feed, others) if feed.csv.header else feed.columns
+    options = found | given | {"encoding": BYTES if bytewise else encoding}
+    return CsvFile(tuple(names), tuple(options.items()), bytewise)
+
+
+def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
+    """The first line that is neither blank nor a comment."""
+    try:
+        if encoding.lower() in _UTF_8:
+            rest = [line.decode("utf-8", "replace") for line in lines[1:]]
+            texts = [*(line.decode() for line in lines[:1]), *rest]
+        else:
+            texts = head.decode(encoding, "ignore").split("\n")
+    except UnicodeError:
+        raise UnreadableFile(
+            "the header is not in UTF-8: say source.csv.encoding, or write the file in UTF-8"
+        ) from None
+    plain = (text.removeprefix("\ufeff") for text in texts)
+    kept = (text for text in plain if text.strip() and not (comment and text.startswith(comment)))
+    return next(kept, "")
+
+
+def _line_end(header: str) -> str:
+    """How lines end; unless told, Spark takes a line feed within values for an end as well."""
+    if "\r" in header[:-1]:
+        return "\r"
+    return "\r\n" if header.endswith("\r") else "\n"
+
+
+def _separator(header: str, feed: Feed) -> str:
+    """The separator that gives the most of the declared columns, a comma before others.
+
+    Without a header, it is the one that gives as many fields as there are columns.
+    """
+    declared = {name.lower() for name in (*feed.keys, *feed.columns)}
+
+    def fitting(sep: str) -> int:
+        cells = _cells(header, sep, feed.csv.quote)
+        if not feed.csv.header:
+            return int(len(cells) == len(feed.columns))
+        return len({cell.strip().lower() for cell in cells} & declared)
+
+    return max(_SEPARATORS, key=fitting)
+
+
+def _cells(header: str, sep: str, quote: str) -> list[str]:
+    if len(sep) > 1:
+        return [cell.strip(quote) for cell in header.split(sep)]
+    if not quote:
+        return header.split(sep)
+    reader = csv.reader([header], delimiter=sep, quotechar=quote)
+    return next(reader, [])
+
+
+def _bytes_told(text: DataFrame, escape: str | None) -> tuple[bool, bool]:
+    """Whether a file is in UTF-8, and whether it has a backslash before the quotes in values."""
+    value = F.col("value")
+    told = text.agg(
+        F.count_if(~F.is_valid_utf8(value)),
+        F.count_if(value.rlike(_BACKSLASHED)),
+        F.count_if(value.rlike(_DOUBLED)),
+    ).head()
+    broken, backslashed, doubled = told or (0, 0, 0)
+    if backslashed and doubled and not escape:
+        raise UnreadableFile(
+            'the file has both \\" and "" inside of values, expected one way to write a quote: '
+            "say source.csv.escape"
+        )
+    return not broken, bool(backslashed)
+
+
+def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
+    """The names of the header without blanks around them.
+
+    Raises:
+        UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
+            is, and a name that nobody declared may be it.
+    """
+    names = [cell.strip() or f"_c{at}" for at, cell in enumerate(cells)]
+    doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
+    if doubled:
+        raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
+    present = {name.lower() for name in (*names, *others)}
+    declared = dict.fromkeys((*feed.keys, *feed.columns))
+    missing = [name for name in declared if name.lower() not in present]
+    unknown = [n for n in names if n.lower() not in {d.lower() for d in declared} and n[:1] != "_"]
+    lost = [name for name in missing if name in feed.keys]
+    if lost or (missing and unknown and feed.format == "snapshot"):
+        shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
+        raise UnreadableFile(
+            f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
+            "mend the header, source.csv or columns"
+        )
+    return names

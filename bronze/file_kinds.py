@@ -1,0 +1,68 @@
+"""Files that are not of the kind that a source's `file_format` says, known by how they begin."""
+
+from lakehouse.errors import LakehouseError
+
+_ENCODINGS = (
+    (b"\xef\xbb\xbf", "UTF-8"),
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_KINDS = (
+    (b"PK\x03\x04", "a zip archive or an Excel workbook (.xlsx)", "unpack it, or export it as CSV"),
+    (b"PK\x05\x06", "an empty zip archive", "remove it"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "export it as CSV"),
+    (b"\x1f\x8b", "compressed with gzip", "give its name the ending .gz"),
+    (b"BZh", "compressed with bzip2", "give its name the ending .bz2"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "give its name the ending .zst"),
+    (b"7z\xbc\xaf", "a 7-Zip archive", "unpack it"),
+    (b"PAR1", "a Parquet file", "say file_format: parquet"),
+    (b"Obj\x01", "an Avro file", "export it as CSV or Parquet"),
+    (b"ORC", "an ORC file", "export it as CSV or Parquet"),
+    (b"%PDF", "a PDF", "export it as CSV"),
+)
+_SPACE = b" \t\r\n"
+_MARKUP = (b"<!doctype", b"<html", b"<?xml")
+
+
+class UnreadableFile(LakehouseError):
+    """A dropped file cannot be read as what it should be; the message says why and what to do."""
+
+
+def encoding_by_mark(head: bytes) -> str | None:
+    """The encoding that the byte order mark at a file's beginning tells; None without one.
+
+    UTF-16 without a mark is told by the zeros in every second byte.
+    """
+    for mark, encoding in _ENCODINGS:
+        if head.startswith(mark):
+            return encoding
+    if len(head) >= 4 and set(head[1:20:2]) == {0} and 0 not in head[0:20:2]:
+        return "UTF-16LE"
+    if len(head) >= 4 and set(head[0:20:2]) == {0} and 0 not in head[1:20:2]:
+        return "UTF-16BE"
+    return None
+
+
+def check_is_csv(head: bytes) -> None:
+    """Refuses a file that begins as no CSV file does.
+
+    Raises:
+        UnreadableFile: it is of another kind, which the message names.
+    """
+    for mark, kind, action in _KINDS:
+        if head.startswith(mark) and not _is_text(head):
+            raise UnreadableFile(f"the file is {kind}, expected CSV: {action}")
+    text = head.lstrip(_SPACE).lower()
+    if text.startswith(_MARKUP):
+        raise UnreadableFile("the file is HTML or XML, expected CSV: export it as CSV")
+    if text[:1] == b"{" or text[:2] in (b"[{", b"[\n", b"[\r"):
+        raise UnreadableFile("the file is JSON, expected CSV: say file_format: json")
+    if b"\x00" in head and encoding_by_mark(head) is None:
+        raise UnreadableFile("the file holds bytes that no text has, expected CSV")
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file that begins as an archive would goes on as text: `ORC,name` is a header."""
+    return head.isascii() and all(byte >= 0x20 or byte in _SPACE for byte in head)

@@ -1,0 +1,58 @@
+"""How a source's CSV files are written, by the names of Spark's own options."""
+
+import codecs
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise ValueError("expected the name of an encoding such as ISO-8859-1") from None
+    return name
+
+
+Encoding = Annotated[str, AfterValidator(_known_encoding)]
+Character = Annotated[str, Field(min_length=1, max_length=1)]
+OneOrNone = Annotated[str, Field(max_length=1)]
+
+
+class Csv(BaseModel):
+    """Options of Spark's CSV reader. What is not given is found out from each file.
+
+    Without `header` the fields of a row are the table's `columns` in their order.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sep: Annotated[str, Field(min_length=1)] | None = None
+    header: bool = True
+    quote: OneOrNone = '"'
+    escape: OneOrNone | None = None
+    encoding: Encoding | None = None
+    nullValue: str | None = None
+    emptyValue: str | None = None
+    comment: Character | None = None
+    ignoreLeadingWhiteSpace: bool | None = None
+    ignoreTrailingWhiteSpace: bool | None = None
+    multiLine: bool = True
+    lineSep: Annotated[str, Field(min_length=1, max_length=2)] | None = None
+    charToEscapeQuoteEscaping: Character | None = None
+    unescapedQuoteHandling: (
+        Literal[
+            "STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE",
+            "RAISE_ERROR",
+        ]
+        | None
+    ) = None  # fmt: skip
+    maxColumns: Annotated[int, Field(gt=0)] | None = None
+    maxCharsPerColumn: int | None = None
+
+    def given(self) -> dict[str, str]:
+        """The options that were given, as Spark takes them."""
+        found = self.model_dump(exclude_none=True)
+        return {
+            name: str(v).lower() if isinstance(v, bool) else str(v) for name, v in found.items()
+        }

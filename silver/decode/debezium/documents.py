@@ -1,0 +1,224 @@
+"""MongoDB's change events: whole documents as JSON text, or the fields that an update changed.
+
+A document's `_id` is the column `id`, as the record's key calls it, and has the key's text; a field
+of the document that is called `id` itself is `id_source`. Values in MongoDB's Extended JSON become
+plain ones: numbers, ISO texts of dates, base64; an ObjectId keeps the text `{"$oid": "…"}` that
+keys have. What is nested is an object or array.
+"""
+
+import base64
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from silver.decode.change import Record
+from silver.decode.column_types import Misfit
+from silver.decode.debezium.envelope import Envelope, Row, Source, Transaction, key_row
+from silver.decode.debezium.moments import timestamp_value
+from silver.decode.json_values import NotJson, NumberText, json_text, parse_json, parser_of
+from silver.decode.typed_json import timestamp_text
+from silver.decode.wrapped import trimmed
+
+CONNECTOR = "mongodb"
+_KEY, _ID, _OWN = "id", "_id", "id_source"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"-?[0-9]{1,40}")
+_UUIDS = ("03", "04", "3", "4")
+
+
+class DocumentChange(NamedTuple):
+    """A change event of MongoDB as an envelope of rows.
+
+    Attributes:
+        envelope: the document in `after`, or the fields that the update changed.
+        partial: whether `after` has changed fields only; the others are as they were.
+        problem: what of the update no column can hold; None where all of it can be applied.
+    """
+
+    envelope: Envelope
+    partial: bool = False
+    problem: str | None = None
+
+
+class _Update(msgspec.Struct, gc=False):
+    removedFields: list[str] | None = None  # Debezium's names
+    updatedFields: object = None
+    truncatedArrays: list[object] | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    before: object = None
+    after: object = None
+    source: Source | None = None
+    transaction: Transaction | None = None
+    op: object = None
+    updateDescription: _Update | None = None
+    ts_us: object = None
+    ts_ms: object = None
+
+
+class _Value(_Event, gc=False):
+    payload: _Event | None = None
+
+
+class _Whole(msgspec.Struct, gc=False):
+    value: _Value | None = None
+
+
+_parse_value = parser_of(_Value)
+_parse_whole = parser_of(_Whole)
+
+
+def open_document(record: Record) -> DocumentChange | None:
+    """The change event of MongoDB that a record is; None for any other record."""
+    text = trimmed(record.raw or b"")
+    try:
+        value = _parse_whole(text).value if record.whole else _parse_value(text)
+        event = value and (value.payload or value)
+        if not event or not _is_of_documents(event):
+            return None
+        return _opened(event, record)
+    except NotJson:
+        return None
+
+
+def _is_of_documents(event: _Event) -> bool:
+    named = event.source is not None and event.source.connector == CONNECTOR
+    return named or isinstance(event.after, str) or isinstance(event.before, str)
+
+
+def _opened(event: _Event, record: Record) -> DocumentChange:
+    key = (key_row(record.key) or {}).get(_KEY)
+    envelope = Envelope(
+        before=_row(event.before, key),
+        after=_row(event.after, key),
+        source=event.source,
+        transaction=event.transaction,
+        op=event.op,
+        ts_us=event.ts_us,
+        ts_ms=event.ts_ms,
+    )
+    update = event.updateDescription
+    if event.op != "u" or envelope.after is not None or update is None:
+        return DocumentChange(envelope)
+    updated = _object(update.updatedFields) or {}
+    removed = update.removedFields or []
+    nested = [name for name in (*updated, *removed) if "." in name]
+    if nested or update.truncatedArrays:
+        shown = nested[0] if nested else "a shortened array"
+        envelope.after = {}
+        return DocumentChange(envelope, True, _nested(shown))
+    envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
+    envelope.after |= {_named(name): None for name in removed}
+    return DocumentChange(envelope, True)
+
+
+def _nested(shown: str) -> str:
+    return (
+        f"found an update of a part of a field ({shown}) without the document, expected whole "
+        "documents: capture.mode change_streams_update_full"
+    )
+
+
+def _row(document: object, key: object) -> Row | None:
+    members = _object(document)
+    if members is None:
+        return None
+    if _ID not in members:
+        return {name: plain_value(v) for name, v in members.items()}
+    row = {_named(name): plain_value(v) for name, v in members.items() if name != _ID}
+    row[_KEY] = id_text(members[_ID]) if key is None else key
+    return row
+
+
+def _object(document: object) -> Mapping[str, object] | None:
+    """The members of a document, which is JSON text or an object; None for a null.
+
+    Raises:
+        NotJson: it is neither.
+    """
+    found = parse_json(document) if isinstance(document, str) else document
+    if found is None or isinstance(found, dict):
+        return found
+    raise NotJson("the document is no object")
+
+
+def _named(name: str) -> str:
+    return _OWN if name == _KEY else name
+
+
+def id_text(value: object) -> object:
+    """An `_id` as Debezium writes it in a record's key: JSON text with blanks after colons."""
+    if isinstance(value, dict):
+        for name in ("$numberLong", "$numberInt"):
+            if name in value:
+                return value[name]
+        return json.dumps(_spaced(value), ensure_ascii=False)
+    return json_text(value) if isinstance(value, str | list) else value
+
+
+def _spaced(value: object) -> object:
+    """A value for Python's JSON, which writes blanks after commas and colons."""
+    if isinstance(value, NumberText):
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _spaced(one) for name, one in value.items()}
+    return [_spaced(one) for one in value] if isinstance(value, list) else value
+
+
+def plain_value(value: object) -> object:
+    """A value in MongoDB's Extended JSON as plain JSON; nested ones too."""
+    if isinstance(value, list):
+        return [plain_value(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    name = next(iter(value), "")
+    if name.startswith("$") and len(value) <= 2:
+        return _extended(value, name)
+    return {name: plain_value(one) for name, one in value.items()}
+
+
+def _extended(value: dict[str, object], name: str) -> object:
+    inner = value[name]
+    if name in ("$numberLong", "$numberInt") and _WHOLE.fullmatch(str(inner)):
+        return int(str(inner))
+    if name in ("$numberDouble", "$numberDecimal"):
+        text = str(inner)
+        return NumberText(text) if _NUMBER.fullmatch(text) else text
+    if name == "$date":
+        return _date(plain_value(inner))
+    if name == "$oid":
+        return id_text(value)
+    if name == "$binary":
+        return _binary(value)
+    if name == "$undefined":
+        return None
+    return inner if name in ("$uuid", "$symbol") else value
+
+
+def _date(value: object) -> object:
+    """ISO text of a date in milliseconds since 1970."""
+    if type(value) is not int:
+        return value
+    try:
+        return timestamp_text(timestamp_value(value, "ms", zoned=True)).replace(" ", "T") + "Z"
+    except (Misfit, OverflowError):
+        return value
+
+
+def _binary(value: dict[str, object]) -> object:
+    """Base64; the text of a UUID for a value that is one."""
+    inner = value["$binary"]
+    packed, kind = inner, value.get("$type")
+    if isinstance(inner, dict):
+        packed, kind = inner.get("base64"), inner.get("subType")
+    if kind not in _UUIDS or not isinstance(packed, str):
+        return packed
+    try:
+        return str(uuid.UUID(bytes=base64.b64decode(packed)))
+    except ValueError:
+        return packed

@@ -1,0 +1,186 @@
+"""Flattened events: what Debezium's ExtractNewRecordState leaves of an envelope.
+
+A flattened event is the row alone, with members of the envelope beside the columns where
+`add.fields` names them: `__op`, `__lsn`, `__source_ts_ms`; or in the record's headers with
+`add.headers`. A delete is the old row with `__deleted`, or a log-compaction tombstone, by the
+transform's delete handling mode. The row becomes an envelope again here, so that it is decoded by
+the same rules as a full one.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from silver.decode.change import Change, Record
+from silver.decode.debezium.envelope import Envelope, Source, Transaction
+from silver.decode.debezium.order import ordered_change
+from silver.decode.json_values import NotJson, parse_json
+from silver.decode.sequences import sequence_of
+from silver.decode.wrapped import OpenedRow
+
+PREFIX = "__"
+_DELETED = "__deleted"
+_OF_SOURCE = frozenset(Source.__struct_fields__)
+_OF_ENVELOPE = frozenset(("op", "ts_ms", "ts_us"))
+_OF_TRANSACTION = {
+    "transaction_id": "id",
+    "transaction_total_order": "total_order",
+    "total_order": "total_order",
+}
+_NAMES = frozenset(
+    PREFIX + name
+    for name in (
+        *("deleted", "table", "db", "schema", "collection"),
+        *_OF_ENVELOPE, *_OF_TRANSACTION, *_OF_SOURCE, *(f"source_{n}" for n in _OF_SOURCE),
+        *("source_db", "source_schema", "source_table", "source_collection", "source_version"),
+    )
+)  # fmt: skip
+_ENVELOPES = (
+    frozenset(("op", "after")),
+    frozenset(("op", "before")),
+    frozenset(("after", "source")),
+)
+_SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databaseName")))
+_ENDS = ("BEGIN", "END")
+
+
+class FlattenedEvent(NamedTuple):
+    """A flattened event as the envelope it came from.
+
+    Attributes:
+        envelope: the row in `after`, or of a delete in `before`; what `add.fields` tells besides.
+        block: the text of the row's schema block, None where there is none.
+        rewrites: whether deletes come as rows in this feed; tombstones then tell nothing more.
+    """
+
+    envelope: Envelope
+    block: bytes | None
+    rewrites: bool
+
+
+def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
+    """The flattened event that a record with this row is; without a row it is a delete."""
+    row, block = opened
+    headers = added_headers(record.headers) if record.headers else None
+    if row is None:
+        envelope = _with_members(Envelope(op="d"), headers or {})
+        envelope.op, envelope.pk = "d", _bare_key(record.key)
+        return FlattenedEvent(envelope, block, False)
+    envelope = _with_members(Envelope(), (headers or {}) | row)
+    flag = row.get(_DELETED)
+    own = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
+    if "_id" in own:
+        own.setdefault("id", own["_id"])  # of MongoDB's documents
+    if flag is True or flag == "true" or envelope.op == "d":
+        envelope.op, envelope.before = "d", own
+    else:
+        envelope.op = "u" if envelope.op is None else envelope.op
+        envelope.after = own
+    envelope.pk = _bare_key(record.key)
+    return FlattenedEvent(envelope, block, flag is not None)
+
+
+def is_flattened(row: Mapping[str, object], keys: Collection[str]) -> bool:
+    """Whether an object shows by its members that it is a flattened event.
+
+    It has a member that the transform adds, or all key columns. `keys` are in lower case.
+    """
+    if is_other(row):
+        return False
+    return has_added_members(row) or (bool(keys) and {*keys} <= {name.lower() for name in row})
+
+
+def is_other(row: Mapping[str, object]) -> bool:
+    """Whether an object is a full envelope, a transaction marker, schema change or heartbeat."""
+    names = row.keys()
+    return (
+        any(form <= names for form in (*_ENVELOPES, *_SCHEMA_CHANGES))
+        or (row.get("status") in _ENDS and not {"ts_ms", "event_count"}.isdisjoint(row))
+        or names == {"ts_ms"}
+    )
+
+
+def has_added_members(row: Mapping[str, object]) -> bool:
+    """Whether a row has members that the transform adds."""
+    return not _NAMES.isdisjoint(row)
+
+
+def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) -> Change:
+    """A change of this operation without values yet, with all that tells its place in order.
+
+    Tombstones have no position at the source, so the events of such a feed are ordered by their
+    offset, behind a first section of 0. In a feed whose deletes are rows, or without offsets, the
+    position at the source counts; a tombstone there says nothing.
+    Without either the time at the source counts, and arrival decides between equal ones.
+    """
+    envelope = event.envelope
+    change = ordered_change(envelope, operation)
+    change.snapshot, change.snapshot_last = None, False  # no event tells the snapshot's last row
+    if change.source_time is None:
+        sent = ordered_change(Envelope(ts_us=envelope.ts_us, ts_ms=envelope.ts_ms), operation)
+        change.source_time = sent.source_time or record.timestamp
+    positioned = envelope.source is not None and change.sequence is not None
+    if record.offset is not None and not (event.rewrites and positioned):
+        change.sequence = sequence_of(0, record.offset)
+    elif not positioned:
+        change.sequence = sequence_of(0, change.source_time or 0)
+    return change
+
+
+def added_headers(headers: bytes) -> dict[str, object]:
+    """The members that `add.headers` puts into a record's headers, by their names."""
+    if PREFIX.encode() not in headers:
+        return {}
+    try:
+        found = parse_json(headers)
+    except NotJson:
+        return {}
+    if isinstance(found, list):
+        pairs = [h for h in found if isinstance(h, dict) and "key" in h]
+        found = {str(header["key"]): header.get("value") for header in pairs}
+    if not isinstance(found, dict):
+        return {}
+    return {name: _header_value(v) for name, v in found.items() if name.startswith(PREFIX)}
+
+
+def _header_value(value: object) -> object:
+    """A header's value; its converter may have written it as JSON, with or without a schema."""
+    if isinstance(value, str) and value[:1] in ('"', "{"):
+        try:
+            value = parse_json(value)
+        except NotJson:
+            return value
+    return value["payload"] if isinstance(value, dict) and "payload" in value else value
+
+
+def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope:
+    """The envelope with what the transform's members tell of it, its source and transaction."""
+    source: dict[str, object] = {}
+    transaction: dict[str, object] = {}
+    for name, value in members.items():
+        if not name.startswith(PREFIX) or value is None:
+            continue
+        name = name.removeprefix(PREFIX)
+        if name in _OF_ENVELOPE:
+            setattr(envelope, name, value)
+        elif name in _OF_TRANSACTION:
+            transaction[_OF_TRANSACTION[name]] = value
+        elif name.removeprefix("source_") in _OF_SOURCE:
+            source[name.removeprefix("source_")] = value
+    if source:
+        envelope.source = Source(**source)
+    if transaction:
+        envelope.transaction = Transaction(**transaction)
+    return envelope
+
+
+def _bare_key(key: bytes | None) -> object:
+    """A record's key that is no object, such as ExtractField leaves; None for any other."""
+    if key is None:
+        return None
+    try:
+        found = parse_json(key)
+    except NotJson:
+        return key.decode("utf-8", "replace")
+    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
+        found = found["payload"]
+    return None if isinstance(found, dict) else found

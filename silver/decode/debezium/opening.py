@@ -1,0 +1,124 @@
+"""Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
+
+from typing import NamedTuple
+
+from lakehouse.table import Table
+from silver.decode.change import Record
+from silver.decode.columns import Columns
+from silver.decode.debezium.documents import CONNECTOR, DocumentChange, open_document
+from silver.decode.debezium.envelope import Envelope, open_record
+from silver.decode.debezium.flattened import (
+    FlattenedEvent,
+    event_of,
+    is_flattened,
+    is_other,
+)
+from silver.decode.json_values import NotJson
+from silver.decode.wrapped import OpenedRow, open_row
+
+FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
+"""The forms; tombstones of a feed whose deletes are rows say nothing more."""
+
+
+class Opened(NamedTuple):
+    """A record as an envelope.
+
+    Attributes:
+        envelope: None where the record says nothing: a log-compaction tombstone.
+        block: the text of its schema block; None without one.
+        event: the flattened event that it was; None for a full envelope.
+        document: the event of MongoDB that it was; None for one of a relational database.
+    """
+
+    envelope: Envelope | None
+    block: bytes | None
+    event: FlattenedEvent | None = None
+    document: DocumentChange | None = None
+
+
+class Opener:
+    """Opens the records of one table.
+
+    `source.envelope` says the form of its events; with `auto`, the first event that showed it does.
+
+    Attributes:
+        form: None while nothing has shown it. Each event then shows it by itself, but for a
+            tombstone, which says nothing.
+    """
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        declared = table.feeds[0].envelope
+        self.form = columns.envelope
+        if declared == FULL or (declared == FLATTENED and columns.envelope in (None, FULL)):
+            self.form = declared
+        self._finds_out = declared == "auto"
+        self._keys = frozenset(name.lower() for name in table.keys)
+
+    def open(self, record: Record) -> Opened:
+        """The envelope of a record.
+
+        Raises:
+            NotJson: the record is not one JSON object of its form.
+        """
+        if self.form in (FLATTENED, REWRITTEN):
+            return self._flattened(record)
+        try:
+            envelope, block = open_record(record)
+        except NotJson:
+            found = _found_document(record)
+            if found is None and self.form is None:
+                found = self._found_flattened(record)
+            if found is None:
+                raise
+            return found
+        if envelope is not None:
+            source = envelope.source
+            if source is not None and source.connector == CONNECTOR:
+                return _found_document(record) or Opened(envelope, block)
+            if self.form is None and _says_nothing(envelope):
+                return self._found_flattened(record) or Opened(envelope, block)
+        return Opened(envelope, block)
+
+    def _flattened(self, record: Record) -> Opened:
+        row = open_row(record)
+        if row.row is None and self.form == REWRITTEN:
+            return Opened(None, None)
+        if self._finds_out and row.row is not None and is_other(row.row):
+            return Opened(*open_record(record))
+        return _opened(row, record)
+
+    def _found_flattened(self, record: Record) -> Opened | None:
+        """The record as a flattened event; None where it does not show that it is one."""
+        try:
+            row = open_row(record)
+        except NotJson:
+            return None
+        if row.row is None or not is_flattened(row.row, self._keys):
+            return None
+        return _opened(row, record)
+
+
+def form_of(opened: Opened) -> str | None:
+    """The form that an event shows; None for one that can be of either."""
+    envelope = opened.envelope
+    if envelope is None:
+        return None
+    if opened.event is not None:
+        if envelope.after is None is envelope.before:
+            return None
+        return REWRITTEN if opened.event.rewrites else FLATTENED
+    return None if _says_nothing(envelope) else FULL
+
+
+def _opened(row: OpenedRow, record: Record) -> Opened:
+    event = event_of(row, record)
+    return Opened(event.envelope, event.block, event)
+
+
+def _found_document(record: Record) -> Opened | None:
+    found = open_document(record)
+    return None if found is None else Opened(found.envelope, None, None, found)
+
+
+def _says_nothing(envelope: Envelope) -> bool:
+    return envelope.op is None and envelope.after is None and envelope.before is None

@@ -1,0 +1,72 @@
+"""Dead letters of Debezium records: what was found, and what was expected."""
+
+import msgspec
+
+from silver.decode.change import BAD_SEQUENCE, BAD_VALUE, INCOMPATIBLE_SCHEMA, Change, Record
+from silver.decode.debezium.encodings import declares_decimals, holds_decimals
+from silver.decode.debezium.envelope import Envelope
+from silver.decode.debezium.numbers import is_base64, is_written
+from silver.decode.debezium.order import has_position
+from silver.decode.debezium.row_plans import TableLayout
+from silver.decode.json_values import json_text
+from silver.decode.typed_values import misfit_message
+
+_SHOWN_OF_SOURCE = 300
+_GUESS = (
+    "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
+    "(precise or string) says which"
+)
+
+Misfits = dict[int, object]
+"""Values that do not fit, by the place of their column."""
+
+
+def reject(change: Change, reason: str, message: str) -> None:
+    """Makes the change a dead letter."""
+    change.operation, change.absent = None, None
+    change.reason, change.message = reason, message
+
+
+def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> None:
+    """Makes a change with values that do not fit a dead letter.
+
+    It is `unlike` where a look through all of the batch may read the values otherwise.
+    """
+    columns = {at: layout.columns.columns[at] for at in sorted(misfits)}
+    sensitive = {n for n, c in layout.table.columns.items() if c.sensitive}
+    found = [
+        misfit_message(c.name, misfits[at], c.type, c.name in sensitive)
+        for at, c in columns.items()
+    ]
+    guessed = [at for at in columns if _is_guess(layout, at, misfits[at])]
+    if not layout.columns.settled:
+        change.unlike |= bool(guessed) or any(c.provisional for c in columns.values())
+    if guessed:
+        found.append(_GUESS)
+    declared = all(c.declared for c in columns.values())
+    reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
+
+
+def check_order(record: Record, envelope: Envelope, change: Change) -> None:
+    """Rejects a change without a place in order; no log has a record at a negative offset."""
+    if record.offset is not None and record.offset < 0:
+        reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
+    elif change.sequence is None:
+        given = {} if envelope.source is None else msgspec.structs.asdict(envelope.source)
+        source = json_text({name: v for name, v in given.items() if v is not None})
+        others = "" if has_position(envelope.source) else " as other records of the feed have"
+        message = f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position{others}"
+        reject(change, BAD_SEQUENCE, message)
+
+
+def no_key(names: str) -> str:
+    """The message of a change without its key."""
+    return f"found no value for {names}, expected one in after, the record's key or before"
+
+
+def _is_guess(layout: TableLayout, at: int, value: object) -> bool:
+    """Whether a decimal's text may be read otherwise once more of the source is known."""
+    if not holds_decimals(layout.columns.columns[at].type) or declares_decimals(layout.source):
+        return False
+    texts = value if isinstance(value, list) else [value]
+    return any(type(text) is str and (is_base64(text) or is_written(text)) for text in texts)

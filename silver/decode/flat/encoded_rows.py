@@ -1,0 +1,127 @@
+"""Rows that Debezium wrote and a transform flattened, as records of format rows.
+
+Such a row may lie in a wrapper with its schema block, hold dates as days, times as ticks and
+decimals as base64, and have placeholders in place of values that the source left out.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lakehouse.table import Table
+from silver.decode.change import Record
+from silver.decode.column_types import Misfit, parse_type
+from silver.decode.columns import Column, Columns
+from silver.decode.debezium.encodings import (
+    Encoding,
+    assumed,
+    declares_decimals,
+    holds_decimals,
+    in_mode,
+)
+from silver.decode.debezium.flattened import has_added_members
+from silver.decode.debezium.placeholders import Placeholders, can_be_placeholder
+from silver.decode.debezium.schema_blocks import row_block_fields
+from silver.decode.debezium.values import converter_of
+from silver.decode.flat.file_rows import FileRows
+from silver.decode.flat.objects import plain_converter
+from silver.decode.json_values import NotJson, parse_json
+from silver.decode.typed_values import Converter
+from silver.decode.wrapped import open_row
+
+_FIRST_WRITES = ("c", "r")
+
+
+class OpenedRow(NamedTuple):
+    """A row out of its wrapper.
+
+    Attributes:
+        members: its members, null for those that the source left out; None for a null value.
+        block: the text of its schema block; None without one.
+        encoded: whether Debezium wrote its values.
+        left_out: members whose values the source left out.
+    """
+
+    members: Mapping[str, object] | None
+    block: bytes | None = None
+    encoded: bool = False
+    left_out: frozenset[str] = frozenset()
+
+
+class RowOpener:
+    """Opens the records of one table of format rows."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        self._rows = FileRows(table, columns)
+        source = table.feeds[0]
+        self._source = source
+        self._placeholders = Placeholders(source.unavailable_value)
+        self._tokens = [text.encode() for text in self._placeholders.texts if text[:1] not in "[{"]
+        self._wraps = not {"schema", "payload"} & {*table.keys, *table.columns}
+        self._fixed = {
+            name
+            for name, column in table.columns.items()
+            if not can_be_placeholder(parse_type(column.type))
+        } | {*table.keys}
+
+    def open(self, record: Record) -> OpenedRow:
+        """The row that a record holds.
+
+        Raises:
+            NotJson: the record is no JSON object.
+        """
+        raw = record.raw or b""
+        members: object
+        block = None
+        if self._wraps and b'"payload"' in raw:
+            members, block = open_row(record)
+        else:
+            members = parse_json(raw)
+        if members is None:
+            if block is None and b'"payload"' not in raw:
+                raise NotJson("found null, expected an object")
+            return OpenedRow(None)
+        if not isinstance(members, dict):
+            raise NotJson("found no object")
+        members = self._rows.completed(members, record)
+        encoded = block is not None or (b'"__' in raw and has_added_members(members))
+        left_out: frozenset[str] = frozenset()
+        if any(token in raw for token in self._tokens):
+            left_out = self._left_out(members)
+            members = members | dict.fromkeys(left_out)
+        return OpenedRow(members, block, encoded, left_out)
+
+    def converter(self, block: bytes | None, column: Column, settled: bool) -> Converter:
+        """What converts the values of a column that Debezium wrote.
+
+        A value that has the column's own form already is taken as it is, but for a decimal where
+        `source.decimal_handling_mode` says what its texts are. A column that nobody declared has
+        the type of its JSON values.
+        """
+        plain = plain_converter(column, settled)
+        if not column.declared:
+            return plain
+        told = None if block is None else row_block_fields(block).get(column.name)
+        if told is not None:
+            return converter_of(in_mode(told, column.type, self._source), column.type)
+        encoded = converter_of(self._assumed(column), column.type)
+        told_apart = holds_decimals(column.type) and declares_decimals(self._source)
+        return encoded if told_apart else _either(plain, encoded)
+
+    def _assumed(self, column: Column) -> Encoding:
+        return assumed(column.type, self._source)
+
+    def _left_out(self, members: Mapping[str, object]) -> frozenset[str]:
+        if members.get("__op") in _FIRST_WRITES:
+            return frozenset()
+        match = self._placeholders.match
+        return frozenset(n for n, v in members.items() if n not in self._fixed and match(v))
+
+
+def _either(plain: Converter, encoded: Converter) -> Converter:
+    def convert(value: object) -> object:
+        try:
+            return plain(value)
+        except Misfit:
+            return encoded(value)
+
+    return convert

@@ -1,0 +1,65 @@
+"""Rows of dropped files as members: names in a CSV's header, and columns that folders give."""
+
+import re
+from collections.abc import Mapping
+
+from bronze.contract import folder_columns
+from lakehouse.table import Table
+from silver.decode.change import Record
+from silver.decode.columns import Columns
+from silver.decode.json_values import NotJson, parse_json
+
+_MOST_FILES, _MOST_HEADERS = 1_024, 1_024
+
+
+class FileRows:
+    """Reads the rows of one table as members by column name.
+
+    The names of a CSV's header are those of known columns without regard to case. A column that a
+    file's folders give, as in `region=eu/`, is a member of each row that has none of its own.
+    """
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        feed = table.feeds[0]
+        self._folds = feed.file_format == "csv"
+        known = [*table.keys, *columns.names, *table.columns]
+        self._spelled = {name.lower(): name for name in reversed(known)}
+        folder = re.escape(str(feed.path).strip("/"))
+        self._below = re.compile(rf"^.*/{folder}/")
+        self._of_files: dict[str, Mapping[str, object]] = {}
+        self._of_headers: dict[tuple[str, ...], list[str] | None] = {}
+
+    def read(self, record: Record) -> dict[str, object] | None:
+        """The members of a record's row; None where the record is no JSON object."""
+        try:
+            found = parse_json(record.raw or b"")
+        except NotJson:
+            return None
+        return self.completed(found, record) if isinstance(found, dict) else None
+
+    def completed(self, row: dict[str, object], record: Record) -> dict[str, object]:
+        """A row with the columns' own spelling, and what its file's folders give."""
+        if self._folds:
+            names = self._respelled(tuple(row))
+            if names is not None:
+                row = dict(zip(names, row.values(), strict=True))
+        if record.file is not None and "=" in record.file:
+            return {**self._folder_columns(record.file), **row}
+        return row
+
+    def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
+        """The names as the columns are spelled; None where they are spelled so already."""
+        if names not in self._of_headers:
+            if len(self._of_headers) >= _MOST_HEADERS:
+                self._of_headers.clear()
+            spelled = [self._spelled.get(name.lower(), name) for name in names]
+            self._of_headers[names] = None if spelled == list(names) else spelled
+        return self._of_headers[names]
+
+    def _folder_columns(self, file: str) -> Mapping[str, object]:
+        found = self._of_files.get(file)
+        if found is None:
+            if len(self._of_files) >= _MOST_FILES:
+                self._of_files.clear()
+            found = self._of_files[file] = folder_columns(self._below.sub("", file))
+        return found

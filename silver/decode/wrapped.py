@@ -1,0 +1,96 @@
+"""Values that come wrapped with their schema, as Kafka Connect's JSON converter writes them."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from silver.decode.change import Record
+from silver.decode.json_values import NotJson, check_levels, json_text, parse_json, parser_of
+
+_SPACE = b" \t\r\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class OpenedRow(NamedTuple):
+    """The object that a record's value is.
+
+    Attributes:
+        row: its members; None for a null value.
+        block: the text of the schema block that it came with; None without one.
+    """
+
+    row: dict[str, object] | None
+    block: bytes | None
+
+
+class _Wrapper(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    schema: msgspec.Raw
+    payload: dict[str, object] | None
+
+
+class _Whole(msgspec.Struct, gc=False):
+    value: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_parse_wrapper = parser_of(_Wrapper)
+_parse_whole = parser_of(_Whole)
+
+
+def open_row(record: Record) -> OpenedRow:
+    """The object in a record, taken out of the whole record and of the wrapper around it.
+
+    Raises:
+        NotJson: the record's value is neither a JSON object nor null.
+    """
+    text = trimmed(record.raw or b"")
+    if record.whole and text not in (b"", b"null"):
+        text = _value_of(text)
+    if text in (b"", b"null"):
+        return OpenedRow(None, None)
+    if b'"payload"' in text:
+        found = _unwrapped(text)
+        if found is not None:
+            return found
+    return OpenedRow(_object(parse_json(text)), None)
+
+
+def trimmed(text: bytes) -> bytes:
+    """The text without space and byte order marks around it."""
+    if text[:1] == b"{" and text[-1:] == b"}":
+        return text
+    shorter = text.strip(_SPACE)
+    while shorter.startswith(_BYTE_ORDER_MARK) or shorter.endswith(_BYTE_ORDER_MARK):
+        shorter = shorter.removeprefix(_BYTE_ORDER_MARK).removesuffix(_BYTE_ORDER_MARK)
+        shorter = shorter.strip(_SPACE)
+    return shorter
+
+
+def _unwrapped(text: bytes) -> OpenedRow | None:
+    """The payload with its schema block; None for an object that is no wrapper."""
+    check_levels(text)
+    try:
+        wrapper = _parse_wrapper(text)
+    except NotJson:
+        return None
+    block = bytes(wrapper.schema)
+    if block == b"null":
+        return OpenedRow(wrapper.payload, None)
+    return OpenedRow(wrapper.payload, block) if block[:1] == b"{" else None
+
+
+def _value_of(text: bytes) -> bytes:
+    """The text of the value in a whole record; a value in a JSON text is that text."""
+    try:
+        value = bytes(_parse_whole(text).value)
+    except NotJson:
+        value = json_text(_object(parse_json(text)).get("value")).encode()
+    if value[:1] == b'"':
+        inner = parse_json(value)
+        return trimmed(str(inner).encode("utf-8", "surrogatepass"))
+    return value
+
+
+def _object(found: object) -> dict[str, object]:
+    if not isinstance(found, dict):
+        raise NotJson("found no object")
+    return found

@@ -1,0 +1,146 @@
+"""Small cases of what sources really send: each folder of tests/fixtures/cases is one table.
+
+A case has a table's YAML, the files of each round, and what is expected after the last: the rows of
+gold, maybe its history, the dead letters, and what bronze says of files that it cannot read.
+LAKEHOUSE_CASES names another folder of cases.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from bronze import job as bronze
+from gold import job as gold
+from lakehouse import ledger, names
+from lakehouse.ledger import Entry
+from lakehouse.loading import load_tables
+from lakehouse.table import Table
+from lakehouse.target import Target
+from silver import job as silver
+from tests.conftest import target_at
+from tests.lake import quiet
+
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(os.environ.get("LAKEHOUSE_CASES", Path(__file__).parents[1] / "fixtures" / "cases"))
+CASES = sorted(case for case in FOLDER.iterdir() if (case / "table.yml").is_file())
+
+
+class Done(NamedTuple):
+    """A lake after all rounds, the tables of the cases by folder, and what each layer said."""
+
+    target: Target
+    tables: dict[str, Table]
+    entries: list[Entry]
+
+    def said(self, table: str, layer: str) -> str:
+        """The messages of a table's failed entries."""
+        mine = [e for e in self.entries if (e.table, e.layer) == (table, layer)]
+        return "; ".join(e.message or "" for e in mine if e.status == "failed")
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    root = tmp_path_factory.mktemp("cases")
+    target = target_at(root)
+    conf = root / "conf"
+    (conf / "tables").mkdir(parents=True)
+    for case in CASES:
+        shutil.copy(case / "table.yml", conf / "tables" / f"{case.name}.yml")
+    tables = load_tables(conf)
+    named = {
+        case.name: next(t for t in tables if t.table in (case.name, f"c{case.name}"))
+        for case in CASES
+    }
+    entries: list[Entry] = []
+    for number in ("1", "2"):
+        for case in CASES:
+            if (case / "input" / number).is_dir():
+                place = Path(target.landing, str(named[case.name].feeds[0].path))
+                shutil.copytree(case / "input" / number, place, dirs_exist_ok=True)
+        found = bronze.ingest(spark, target, tables, number, quiet)
+        ledger.append(spark, target, found)
+        found += silver.apply(spark, target, tables, number, quiet)
+        found += gold.publish(spark, target, tables, number, quiet)
+        entries += found
+    return Done(target, named, entries)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_case_comes_out_as_expected(spark: SparkSession, done: Done, case: Path) -> None:
+    expected = json.loads((case / "expected.json").read_text())
+    table = done.tables[case.name]
+    unread = done.said(table.table, "bronze")
+    assert re.search(expected.get("failed", "^$"), unread), unread
+    assert done.said(table.table, "silver") == ""
+
+    letters = _letters(spark, done.target, table)
+    told = [row["message"] for row in letters]
+    assert len(letters) == expected["dead_letters"], told
+    if letters:
+        assert sorted({row["reason"] for row in letters}) == expected.get("reasons", ["no_key"])
+        assert expected.get("said", "") in (told[0] or "")
+    assert _shown(spark, done.target, "gold", table.table, expected["rows"]) == _sorted(
+        expected["rows"]
+    )
+    if "history" in expected:
+        history = _shown(spark, done.target, "gold", f"{table.table}_history", expected["history"])
+        assert history == _sorted(expected["history"])
+
+
+def _letters(spark: SparkSession, target: Target, table: Table) -> list[Row]:
+    name = f"{table.table}_dead_letters"
+    if not names.exists(spark, target, "silver", name):
+        return []
+    letters = spark.table(names.name(target, "silver", name)).where("resolved_at IS NULL")
+    return letters.select("reason", "message").collect()
+
+
+def _shown(
+    spark: SparkSession, target: Target, layer: str, name: str, expected: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows of a view, or of its columns that history is expected to have."""
+    query = f"SELECT * FROM {layer}.`{name}`"
+    if not expected and not _is_there(spark, target, query):
+        return []
+    gold.open_catalog(spark, target, query)
+    rows = [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+    columns = expected[0] if name.endswith("_history") else None
+    return _sorted(
+        [{n: _plain(v) for n, v in row.items() if columns is None or n in columns} for row in rows]
+    )
+
+
+def _is_there(spark: SparkSession, target: Target, query: str) -> bool:
+    try:
+        gold.open_catalog(spark, target, query)
+        spark.sql(query)
+    except AnalysisException:
+        return False
+    return True
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return (
+            int(value) if value == int(value) and value.as_tuple().exponent == 0 else float(value)
+        )
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(bytes(value)).decode()
+    return value

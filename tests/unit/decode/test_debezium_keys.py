@@ -1,0 +1,165 @@
+"""Keys: parts that may be null, parts out of the envelope, parts that the table lacks."""
+
+from typing import Any
+
+import pytest
+
+from lakehouse.table import Table
+from silver.decode.debezium.discovery import Discovery
+from tests.debezium_records import decoded, discovered, event, plain, table, whole
+
+NULLABLE = {"tenant": {"type": "string", "nullable": True}, "id": "int", "name": "string"}
+SHARD = {"id": "int", "shard": {"from": "source.db"}, "item": "string"}
+
+
+def source(db: str, lsn: int = 10) -> dict[str, Any]:
+    return {"connector": "postgresql", "name": "s", "lsn": lsn, "db": db, "ts_ms": 1_500}
+
+
+def record(value: object, key: object = None, **parts: object) -> dict[str, Any]:
+    return {"topic": "t", "partition": 0, "offset": 7, "key": key, "value": value} | parts
+
+
+def two_keys(columns: dict[str, Any] = NULLABLE) -> Table:
+    return table(keys=("tenant", "id"), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (event("c", after={"tenant": None, "id": 1}), None),
+        (event("c", after={"id": 1}), "no_key"),
+        (event("c", after={"tenant": "t", "id": None}), "no_key"),
+        (event("d", before={"tenant": None, "id": 1}), None),
+        (event("d", before={"id": 1}), "no_key"),
+    ],
+)
+def test_a_key_part_may_be_null_where_the_table_says_so_but_never_missing(
+    given: dict[str, Any], reason: str | None
+) -> None:
+    [found] = decoded(two_keys(), plain(given))
+
+    assert found["_reason"] == reason
+    if reason is None:
+        assert (found["tenant"], found["id"]) == (None, 1)
+
+
+def test_a_null_in_the_record_s_own_key_counts() -> None:
+    deleted = record(event("d"), key={"tenant": None, "id": 1})
+
+    [found] = decoded(two_keys(), whole(deleted))
+
+    assert (found["_operation"], found["tenant"], found["id"]) == ("delete", None, 1)
+
+
+@pytest.mark.parametrize("tenant", ["string", {"type": "string"}])
+def test_a_key_part_is_not_null_unless_the_table_says_so(tenant: object) -> None:
+    [found] = decoded(
+        two_keys(NULLABLE | {"tenant": tenant}), plain(event("c", after={"tenant": None, "id": 1}))
+    )
+
+    assert found["_reason"] == "no_key"
+
+
+def test_a_key_can_be_taken_from_the_source_block() -> None:
+    of = table(keys=("id", "shard"), columns=SHARD)
+    row = {"id": 1, "item": "pen"}
+    lines = [
+        event("c", after=row, source=source("one")),
+        event("c", after=row, source=source("two")),
+        event("d", before=row, source=source("one", 20)),
+        event("c", after=row, source=source("one", 30) | {"db": None}),
+    ]
+
+    found = decoded(of, plain(*lines))
+
+    assert [(row["_operation"], row["id"], row["shard"]) for row in found[:3]] == [
+        ("upsert", 1, "one"),
+        ("upsert", 1, "two"),
+        ("delete", 1, "one"),
+    ]
+    assert found[3]["_reason"] == "no_key"
+
+
+def test_the_old_key_of_a_key_change_has_the_part_from_the_source_block() -> None:
+    of = table(keys=("id", "shard"), columns=SHARD)
+    moved = record(
+        event("c", after={"id": 2}, source=source("one")),
+        key={"id": 2},
+        headers={"__debezium.oldkey": {"id": 1}},
+    )
+
+    assert decoded(of, whole(moved))[0]["_old_key"] == '{"id":1,"shard":"one"}'
+
+
+def test_a_router_s_part_of_the_key_can_be_a_column() -> None:
+    columns = {"id": "int", "shard": {"from": "__dbz__physicalTableIdentifier"}}
+    of = table(keys=("id", "shard"), columns=columns)
+    sent = record(event("d"), key={"id": 1, "__dbz__physicalTableIdentifier": "db1.t"})
+
+    [found] = decoded(of, whole(sent))
+
+    assert (found["id"], found["shard"]) == (1, "db1.t")
+    assert discovered(of, whole(sent))[0].key_parts == ()
+
+
+def test_other_parts_of_the_source_block_are_converted_to_their_type() -> None:
+    columns = {
+        "id": "int",
+        "at": {"from": "source.ts_ms", "type": "timestamp_ntz"},
+        "ms": {"from": "source.ts_ms", "type": "bigint"},
+        "small": {"from": "source.ts_ms", "type": "tinyint"},
+    }
+
+    [found] = decoded(
+        table(columns=columns), plain(event("c", after={"id": 1}, source=source("x")))
+    )
+
+    assert (found["at"].isoformat(), found["ms"]) == ("1970-01-01T00:00:01.500000", 1500)
+    assert found["_message"] == "column small: found '1500', expected tinyint"
+
+
+def test_a_field_of_the_row_is_not_the_column_from_the_source_block() -> None:
+    of = table(keys=("id", "shard"), columns=SHARD)
+
+    [found] = decoded(of, plain(event("c", after={"id": 1, "shard": "x"}, source=source("one"))))
+
+    assert (found["shard"], found["_reason"], found["_unlike"]) == ("one", None, False)
+
+
+def test_old_rows_of_a_table_without_keys_have_the_column_too() -> None:
+    of = table(keys=(), columns=SHARD)
+
+    [found] = decoded(of, plain(event("d", before={"id": 1}, source=source("one"))))
+
+    assert (found["shard"], found["_old_key"]) == ("one", '{"id":1,"shard":"one"}')
+
+
+@pytest.mark.parametrize(
+    ("key", "parts"),
+    [
+        ({"id": 1}, ()),
+        ({"ID": 1}, ()),
+        (None, ()),
+        ({"id": 1, "shard": "a"}, ("shard",)),
+        ({"id": 1, "__dbz__physicalTableIdentifier": "a"}, ("__dbz__physicalTableIdentifier",)),
+        ({"schema": {}, "payload": {"id": 1, "shard": "a"}}, ("shard",)),
+    ],
+)
+def test_parts_of_a_record_s_key_that_the_table_does_not_declare_are_known(
+    key: object, parts: tuple[str, ...]
+) -> None:
+    columns, _ = discovered(table(), whole(record(event("c", after={"id": 1}), key=key)))
+
+    assert columns.key_parts == parts
+
+
+def test_discoveries_of_two_tasks_know_the_key_parts_of_both() -> None:
+    records = [record(event("c", after={"id": 1}), key={"id": 1, part: 1}) for part in "ab"]
+    first, second = (Discovery(table(), discovered(table(), [])[0]) for _ in range(2))
+    first.look(whole(records[0])[0], "0")
+    second.look(whole(records[1])[0], "1")
+
+    first.merge(second)
+
+    assert first.settle()[0].key_parts == ("a", "b")
