@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import schema_changes
-from silver.decode.column_types import parse_type
 from silver.decode.columns import (
     Column,
     Columns,
@@ -27,6 +26,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.spark import FIRST_RECORDS, Look, decode, discover
+from silver.decode.values.column_types import parse_type
 from silver.expectations.gate import gate
 from silver.state import fingerprint
 from silver.state.batch import TableState

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
 from silver.decode.change import Record
-from silver.decode.column_types import parse_type
+from silver.decode.values.column_types import parse_type
 
 MOST_COLUMNS = 2000
 """Of a table, beyond which nothing undeclared becomes a column; BigQuery's limit too."""
@@ -57,8 +57,8 @@ class Columns:
         announced: the source's columns with their types (None where nothing told it), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
-        envelope: the form of Debezium's events, as `silver.decode.debezium.opening` names it; None
-            where nothing has shown it.
+        envelope: the form of Debezium's events, as the module `opening` of
+            `silver.decode.debezium.events` names it; None where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`

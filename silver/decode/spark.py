@@ -29,7 +29,6 @@ from silver.decode.arrow import (
 )
 from silver.decode.arrow_types import carrier
 from silver.decode.change import BAD_VALUE
-from silver.decode.column_types import parse_type
 from silver.decode.columns import Column as DecodeColumn
 from silver.decode.columns import (
     Columns,
@@ -43,6 +42,7 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import MEMBER, has_expressions, members_read
 from silver.decode.expressions.rows import with_expressions
 from silver.decode.flat.rows import with_fault_column
+from silver.decode.values.column_types import parse_type
 
 FIRST_RECORDS = 2_000
 _BINARY, _TIMES = ("_raw", "_key", "_headers"), ("_timestamp", "_arrived_at")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from silver.decode.change import Record
-from silver.decode.json_values import NotJson, check_levels, json_text, parse_json, parser_of
+from silver.decode.values.json_values import NotJson, check_levels, json_text, parse_json, parser_of
 
 _SPACE = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

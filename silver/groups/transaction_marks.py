@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from silver.decode.json_values import NotJson, parser_of
+from silver.decode.values.json_values import NotJson, parser_of
 
 
 class End(NamedTuple):

@@ -27,7 +27,7 @@ from lakehouse.target import Target
 from lakehouse.views import View, publish, retract, stored
 from silver.changelog.order import Placed
 from silver.contract import PENDING, waits_in_log
-from silver.decode.sequences import WIDTH
+from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import order_literal, order_sql, split_order
 from silver.state.batch import TableState
 from silver.state.epochs import sequence_sql

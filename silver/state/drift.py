@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from lakehouse.table import LearnedColumn, Table
-from silver.decode.column_types import parse_type, wider
 from silver.decode.columns import Shape, is_published
+from silver.decode.values.column_types import parse_type, wider
 
 Kind = Literal["add_column", "widen", "drop_column", "incompatible"]
 Fields = Mapping[str, str | None]

@@ -20,8 +20,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
-from silver.decode.debezium.restarts import Restart
-from silver.decode.sequences import WIDTH
+from silver.decode.debezium.events.restarts import Restart
+from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import make_order
 
 RESTART = "restart:"

@@ -20,8 +20,8 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.writing import append
-from silver.decode.column_types import parse_type, wider
 from silver.decode.columns import SHOWN
+from silver.decode.values.column_types import parse_type, wider
 from silver.state.drift import declares
 from silver.storage import layout
 from silver.storage.side_columns import BUILT_COLUMNS

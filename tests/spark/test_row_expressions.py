@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from silver.decode.expressions.sequence_columns import canonical, from_column, join, section
-from silver.decode.sequences import canonical_sequence, literal_sequence
-from silver.decode.sequences import section as section_of
+from silver.decode.values.sequences import canonical_sequence, literal_sequence
+from silver.decode.values.sequences import section as section_of
 from tests.builders import ARRIVED_AT, Line, at, bronze_rows, decoded, table
 from tests.decoding import to_changes
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.target import Target
-from silver.decode.sequences import literal_sequence as literal
+from silver.decode.values.sequences import literal_sequence as literal
 from tests import flat
 from tests.builders import bronze_rows, decoded, table
 from tests.decoding import to_changes

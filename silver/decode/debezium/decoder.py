@@ -21,22 +21,21 @@ from silver.decode.change import (
     Change,
     Record,
 )
-from silver.decode.column_types import Misfit
 from silver.decode.columns import UNFIT, Columns, is_published, nullable_keys, required_columns
-from silver.decode.debezium.documents import DocumentChange
-from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
-from silver.decode.debezium.flattened import ordered_event
-from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.opening import FLATTENED, REWRITTEN, Opener
-from silver.decode.debezium.order import (
+from silver.decode.debezium.events.documents import DocumentChange
+from silver.decode.debezium.events.envelope import Envelope, Row, key_row, old_key_row
+from silver.decode.debezium.events.flattened import ordered_event
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
+from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
     arrival_order,
     has_position,
     ordered_change,
 )
-from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
+from silver.decode.debezium.events.placeholders import Placeholders, may_hold_placeholders
+from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.refusals import (
     Misfits,
     check_order,
@@ -45,9 +44,10 @@ from silver.decode.debezium.refusals import (
     reject_misfits,
 )
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
-from silver.decode.json_values import NotJson, text_of
-from silver.decode.typed_values import Converter
+from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
+from silver.decode.values.column_types import Misfit
+from silver.decode.values.json_values import NotJson, text_of
+from silver.decode.values.typed_values import Converter
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")

@@ -12,7 +12,6 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.decode.change import Record
-from silver.decode.column_types import wider
 from silver.decode.columns import (
     Column,
     Columns,
@@ -22,13 +21,14 @@ from silver.decode.columns import (
     room,
     settle_names,
 )
-from silver.decode.debezium.encodings import Encoding
-from silver.decode.debezium.envelope import Envelope, Row, key_row
+from silver.decode.debezium.events.envelope import Envelope, Row, key_row
+from silver.decode.debezium.events.opening import FLATTENED, FULL, Opener, form_of
 from silver.decode.debezium.evidence import Evidence
-from silver.decode.debezium.opening import FLATTENED, FULL, Opener, form_of
-from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
-from silver.decode.inference import SeenValues, inferred_type
-from silver.decode.json_values import NotJson
+from silver.decode.debezium.values.encodings import Encoding
+from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
+from silver.decode.values.column_types import wider
+from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.json_values import NotJson
 
 
 @dataclass(frozen=True, slots=True)

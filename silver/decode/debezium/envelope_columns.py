@@ -6,12 +6,12 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.decode.change import Record
-from silver.decode.column_types import Misfit
 from silver.decode.columns import Columns
-from silver.decode.debezium.encodings import Encoding, Kind, Unit
-from silver.decode.debezium.envelope import Envelope, key_row
-from silver.decode.debezium.values import converter_of
-from silver.decode.typed_values import Converter
+from silver.decode.debezium.events.envelope import Envelope, key_row
+from silver.decode.debezium.values.converters import converter_of
+from silver.decode.debezium.values.encodings import Encoding, Kind, Unit
+from silver.decode.values.column_types import Misfit
+from silver.decode.values.typed_values import Converter
 
 _SOURCE = "source."
 _UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}

@@ -5,10 +5,10 @@ from dataclasses import replace
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.encodings import declares_decimals, holds_decimals
-from silver.decode.debezium.envelope import Envelope, Row, key_row
-from silver.decode.debezium.numbers import form_of
-from silver.decode.debezium.order import BY_ARRIVAL, BY_SOURCE, has_position
+from silver.decode.debezium.events.envelope import Envelope, Row, key_row
+from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_position
+from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
+from silver.decode.debezium.values.numbers import form_of
 
 _CHANGES = ("c", "u", "d", "r", "t")
 _MOST_KEYS = 1_000

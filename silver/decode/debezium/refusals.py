@@ -3,13 +3,13 @@
 import msgspec
 
 from silver.decode.change import BAD_SEQUENCE, BAD_VALUE, INCOMPATIBLE_SCHEMA, Change, Record
-from silver.decode.debezium.encodings import declares_decimals, holds_decimals
-from silver.decode.debezium.envelope import Envelope
-from silver.decode.debezium.numbers import is_base64, is_written
-from silver.decode.debezium.order import has_position
+from silver.decode.debezium.events.envelope import Envelope
+from silver.decode.debezium.events.order import has_position
 from silver.decode.debezium.row_plans import TableLayout
-from silver.decode.json_values import json_text
-from silver.decode.typed_values import misfit_message
+from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
+from silver.decode.debezium.values.numbers import is_base64, is_written
+from silver.decode.values.json_values import json_text
+from silver.decode.values.typed_values import misfit_message
 
 _SHOWN_OF_SOURCE = 300
 _GUESS = (

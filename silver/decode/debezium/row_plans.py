@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
-from silver.decode.column_types import wider
 from silver.decode.columns import (
     Column,
     Columns,
@@ -19,11 +18,12 @@ from silver.decode.columns import (
     is_wanted,
     room,
 )
-from silver.decode.debezium.encodings import Encoding, assumed, in_mode
-from silver.decode.debezium.envelope import Row
-from silver.decode.debezium.placeholders import can_be_placeholder
-from silver.decode.debezium.values import converter_of, refuse
-from silver.decode.typed_values import Converter
+from silver.decode.debezium.events.envelope import Row
+from silver.decode.debezium.events.placeholders import can_be_placeholder
+from silver.decode.debezium.values.converters import converter_of, refuse
+from silver.decode.debezium.values.encodings import Encoding, assumed, in_mode
+from silver.decode.values.column_types import wider
+from silver.decode.values.typed_values import Converter
 
 _MOST_PLANS = 1_024
 

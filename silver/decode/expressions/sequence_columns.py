@@ -1,4 +1,7 @@
-"""Sequences of typed columns, as Spark columns; see `silver.decode.sequences` for their form."""
+"""Sequences of typed columns, as Spark columns.
+
+Their form: see `silver.decode.values.sequences`.
+"""
 
 from functools import reduce
 
@@ -6,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from silver.decode.sequences import WIDTH
+from silver.decode.values.sequences import WIDTH
 
 _TEXT_FORM = r"\A[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{1,16}){0,3}\z"
 _UNSIGNED = "decimal(20,0)"

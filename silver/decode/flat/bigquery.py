@@ -23,8 +23,8 @@ from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
-from silver.decode.json_values import text_of
-from silver.decode.sequences import arrival_sequence, canonical_sequence
+from silver.decode.values.json_values import text_of
+from silver.decode.values.sequences import arrival_sequence, canonical_sequence
 
 _TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
 _OPERATIONS = {"UPSERT": UPSERT, "DELETE": DELETE}

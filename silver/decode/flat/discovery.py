@@ -17,7 +17,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.flat.file_rows import FileRows
-from silver.decode.inference import SeenValues, inferred_type
+from silver.decode.values.inference import SeenValues, inferred_type
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 

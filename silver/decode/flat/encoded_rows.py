@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from silver.decode.change import Record
-from silver.decode.column_types import Misfit, parse_type
 from silver.decode.columns import Column, Columns
-from silver.decode.debezium.encodings import (
+from silver.decode.debezium.events.flattened import has_added_members
+from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
+from silver.decode.debezium.values.converters import converter_of
+from silver.decode.debezium.values.encodings import (
     Encoding,
     assumed,
     declares_decimals,
     holds_decimals,
     in_mode,
 )
-from silver.decode.debezium.flattened import has_added_members
-from silver.decode.debezium.placeholders import Placeholders, can_be_placeholder
-from silver.decode.debezium.schema_blocks import row_block_fields
-from silver.decode.debezium.values import converter_of
+from silver.decode.debezium.values.schema_blocks import row_block_fields
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.flat.objects import plain_converter
-from silver.decode.json_values import NotJson, parse_json
-from silver.decode.typed_values import Converter
+from silver.decode.values.column_types import Misfit, parse_type
+from silver.decode.values.json_values import NotJson, parse_json
+from silver.decode.values.typed_values import Converter
 from silver.decode.wrapped import open_row
 
 _FIRST_WRITES = ("c", "r")

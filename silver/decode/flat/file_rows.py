@@ -7,7 +7,7 @@ from bronze.contract import folder_columns
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.json_values import NotJson, parse_json
+from silver.decode.values.json_values import NotJson, parse_json
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 

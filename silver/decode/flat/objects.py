@@ -8,7 +8,6 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
-from silver.decode.column_types import Misfit
 from silver.decode.columns import (
     MOST_COLUMNS,
     UNFIT,
@@ -21,8 +20,9 @@ from silver.decode.columns import (
     room,
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
-from silver.decode.json_values import NotJson, NumberText, parse_json
-from silver.decode.typed_values import Converter, converter, misfit_message
+from silver.decode.values.column_types import Misfit
+from silver.decode.values.json_values import NotJson, NumberText, parse_json
+from silver.decode.values.typed_values import Converter, converter, misfit_message
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100

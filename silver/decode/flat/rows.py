@@ -21,7 +21,7 @@ from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.encoded_rows import RowOpener
 from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
-from silver.decode.json_values import NotJson, parse_json, text_of
+from silver.decode.values.json_values import NotJson, parse_json, text_of
 
 _MOST_BLOCKS = 256
 _TOMBSTONE = (

@@ -15,7 +15,7 @@ from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
-from silver.decode.sequences import literal_sequence
+from silver.decode.values.sequences import literal_sequence
 
 _DAY_OF_1970 = date(1970, 1, 1)
 _MICROS_OF_A_DAY = 86_400_000_000

@@ -24,8 +24,8 @@ from silver.decode.change import (
 from silver.decode.columns import Columns
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
-from silver.decode.json_values import json_text, text_of
-from silver.decode.sequences import literal_sequence, section
+from silver.decode.values.json_values import json_text, text_of
+from silver.decode.values.sequences import literal_sequence, section
 
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")

@@ -11,8 +11,8 @@ from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import Decoder
-from silver.decode.debezium.documents import id_text, plain_value
-from silver.decode.json_values import NumberText
+from silver.decode.debezium.events.documents import id_text, plain_value
+from silver.decode.values.json_values import NumberText
 from tests.debezium_records import decoded, discovered, from_kafka, plain, table, whole
 
 OID = {"$oid": "64001c996f4de7ff3189d374"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from silver.decode.debezium.envelope import Source
-from silver.decode.debezium.restarts import Fact, Reached, Restart, fact_of, find_restarts
+from silver.decode.debezium.events.envelope import Source
+from silver.decode.debezium.events.restarts import Fact, Reached, Restart, fact_of, find_restarts
 from tests.properties.budget import GIVEN
 
 STREAMS = int(GIVEN or 1_000)

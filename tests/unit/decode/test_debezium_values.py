@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import types as T
 
 from lakehouse.table import Source
-from silver.decode.column_types import parse_type
-from silver.decode.debezium.encodings import (
+from silver.decode.debezium.events.placeholders import Placeholders
+from silver.decode.debezium.values.converters import converter_of, refuse
+from silver.decode.debezium.values.encodings import (
     Encoding,
     Field,
     Kind,
@@ -19,12 +20,11 @@ from silver.decode.debezium.encodings import (
     from_block,
     in_mode,
 )
-from silver.decode.debezium.placeholders import Placeholders
-from silver.decode.debezium.schema_blocks import block_fields
-from silver.decode.debezium.values import converter_of, refuse
-from silver.decode.json_values import parse_json
-from silver.decode.typed_json import date_text, timestamp_text
-from silver.decode.typed_values import Misfit
+from silver.decode.debezium.values.schema_blocks import block_fields
+from silver.decode.values.column_types import parse_type
+from silver.decode.values.json_values import parse_json
+from silver.decode.values.typed_json import date_text, timestamp_text
+from silver.decode.values.typed_values import Misfit
 
 CONNECT, TIME, DATA = (
     "org.apache.kafka.connect.data.",

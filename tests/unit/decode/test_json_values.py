@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silver.decode.json_values import MOST_LEVELS, NotJson, NumberText, json_text, parse_json
+from silver.decode.values.json_values import MOST_LEVELS, NotJson, NumberText, json_text, parse_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -1,6 +1,6 @@
 import pytest
 
-from silver.decode.sequences import (
+from silver.decode.values.sequences import (
     LONGEST,
     arrival_sequence,
     canonical_sequence,

@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from silver.decode.flat.snapshot_files import folder_of, sequence_of_day
-from silver.decode.sequences import literal_sequence
+from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, Line, decoded
 

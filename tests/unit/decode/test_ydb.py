@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from silver.decode.columns import known_columns
 from silver.decode.flat.ydb import Decoder
-from silver.decode.sequences import literal_sequence
+from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, decoded, micros, record
 

@@ -11,7 +11,7 @@ Nothing here rounds, wraps around or guesses. A value that the type cannot hold 
 | decimal(p,s) | a number that fits without rounding, also with an exponent |
 | float, double | a number in range, `NaN`, `Infinity`, `inf` with or without a sign |
 | boolean | `true t yes y 1`, `false f no n 0` in either case |
-| date, timestamp | the texts that `silver.decode.time_texts` describes |
+| date, timestamp | the texts that `silver.decode.values.time_texts` describes |
 | timestamp_ntz | as a timestamp; its zone does not count |
 | binary | base64, white space and missing padding allowed |
 | array, map, struct | a JSON array or object, or text that is one; every value inside must fit |
@@ -31,10 +31,10 @@ from typing import TypeVar
 
 from pyspark.sql import types as T
 
-from silver.decode.column_types import BLANKS, Misfit
-from silver.decode.json_values import NotJson, NumberText, json_text, parse_json, text_of
-from silver.decode.time_texts import date_of, timestamp_of
-from silver.decode.typed_json import plain_value
+from silver.decode.values.column_types import BLANKS, Misfit
+from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json, text_of
+from silver.decode.values.time_texts import date_of, timestamp_of
+from silver.decode.values.typed_json import plain_value
 
 Converter = Callable[[object], object]
 """Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.

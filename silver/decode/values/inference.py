@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import types as T
 
-from silver.decode.json_values import NumberText
+from silver.decode.values.json_values import NumberText
 
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18

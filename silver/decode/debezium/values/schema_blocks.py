@@ -7,8 +7,8 @@ a stream.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from silver.decode.debezium.encodings import Encoding, Field, from_block
-from silver.decode.json_values import NotJson, parse_json
+from silver.decode.debezium.values.encodings import Encoding, Field, from_block
+from silver.decode.values.json_values import NotJson, parse_json
 
 _BLOCKS = 256
 

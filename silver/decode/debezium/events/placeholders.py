@@ -11,8 +11,8 @@ import uuid
 from pyspark.sql import types as T
 
 from silver.decode.change import Record
-from silver.decode.debezium.envelope import Envelope, Row
-from silver.decode.json_values import json_text
+from silver.decode.debezium.events.envelope import Envelope, Row
+from silver.decode.values.json_values import json_text
 
 
 class Placeholders:

@@ -5,15 +5,10 @@ from typing import NamedTuple
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.documents import CONNECTOR, DocumentChange, open_document
-from silver.decode.debezium.envelope import Envelope, open_record
-from silver.decode.debezium.flattened import (
-    FlattenedEvent,
-    event_of,
-    is_flattened,
-    is_other,
-)
-from silver.decode.json_values import NotJson
+from silver.decode.debezium.events.documents import CONNECTOR, DocumentChange, open_document
+from silver.decode.debezium.events.envelope import Envelope, open_record
+from silver.decode.debezium.events.flattened import FlattenedEvent, event_of, is_flattened, is_other
+from silver.decode.values.json_values import NotJson
 from silver.decode.wrapped import OpenedRow, open_row
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"

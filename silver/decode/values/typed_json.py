@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 from pyspark.sql import types as T
 
-from silver.decode.json_values import NumberText
+from silver.decode.values.json_values import NumberText
 
 _MILLISECOND = 1_000
 _EPOCH = datetime.fromisoformat("1970-01-01")

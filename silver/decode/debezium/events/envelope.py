@@ -7,7 +7,13 @@ record with either of them inside. A record is parsed once.
 import msgspec
 
 from silver.decode.change import Record
-from silver.decode.json_values import MOST_LEVELS, NotJson, check_levels, parse_json, parser_of
+from silver.decode.values.json_values import (
+    MOST_LEVELS,
+    NotJson,
+    check_levels,
+    parse_json,
+    parser_of,
+)
 from silver.decode.wrapped import trimmed
 
 Row = dict[str, object]

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.envelope import Envelope, Source, Transaction
-from silver.decode.debezium.order import ordered_change
-from silver.decode.json_values import NotJson, parse_json
-from silver.decode.sequences import sequence_of
+from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
+from silver.decode.debezium.events.order import ordered_change
+from silver.decode.values.json_values import NotJson, parse_json
+from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow
 
 PREFIX = "__"

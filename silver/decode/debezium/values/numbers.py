@@ -8,7 +8,7 @@ import base64
 import re
 from decimal import Context, Decimal
 
-from silver.decode.column_types import Misfit
+from silver.decode.values.column_types import Misfit
 
 _LONGEST = 1024
 _WIDEST_SCALE = 16384

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.envelope import Envelope, Source, Transaction
-from silver.decode.json_values import NotJson, parse_json, text_of
-from silver.decode.sequences import (
+from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
+from silver.decode.values.json_values import NotJson, parse_json, text_of
+from silver.decode.values.sequences import (
     MOST_SECTIONS,
     WIDTH,
     arrival_sequence,

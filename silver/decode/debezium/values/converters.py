@@ -8,12 +8,12 @@ from functools import partial
 
 from pyspark.sql import types as T
 
-from silver.decode.column_types import Misfit
-from silver.decode.debezium import moments, numbers
-from silver.decode.debezium.encodings import Encoding
-from silver.decode.json_values import NotJson, NumberText, parse_json, text_of
-from silver.decode.typed_json import date_text, timestamp_text
-from silver.decode.typed_values import Converter, converter
+from silver.decode.debezium.values import moments, numbers
+from silver.decode.debezium.values.encodings import Encoding
+from silver.decode.values.column_types import Misfit
+from silver.decode.values.json_values import NotJson, NumberText, parse_json, text_of
+from silver.decode.values.typed_json import date_text, timestamp_text
+from silver.decode.values.typed_values import Converter, converter
 
 
 def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> Converter:

@@ -8,10 +8,10 @@ moment does not fit. Timestamps are microseconds and dates days since 1970.
 import re
 from datetime import datetime
 
-from silver.decode.column_types import Misfit
-from silver.decode.debezium.encodings import Unit
-from silver.decode.json_values import text_of
-from silver.decode.time_texts import date_of, timestamp_of
+from silver.decode.debezium.values.encodings import Unit
+from silver.decode.values.column_types import Misfit
+from silver.decode.values.json_values import text_of
+from silver.decode.values.time_texts import date_of, timestamp_of
 
 _TICKS = re.compile(r"-?[0-9]{1,19}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

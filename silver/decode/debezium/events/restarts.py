@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from silver.decode.debezium.envelope import Source
-from silver.decode.debezium.order import (
+from silver.decode.debezium.events.envelope import Source
+from silver.decode.debezium.events.order import (
     DB2_WIDTH,
     SQL_SERVER_WIDTH,
     db2_sequence,
@@ -24,7 +24,7 @@ from silver.decode.debezium.order import (
     postgresql_commit,
     sql_server_sequence,
 )
-from silver.decode.json_values import text_of
+from silver.decode.values.json_values import text_of
 
 
 class Fact(NamedTuple):

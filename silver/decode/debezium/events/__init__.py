@@ -1,0 +1,1 @@
+"""Debezium's events: their forms, their parts, and their positions."""

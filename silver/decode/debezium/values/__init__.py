@@ -1,0 +1,1 @@
+"""Debezium's encodings of values, and how a schema block declares them."""

@@ -1,0 +1,1 @@
+"""Values of any source as values of a column's type: JSON, texts, times, sequences."""
