@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver import built, layout, schema_drift
+from silver import built, layout, reading, schema_drift
 from silver.batch import Seen
 from silver.decode.column_types import parse_type
 from silver.decode.columns import Column, Columns, Shape, is_published, known_columns
@@ -57,7 +57,8 @@ class RawBatch(NamedTuple):
         known = known_columns(self.table, {f.name: f.dataType for f in learned})
         before = self.seen.built.known
         announced, envelope = built.source_columns(before), before.get(built.ENVELOPE)
-        return replace(known, announced=announced, envelope=envelope)
+        schemas = reading.avro_schemas(self.spark, self.target, self.table)
+        return replace(known, announced=announced, envelope=envelope, schemas=schemas)
 
     def with_members(self, known: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""

@@ -70,7 +70,8 @@ def _batch(
     What kinds of changes there are is known from the log.
     """
     raw = reading.unread(spark, target, table, {}, seen.positions)
-    decoded = sealed(decode_known(raw, table, layout.learned(spark, target, table)))
+    schemas = reading.avro_schemas(spark, target, table)
+    decoded = sealed(decode_known(raw, table, layout.learned(spark, target, table), schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if waits := group_state.waiting(spark, target, table, seen.batch):
         left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))

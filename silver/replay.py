@@ -133,7 +133,8 @@ def decoded(
     learned = layout.learned(spark, target, table)
     envelope = built.read(spark, target).get(table.table, {}).get(built.ENVELOPE)
     raw = reduce(DataFrame.unionByName, parts)
-    changes = sealed(gate(decode_alone(raw, table, learned, envelope), table))
+    schemas = reading.avro_schemas(spark, target, table)
+    changes = sealed(gate(decode_alone(raw, table, learned, envelope, schemas), table))
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]

@@ -54,12 +54,14 @@ class Columns:
             shows others is `unlike`, so that a dropped column is noticed too.
         envelope: the form of Debezium's events, as `silver.decode.debezium.opening` names it; None
             where nothing has shown it.
+        schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
     """
 
     columns: tuple[Column, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
     envelope: str | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:

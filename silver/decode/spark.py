@@ -6,9 +6,10 @@ all of it and decodes it once more.
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -107,24 +108,31 @@ def decode_alone(
     table: Table,
     learned: Iterable[T.StructField],
     envelope: str | None = None,
+    schemas: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """Decodes bronze rows by the columns that a look through all of them finds.
 
     `learned` are business columns that earlier batches brought, `envelope` the form of Debezium's
-    events that they had.
+    events that they had, `schemas` the Avro schemas that bronze keeps.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
-    known = replace(known, envelope=envelope)
+    known = replace(known, envelope=envelope, schemas=dict(schemas))
     return decode(raw, table, discover(raw, table, known).columns)
 
 
-def decode_known(raw: DataFrame, table: Table, learned: Iterable[T.StructField]) -> DataFrame:
+def decode_known(
+    raw: DataFrame,
+    table: Table,
+    learned: Iterable[T.StructField],
+    schemas: Mapping[str, str] = MappingProxyType({}),
+) -> DataFrame:
     """Decodes bronze rows by the columns that earlier batches brought, and by no others.
 
     Only for members that expressions of the table use and no column holds, all rows are looked at;
-    for the form of Debezium's events, some.
+    for the form of Debezium's events, some. `schemas` are the Avro schemas that bronze keeps.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
+    known = replace(known, schemas=dict(schemas))
     if table.format == "debezium" and table.feeds[0].envelope == "auto":
         known = replace(known, envelope=discover(raw, table, known, FIRST_RECORDS).columns.envelope)
     if members_read(table):

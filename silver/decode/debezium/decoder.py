@@ -11,14 +11,18 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import (
     BAD_SEQUENCE,
     BAD_VALUE,
     ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
     NO_KEY,
+    NOT_AVRO,
     NOT_JSON,
     UNKNOWN_OPERATION,
     Change,
@@ -30,11 +34,11 @@ from silver.decode.debezium.documents import DocumentChange
 from silver.decode.debezium.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.flattened import ordered_event
 from silver.decode.debezium.old_rows import row_json
-from silver.decode.debezium.opening import FLATTENED, REWRITTEN, Opener
+from silver.decode.debezium.opening import FLATTENED, REWRITTEN, record_opener
 from silver.decode.debezium.order import ordered_change
 from silver.decode.debezium.placeholders import Placeholders, may_hold_placeholders
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
+from silver.decode.debezium.schema_blocks import block_fields, is_avro_block, row_block_fields
 from silver.decode.json_values import NotJson, json_text, text_of
 from silver.decode.typed_values import Converter, misfit_message
 
@@ -64,7 +68,7 @@ class Decoder:
         self.placeholders = Placeholders(self.layout.source.unavailable_value)
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
-        self._opener = Opener(table, columns)
+        self._opener = record_opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
         self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
@@ -75,7 +79,11 @@ class Decoder:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
             opened = self._opener.open(record)
+        except NotAvro as error:
+            return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
+            if avro_schema_id(record.raw or b""):
+                return Change(None, snapshot_last=False, reason=NOT_JSON, message=UNDECLARED_AVRO)
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
@@ -126,6 +134,7 @@ class Decoder:
         if block is not None:
             fields = row_block_fields(block) if flattened else block_fields(block)
         reader = RowReader(self.layout, fields, sourced, loose)
+        reader.native = block is not None and is_avro_block(block)
         self._readers[block, sourced, flattened, loose] = reader
         return reader
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
+from silver.decode.avro.binary import NotAvro
 from silver.decode.change import Record
 from silver.decode.column_types import wider
 from silver.decode.columns import (
@@ -24,7 +25,7 @@ from silver.decode.columns import (
 )
 from silver.decode.debezium.encodings import Encoding
 from silver.decode.debezium.envelope import Envelope, Row, key_row
-from silver.decode.debezium.opening import FLATTENED, FULL, Opener, form_of
+from silver.decode.debezium.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.schema_blocks import block_fields, row_block_fields
 from silver.decode.inference import SeenValues, inferred_type
 from silver.decode.json_values import NotJson
@@ -78,7 +79,7 @@ class Discovery:
         self.typed = {c.name.lower() for c in known.columns if not c.provisional}
         self.forms: dict[str, _First] = {}
         self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
-        self._opener = Opener(table, known)
+        self._opener = record_opener(table, known)
         self._now = self.shown[FULL]
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
@@ -86,7 +87,7 @@ class Discovery:
         """Takes in what a record shows; one that cannot be read shows nothing."""
         try:
             opened = self._opener.open(record)
-        except NotJson:
+        except (NotJson, NotAvro):
             return
         envelope, block, event, document = opened
         first = _First(record.arrival, position)
@@ -123,7 +124,7 @@ class Discovery:
         known = [self._grown(column, marks) for column in self.known.columns]
         names = self._new_names(marks)
         new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
-        columns = Columns((*known, *new), whole, self.known.announced, form)
+        columns = replace(self.known, columns=(*known, *new), settled=whole, envelope=form)
         return columns, [self._shape(mark, names) for mark in marks]
 
     def _form(self) -> str | None:
