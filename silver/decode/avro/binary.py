@@ -7,6 +7,7 @@ Source of the rules: the Avro specification, "Binary encoding".
 
 import struct
 from collections.abc import Callable, Mapping
+from weakref import WeakKeyDictionary
 
 Read = Callable[[bytes, int], tuple[object, int]]
 """Takes bytes and a place in them, gives the value there and the place behind it."""
@@ -121,17 +122,8 @@ class _Compiler:
         for field in fields:
             name = str(field.get("name"))
             read = self.read(field.get("type"), inner)
-            if name in wanted:
-                reads.append((name, read))
-            else:
-                reads.append((None, _SKIPS.get(str(_skipped_type(field.get("type"))), read)))
+            reads.append((name if name in wanted else None, read))
         return _fields(reads)
-
-
-def _skipped_type(schema: object) -> object:
-    """The primitive type of a field's schema; None for any other."""
-    kind = schema.get("type") if isinstance(schema, dict) else schema
-    return kind if isinstance(kind, str) else None
 
 
 def _full_name(schema: Mapping[str, object], space: str) -> tuple[str, str]:
@@ -223,7 +215,10 @@ _PRIMITIVES: Mapping[str, Read] = {
     "bytes": _bytes,
     "string": _string,
 }
-_SKIPS: Mapping[str, Read] = {"string": _skip_bytes, "bytes": _skip_bytes}
+
+
+_OPTIONAL: WeakKeyDictionary[Read, tuple[int, Read]] = WeakKeyDictionary()
+"""Of functions that read a value or null: the branch that is null, and what reads the value."""
 
 
 def _union(branches: list[Read]) -> Read:
@@ -239,6 +234,7 @@ def _union(branches: list[Read]) -> Read:
                 raise IndexError("found no branch of a union")
             return other(data, at + 1)
 
+        _OPTIONAL[optional] = (null, other)
         return optional
 
     def read(data: bytes, at: int) -> tuple[object, int]:
@@ -250,17 +246,62 @@ def _union(branches: list[Read]) -> Read:
     return read
 
 
+_ANY, _TEXT, _WHOLE, _PASS = range(4)
+_Step = tuple[int, int, str | None, Read]
+"""What to do with a field: how to read it, the union branch that is null (-1 for no union), its
+name (None where it is not wanted), and what reads it otherwise."""
+
+
 def _fields(reads: list[tuple[str | None, Read]]) -> Read:
+    """Reads a record; texts and whole numbers, maybe null, in the loop itself.
+
+    A call for each field would take most of the time of this innermost loop.
+    """
+    steps = [_step(name, read) for name, read in reads]
+
     def read(data: bytes, at: int) -> tuple[object, int]:
         found: dict[str, object] = {}
-        for name, one in reads:
-            if name is None:
-                _, at = one(data, at)
+        for kind, null, name, one in steps:
+            if null >= 0:
+                branch = data[at]
+                if branch > 2:
+                    raise IndexError("found no branch of a union")
+                at += 1
+                if branch == null:
+                    if name is not None:
+                        found[name] = None
+                    continue
+            value: object
+            if kind != _ANY:
+                byte = data[at]
+                if byte < 128 and kind == _WHOLE:
+                    value, at = (byte >> 1) ^ -(byte & 1), at + 1
+                elif byte < 128 and not byte & 1:
+                    start = at + 1
+                    at = start + (byte >> 1)
+                    if kind == _PASS:
+                        continue
+                    if at > len(data):
+                        raise IndexError("found an end within a value")
+                    value = data[start:at].decode()
+                else:
+                    value, at = one(data, at)
             else:
-                found[name], at = one(data, at)
+                value, at = one(data, at)
+            if name is not None:
+                found[name] = value
         return found, at
 
     return read
+
+
+def _step(name: str | None, read: Read) -> _Step:
+    null, inner = _OPTIONAL.get(read, (-1, read))
+    kinds: dict[Read, int] = {_string: _TEXT, _number: _WHOLE}
+    kind = kinds.get(inner, _ANY)
+    if name is None and inner in (_string, _bytes):
+        kind, inner = _PASS, _skip_bytes
+    return kind, null, name, inner
 
 
 def _array(item: Read) -> Read:

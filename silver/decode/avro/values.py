@@ -2,7 +2,6 @@
 
 import base64
 import math
-from collections.abc import Callable
 from decimal import Decimal
 
 from pyspark.sql import types as T
@@ -12,6 +11,9 @@ from silver.decode.debezium.encodings import Encoding
 from silver.decode.debezium.values import converter_of
 from silver.decode.json_values import NumberText
 from silver.decode.typed_values import Converter
+
+_SAME_KINDS = ("plain", "date", "timestamp", "time")
+"""Encodings whose values are texts, whole numbers and booleans, as they are in JSON."""
 
 
 def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
@@ -26,8 +28,8 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
         return lambda value: value if isinstance(value, float) else from_json(as_json(value))
     if encoding.kind == "decimal" and isinstance(type, T.DecimalType):
         return _decimal(encoding.scale, type, from_json)
-    if encoding.kind in ("plain", "date", "timestamp", "time"):
-        return lambda value: from_json(value if type_of(value) in _SAME else as_json(value))
+    if encoding.kind in _SAME_KINDS and not isinstance(encoding.type, T.FractionalType):
+        return from_json
     return lambda value: from_json(as_json(value))
 
 
@@ -40,10 +42,6 @@ def as_json(value: object) -> object:
     if isinstance(value, dict):
         return {name: as_json(one) for name, one in value.items()}
     return [as_json(one) for one in value] if isinstance(value, list) else value
-
-
-type_of: Callable[[object], object] = type
-_SAME = (str, int, bool)
 
 
 def _special(value: float) -> str:
