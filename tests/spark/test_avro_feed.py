@@ -1,4 +1,4 @@
-"""Avro records of Kafka in bronze: schemas are kept beside them, and a rebuild needs no registry."""
+"""Avro records of Kafka in bronze, with their schemas; a rebuild needs no registry."""
 
 import json
 import threading
