@@ -51,6 +51,9 @@ COLUMNS = (
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
+_SHORT_ID, SCHEMA_ID_BYTES = 5, 9
+"""In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
+
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -72,6 +75,27 @@ def feed_name(table: Table, source: Source) -> str:
 def unreadable_name(feed: str) -> str:
     """Name of the bronze table that lists files (`file`) of the feed that cannot be read yet."""
     return f"{feed}_unreadable"
+
+
+def schemas_name(feed: str) -> str:
+    """Name of the bronze table that keeps the Avro schemas (`id`, `schema`) of a feed."""
+    return f"{feed}_schemas"
+
+
+def avro_schema_id(data: bytes) -> tuple[str, int] | None:
+    """The id of the schema in front of an Avro value, and where the value begins.
+
+    Confluent's format has a zero byte and 4 bytes of id; Apicurio's own has 8 bytes, of which the
+    first 4 are zero, as no id of 4 bytes is 0. None for bytes in neither format.
+    """
+    if len(data) < _SHORT_ID or data[0] != 0:
+        return None
+    short = int.from_bytes(data[1:_SHORT_ID], "big")
+    if short:
+        return str(short), _SHORT_ID
+    if len(data) < SCHEMA_ID_BYTES:
+        return None
+    return f"global:{int.from_bytes(data[1:SCHEMA_ID_BYTES], 'big')}", SCHEMA_ID_BYTES
 
 
 def beginning(batch: int) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bronze.contract import feed_name, topics, transaction_feed
 from lakehouse.csv_options import Csv
 from lakehouse.formats import Format
-from lakehouse.table import FileFormat, Kafka, Source, Strict, Table
+from lakehouse.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, Table
 from lakehouse.target import Target
 
 TRANSACTIONS = "(transactions)"
@@ -30,6 +30,7 @@ class Feed(Strict):
     columns: tuple[str, ...]
     path: str | None
     kafka: Kafka | None
+    registry: SchemaRegistry | None
     once: bool
     max_files: int | None
     max_bytes: int | None
@@ -90,6 +91,7 @@ def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
         columns=uses[0].columns if len(tables) == 1 or not first.csv.header else (),
         path=first.path,
         kafka=first.kafka,
+        registry=first.schema_registry,
         once=all(use.source.once for use in uses),
         max_files=limits["files"],
         max_bytes=limits["bytes"],

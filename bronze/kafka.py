@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.avro_schemas import keep_schemas
 from bronze.batches import mark
 from bronze.checkpoint import Checkpoint, may_show_again
 from bronze.contract import beginning
@@ -93,6 +94,7 @@ def _stream(
         nonlocal number
         number += 1
         unknown = _unknown(found, target, feed, place)
+        keep_schemas(unknown, target, feed)
         commit = Commit(place.id, batch_id, again)
         fresh = rows(unknown, kafka, feed, number)
         written.append((number, append(found.sparkSession, target, feed, fresh, commit)))

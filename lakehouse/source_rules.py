@@ -14,6 +14,8 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "unavailable_value": ("debezium", "rows"),
     "transaction_topic": ("debezium",),
     "envelope": ("debezium",),
+    "value_format": ("debezium", "rows"),
+    "schema_registry": ("debezium", "rows"),
     "mode": ("snapshot",),
     "start_sequence": ("ydb",),
     "time_column": ("rows", "bigquery"),
@@ -22,7 +24,7 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
 }
 SECRET = ("password", "jaas", "secret", "token", "keystore.key")
 ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
-ONLY_KAFKA = ("max_offsets_per_trigger",)
+ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
 
 
 def source_contradictions(table: Table) -> Iterator[Problem]:
@@ -44,6 +46,7 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
             yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
         yield from _secrets(key, feed)
         yield from _csv(key, feed, table)
+        yield from _avro(key, feed)
 
 
 def _place(key: str, feed: Source) -> Iterator[Problem]:
@@ -85,6 +88,23 @@ def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
     if not feed.csv.header and not table.columns:
         found, expected = "header: false without columns", "columns in the order of a row's fields"
         yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
+
+
+def _avro(key: str, feed: Source) -> Iterator[Problem]:
+    registry = feed.schema_registry
+    if (feed.value_format == "avro") != (registry is not None):
+        found = "no schema_registry" if registry is None else "schema_registry with JSON"
+        expected = "value_format: avro and schema_registry together"
+        yield Problem(f"{key}.schema_registry", found, expected, "name both, or neither")
+    if registry is None:
+        return
+    if not registry.url.startswith(("http://", "https://")):
+        expected = "http:// or https:// and the registry's address"
+        yield Problem(f"{key}.schema_registry.url", registry.url, expected, "correct it")
+    if registry.auth is not None and not registry.auth.startswith(("env:", "secret:")):
+        expected = "env:NAME, or secret:SCOPE/KEY on Databricks"
+        action = "keep user:password or the token there and name it here"
+        yield Problem(f"{key}.schema_registry.auth", "a secret", expected, action)
 
 
 def _secrets(key: str, feed: Source) -> Iterator[Problem]:

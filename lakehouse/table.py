@@ -36,6 +36,13 @@ class Kafka(Strict):
     security: dict[str, str] = Field(default_factory=dict)
 
 
+class SchemaRegistry(Strict):
+    """Where the schemas of Avro records are: a registry's URL, and `user:password` or a token."""
+
+    url: str
+    auth: str | None = None
+
+
 class Source(Strict):
     """One feed of a table."""
 
@@ -48,6 +55,8 @@ class Source(Strict):
     csv: Csv = Csv()
     mode: Literal["full", "delta"] | None = None
     envelope: Literal["auto", "full", "flattened"] = "auto"
+    value_format: Literal["json", "avro"] = "json"
+    schema_registry: SchemaRegistry | None = None
     once: bool = False
     max_files_per_trigger: int | None = Field(default=None, gt=0)
     max_bytes_per_trigger: int | None = Field(default=None, gt=0)

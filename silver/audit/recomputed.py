@@ -73,7 +73,8 @@ def _batch(
     spark, target, table = silver_table.spark, silver_table.target, silver_table.config
     raw = bronze_rows.unread(spark, target, table, {}, seen.positions)
     learned = layout.learned(spark, target, table)
-    decoded = sealed(decode_known(raw, table, learned, seen.built.known))
+    schemas = bronze_rows.avro_schemas(spark, target, table)
+    decoded = sealed(decode_known(raw, table, learned, seen.built.known, schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if waits := group_state.waiting(spark, target, table, seen.batch):
         left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))

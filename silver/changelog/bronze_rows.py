@@ -127,6 +127,19 @@ def raw(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     return reduce(DataFrame.unionByName, parts)
 
 
+def avro_schemas(spark: SparkSession, target: Target, table: Table) -> dict[str, str]:
+    """The Avro schemas that bronze keeps for the table's feeds, by id."""
+    if all(source.value_format != "avro" for source in table.feeds):
+        return {}
+    found: dict[str, str] = {}
+    for feed in feeds_of(table):
+        name = bronze.schemas_name(feed)
+        if names.exists(spark, target, "bronze", name):
+            rows = spark.table(names.name(target, "bronze", name)).select("id", "schema")
+            found |= {row["id"]: row["schema"] for row in rows.collect()}
+    return found
+
+
 def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
     rows = f"FROM {names.name(target, 'bronze', feed)}"
     if not by_topic:

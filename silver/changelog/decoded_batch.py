@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.table import Table
 from lakehouse.target import Target
-from silver.changelog import schema_changes
+from silver.changelog import bronze_rows, schema_changes
 from silver.decode.columns import (
     Column,
     Columns,
@@ -66,7 +66,9 @@ class RawBatch(NamedTuple):
         fingerprint.check_types(self.table, learned)
         known = known_columns(self.table, {f.name: f.dataType for f in learned})
         before = self.seen.built.known
-        return replace(with_shown(known, before), announced=fingerprint.source_columns(before))
+        schemas = bronze_rows.avro_schemas(self.spark, self.target, self.table)
+        announced = fingerprint.source_columns(before)
+        return replace(with_shown(known, before), announced=announced, schemas=schemas)
 
     def with_members(self, known: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""

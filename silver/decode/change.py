@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 NOT_JSON: Final = "not_json"
 NOT_CSV: Final = "not_csv"
+NOT_AVRO: Final = "not_avro"
 UNKNOWN_OPERATION: Final = "unknown_operation"
 ILLEGAL_CHANGE: Final = "illegal_change"
 NO_KEY: Final = "no_key"
@@ -14,9 +15,10 @@ BAD_SEQUENCE: Final = "bad_sequence"
 INCOMPATIBLE_SCHEMA: Final = "incompatible_schema"
 """Dead letter reasons that decoders give.
 
-`not_csv` is a row that does not fit the header of its CSV file, or is not in UTF-8. `bad_value` is
-a value that does not fit its declared column, `incompatible_schema` one that does not fit the type
-learned from the source, or a field that no column can hold.
+`not_csv` is a row that does not fit the header of its CSV file, or is not in UTF-8. `not_avro` are
+bytes that are not of the Avro schema that they name. `bad_value` is a value that does not fit its
+declared column, `incompatible_schema` one that does not fit the type learned from the source, or a
+field that no column can hold.
 """
 
 

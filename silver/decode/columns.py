@@ -65,6 +65,7 @@ class Columns:
             where no record has one; None where no record has shown it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
             the source tells apart may be one row of the table.
+        schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
     """
 
     columns: tuple[Column, ...]
@@ -74,6 +75,7 @@ class Columns:
     decimal_texts: str | None = None
     order: str | None = None
     key_parts: tuple[str, ...] = ()
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:

@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -115,14 +116,16 @@ def decode_alone(
     table: Table,
     learned: Iterable[T.StructField],
     shown: Mapping[str, str] | None = None,
+    schemas: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """Decodes bronze rows by the columns that a look through all of them finds.
 
     `learned` are business columns that earlier batches brought, `shown` what these batches showed
-    of how the source writes (`silver.decode.columns.shown_by`).
+    of how the source writes (`silver.decode.columns.shown_by`), `schemas` the Avro schemas that
+    bronze keeps.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
-    known = with_shown(known, shown or {})
+    known = replace(with_shown(known, shown or {}), schemas=dict(schemas))
     return decode(raw, table, discover(raw, table, known).columns)
 
 
@@ -131,14 +134,16 @@ def decode_known(
     table: Table,
     learned: Iterable[T.StructField],
     shown: Mapping[str, str],
+    schemas: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """Decodes bronze rows by the columns that earlier batches brought, and by no others.
 
     Only for members that expressions of the table use and no column holds, all rows are looked at.
     `shown` is as in `decode_alone`; where it is empty, some rows of Debezium are looked at for it.
+    `schemas` are the Avro schemas that bronze keeps.
     """
     known = known_columns(table, {field.name: field.dataType for field in learned})
-    known = with_shown(known, shown)
+    known = replace(with_shown(known, shown), schemas=dict(schemas))
     if table.format == "debezium" and not shown_by(known):
         found = discover(raw, table, known, FIRST_RECORDS).columns
         known = with_shown(known, shown_by(found))

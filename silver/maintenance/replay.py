@@ -141,7 +141,8 @@ def decoded(
     learned = layout.learned(spark, target, table)
     shown = fingerprint.read(spark, target).get(table.table, {})
     raw = reduce(DataFrame.unionByName, parts)
-    changes = sealed(gate(decode_alone(raw, table, learned, shown), table))
+    schemas = bronze_rows.avro_schemas(spark, target, table)
+    changes = sealed(gate(decode_alone(raw, table, learned, shown, schemas), table))
     fields = layout.business(changes.schema)
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]

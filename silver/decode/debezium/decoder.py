@@ -9,13 +9,17 @@ row.
 
 from collections.abc import Iterable, Iterator
 
+from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import (
     BAD_VALUE,
     ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
     NO_KEY,
+    NOT_AVRO,
     NOT_JSON,
     UNKNOWN_OPERATION,
     Change,
@@ -26,7 +30,7 @@ from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.events.flattened import ordered_event
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -44,7 +48,11 @@ from silver.decode.debezium.refusals import (
     reject_misfits,
 )
 from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
-from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
+from silver.decode.debezium.values.schema_blocks import (
+    block_fields,
+    is_avro_block,
+    row_block_fields,
+)
 from silver.decode.values.column_types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
@@ -78,7 +86,7 @@ class Decoder:
         nullable = nullable_keys(table)
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
         self._extras = EnvelopeColumns(table, columns)
-        self._opener = Opener(table, columns)
+        self._opener = record_opener(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
         self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
@@ -89,7 +97,11 @@ class Decoder:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
             opened = self._opener.open(record)
+        except NotAvro as error:
+            return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
+            if avro_schema_id(record.raw or b""):
+                return Change(None, snapshot_last=False, reason=NOT_JSON, message=UNDECLARED_AVRO)
             found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
             message = f"found {found}, expected one JSON object with a Debezium change"
             return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
@@ -153,6 +165,7 @@ class Decoder:
         if block is not None:
             fields = row_block_fields(block) if flattened else block_fields(block)
         reader = RowReader(self.layout, fields, sourced, loose)
+        reader.native = block is not None and is_avro_block(block)
         self._readers[block, sourced, flattened, loose] = reader
         return reader
 

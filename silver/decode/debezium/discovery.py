@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
+from silver.decode.avro.binary import NotAvro
 from silver.decode.change import Record
 from silver.decode.columns import (
     Column,
@@ -22,7 +23,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.events.opening import FLATTENED, FULL, Opener, form_of
+from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.evidence import Evidence
 from silver.decode.debezium.values.encodings import Encoding
 from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
@@ -80,7 +81,7 @@ class Discovery:
         self.evidence = Evidence(table, known)
         self.forms: dict[str, _First] = {}
         self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
-        self._opener = Opener(table, known)
+        self._opener = record_opener(table, known)
         self._now = self.shown[FULL]
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
@@ -88,7 +89,7 @@ class Discovery:
         """Takes in what a record shows; one that cannot be read shows nothing."""
         try:
             opened = self._opener.open(record)
-        except NotJson:
+        except (NotJson, NotAvro):
             return
         envelope, block, event, document = opened
         first = _First(record.arrival, position)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import types as T
 
 from lakehouse.table import Table
+from silver.decode.avro.values import avro_converter_of
 from silver.decode.columns import (
     Column,
     Columns,
@@ -113,6 +114,7 @@ class RowReader:
 
     Attributes:
         unlike: whether the block shows columns or types that the table does not know.
+        native: whether values are Avro's, and not JSON's.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class RowReader:
         loose: bool = False,
     ) -> None:
         self.loose = loose
+        self.native = False
         self.layout = layout
         self.block = block or {}
         self.sourced = sourced
@@ -149,6 +152,8 @@ class RowReader:
             return refuse
         else:
             encoding = in_mode(encoding, column.type, layout.source)
+        if self.native:
+            return avro_converter_of(encoding, column.type)
         return converter_of(encoding, column.type, self.sourced)
 
     def _planned(self, names: tuple[str, ...]) -> RowPlan:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lakehouse.table import Table
+from silver.decode.avro.schemas import decode_avro
+from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Column, Columns
 from silver.decode.debezium.events.flattened import has_added_members
@@ -52,6 +54,7 @@ class RowOpener:
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._rows = FileRows(table, columns)
+        self._avro, self._schemas = table.feeds[0].value_format == "avro", columns.schemas
         source = table.feeds[0]
         self._source = source
         self._placeholders = Placeholders(source.unavailable_value)
@@ -68,11 +71,15 @@ class RowOpener:
 
         Raises:
             NotJson: the record is no JSON object.
+            NotAvro: the record is not Avro of a schema that bronze keeps.
         """
         raw = record.raw or b""
         members: object
         block = None
-        if self._wraps and b'"payload"' in raw:
+        if self._avro:
+            value, writer = decode_avro(raw, self._schemas)
+            members, block = as_json(value), writer.text
+        elif self._wraps and b'"payload"' in raw:
             members, block = open_row(record)
         else:
             members = parse_json(raw)

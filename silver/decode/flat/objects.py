@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from pyspark.sql import types as T
 
+from bronze.contract import avro_schema_id
 from lakehouse.table import Table
+from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
 from silver.decode.columns import (
     MOST_COLUMNS,
@@ -65,6 +67,8 @@ def row_object(raw: bytes) -> dict[str, object] | None:
 
 def broken_row(raw: bytes, table: Table) -> Fault:
     """Why a text is no row of the table; a CSV row that fits its header arrives as an object."""
+    if avro_schema_id(raw):
+        return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
         return Fault(NOT_JSON, "the row is no JSON object")
     try:

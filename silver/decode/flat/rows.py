@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import BAD_SEQUENCE, Change, Record
+from silver.decode.avro.binary import NotAvro
+from silver.decode.change import BAD_SEQUENCE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
@@ -60,6 +61,8 @@ class Decoder:
             return self._nothing(record, time)
         try:
             opened = self._opener.open(record)
+        except NotAvro as error:
+            return self._rejected(Fault(NOT_AVRO, str(error)), time)
         except NotJson:
             return self._rejected(broken_row(record.raw, self._table), time)
         if opened.members is None:
@@ -118,7 +121,7 @@ class Discovery(FlatDiscovery):
             return None
         try:
             return self._opener.open(record).members
-        except NotJson:
+        except (NotJson, NotAvro):
             return None
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:

@@ -12,6 +12,7 @@ from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.events.opening import REWRITTEN
 from tests.debezium_records import decoded, discovered, event, plain, table
 
 Given = dict[str, Any]
@@ -58,7 +59,7 @@ def test_members_of_the_envelope_are_no_columns() -> None:
 
     assert columns.names == ["id", "name"]
     assert [set(shape.fields) for shape in shapes] == [{"id", "name"}]
-    assert columns.envelope == "flattened"
+    assert columns.envelope == REWRITTEN
 
 
 @pytest.mark.parametrize("flag", ["true", True])
@@ -218,7 +219,7 @@ def test_values_are_read_by_the_schema_block() -> None:
     assert shape.fields == {"id": "int", "day": "date", "price": "decimal(10,2)"}
     assert told(flat({"id": "int"}), records, "_operation", "price") == [
         ("upsert", Decimal("10.50")),
-        ("delete", None),
+        ("none", None),
     ]
 
 

@@ -2,13 +2,19 @@
 
 from typing import NamedTuple
 
+import msgspec
+
+from bronze.contract import avro_schema_id
 from lakehouse.table import Table
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import Writer, decode_avro
+from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.documents import CONNECTOR, DocumentChange, open_document
-from silver.decode.debezium.events.envelope import Envelope, open_record
+from silver.decode.debezium.events.envelope import Envelope, Row, open_record
 from silver.decode.debezium.events.flattened import FlattenedEvent, event_of, is_flattened, is_other
-from silver.decode.values.json_values import NotJson
+from silver.decode.values.json_values import NotJson, json_text
 from silver.decode.wrapped import OpenedRow, open_row
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
@@ -91,6 +97,70 @@ class Opener:
         if row.row is None or not is_flattened(row.row, self._keys):
             return None
         return _opened(row, record)
+
+
+class AvroOpener(Opener):
+    """Opens the records of a table whose values and keys are Avro.
+
+    Keys become JSON where a change needs them; a key that is no Avro stays as it is.
+    """
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        super().__init__(table, columns)
+        self._schemas = columns.schemas
+        self._table_keys = frozenset(table.keys)
+
+    def open(self, record: Record) -> Opened:
+        """The envelope of a record.
+
+        Raises:
+            NotAvro: the record is not Avro of a schema that bronze keeps.
+        """
+        if record.raw is None:
+            return self._tombstone(record)
+        value, writer = decode_avro(record.raw, self._schemas)
+        if not writer.is_envelope:
+            if not isinstance(value, dict):
+                raise NotAvro("found a value that is no record")
+            return self._row(value, writer, record)
+        if self.form in (FLATTENED, REWRITTEN):
+            return Opened(self._envelope(value), writer.text)
+        envelope = self._envelope(value)
+        if envelope.after is None or not self._table_keys <= envelope.after.keys():
+            self._open_key(record)
+        return Opened(envelope, writer.text)
+
+    def _envelope(self, value: object) -> Envelope:
+        try:
+            return msgspec.convert(value, Envelope)
+        except msgspec.ValidationError as error:
+            raise NotAvro(str(error)) from None
+
+    def _row(self, row: Row, writer: Writer, record: Record) -> Opened:
+        """A value that is no envelope: a flattened event, or a marker, which says nothing."""
+        if is_other(row) or (self.form in (None, FULL) and not is_flattened(row, self._keys)):
+            return Opened(None, None)
+        if self.form == FULL:
+            raise NotAvro("found a row without an envelope, expected a full envelope")
+        self._open_key(record)
+        return _opened(OpenedRow(row, writer.text), record)
+
+    def _tombstone(self, record: Record) -> Opened:
+        if self.form != FLATTENED:
+            return Opened(None, None)
+        self._open_key(record)
+        return _opened(OpenedRow(None, None), record)
+
+    def _open_key(self, record: Record) -> None:
+        if record.key is not None and avro_schema_id(record.key) is not None:
+            found, _ = decode_avro(record.key, self._schemas)
+            record.key = json_text(as_json(found)).encode()
+
+
+def record_opener(table: Table, columns: Columns) -> Opener:
+    """What opens a table's records, by the format of their values."""
+    avro = table.feeds[0].value_format == "avro"
+    return AvroOpener(table, columns) if avro else Opener(table, columns)
 
 
 def form_of(opened: Opened) -> str | None:

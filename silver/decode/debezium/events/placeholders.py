@@ -19,7 +19,7 @@ class Placeholders:
     """The forms of a placeholder: as text, bytes, array or map."""
 
     def __init__(self, unavailable_value: str) -> None:
-        binary = _octets(unavailable_value)
+        self.binary = binary = _octets(unavailable_value)
         text = binary.decode("utf-8", errors="replace")
         packed = base64.b64encode(binary).decode()
         signed = [octet - 256 if octet > 127 else octet for octet in binary]
@@ -32,6 +32,8 @@ class Placeholders:
         """Whether a parsed value is a placeholder."""
         if type(value) is str:
             return value in self.texts
+        if type(value) is bytes:
+            return value == self.binary
         if type(value) is list:
             return value in self.lists
         return type(value) is dict and value == self.map

@@ -10,11 +10,11 @@ from decimal import Context, Decimal
 
 from silver.decode.values.column_types import Misfit
 
-_LONGEST = 1024
+LONGEST = 1024
 _WIDEST_SCALE = 16384
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
-_EXACT = Context(prec=_WIDEST_SCALE + 4 * _LONGEST)
+_EXACT = Context(prec=_WIDEST_SCALE + 4 * LONGEST)
 
 
 def packed_integer(value: object) -> int:
@@ -29,7 +29,7 @@ def packed_integer(value: object) -> int:
         octets = base64.b64decode(value, validate=True)
     except ValueError:
         raise Misfit(value) from None
-    if not 0 < len(octets) <= _LONGEST:
+    if not 0 < len(octets) <= LONGEST:
         raise Misfit(value)
     return int.from_bytes(octets, "big", signed=True)
 

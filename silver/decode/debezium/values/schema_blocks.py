@@ -7,6 +7,7 @@ a stream.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from silver.decode.avro.schemas import connect_block, is_avro
 from silver.decode.debezium.values.encodings import Encoding, Field, from_block
 from silver.decode.values.json_values import NotJson, parse_json
 
@@ -37,10 +38,21 @@ def _encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
 
 
 def _parsed(block: bytes) -> object:
+    """A block's members; those of an Avro schema as Kafka Connect would have them."""
     try:
-        return parse_json(block)
+        found = parse_json(block)
     except NotJson:
         return None
+    return connect_block(found) if is_avro(found) else found
+
+
+@lru_cache(_BLOCKS)
+def is_avro_block(block: bytes) -> bool:
+    """Whether a schema block is the Avro schema that wrote a record's values."""
+    try:
+        return is_avro(parse_json(block))
+    except NotJson:
+        return False
 
 
 def _fields(block: object) -> Iterator[Field]:

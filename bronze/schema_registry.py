@@ -1,0 +1,138 @@
+"""Avro schemas of a registry: Confluent's protocol, which Karapace and Apicurio speak, too.
+
+Ids of 4 bytes are asked at `/schemas/ids/ID`; global ids of 8 bytes, which Apicurio's serializers
+write, at `/apis/registry/v2/ids/globalIds/ID` or its successor in version 3.
+"""
+
+import base64
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+from lakehouse.errors import LakehouseError
+
+_SECONDS = 30
+_MOST_REFERENCES = 200
+_GLOBAL = "global:"
+_API = re.compile(r"/apis/(?:ccompat|registry)/v\d+/?$")
+_MISSING = 404
+
+
+class RegistryFailed(LakehouseError):
+    """A schema cannot be had from the registry; the next run asks again."""
+
+    def __init__(self, url: str, found: str) -> None:
+        """Take what was asked for, and what came."""
+        super().__init__(
+            f"{url}: no schema\n  found:    {found}\n"
+            "  do:       check source.schema_registry and that the registry is up"
+        )
+
+
+class Registry:
+    """A schema registry at a URL; `auth` is `user:password`, a token, or None."""
+
+    def __init__(self, url: str, auth: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Accept": "application/json"} | _authorization(auth)
+
+    def schema(self, id: str) -> str:
+        """The text of an Avro schema by its id, with the schemas that it refers to inside.
+
+        Raises:
+            RegistryFailed: the registry does not answer, has no such schema, or none in Avro.
+        """
+        if id.startswith(_GLOBAL):
+            return self._global_schema(id.removeprefix(_GLOBAL))
+        path = f"/schemas/ids/{id}"
+        found = self._asked(self._url + path)
+        if found.get("schemaType", "AVRO") != "AVRO":
+            raise RegistryFailed(self._url + path, f"a schema of type {found['schemaType']}")
+        return _complete(str(found.get("schema")), list(self._referred(found, set())))
+
+    def _global_schema(self, id: str) -> str:
+        base = _API.sub("", self._url)
+        for version in ("v2", "v3"):
+            found = self._asked(f"{base}/apis/registry/{version}/ids/globalIds/{id}", version)
+            if found:
+                return json.dumps(found)
+        raise RegistryFailed(f"{base}/apis/registry/v3/ids/globalIds/{id}", "nothing (404)")
+
+    def _referred(self, found: dict[str, Any], seen: set[tuple[str, Any]]) -> Iterator[str]:
+        """The schemas that a schema refers to, those that they refer to before them."""
+        for reference in found.get("references") or []:
+            place = str(reference.get("subject")), reference.get("version")
+            if place in seen or len(seen) > _MOST_REFERENCES:
+                continue
+            seen.add(place)
+            subject = urllib.parse.quote(place[0], safe="")
+            one = self._asked(f"{self._url}/subjects/{subject}/versions/{place[1]}")
+            yield from self._referred(one, seen)
+            yield str(one.get("schema"))
+
+    def _asked(self, url: str, version: str = "") -> dict[str, Any]:
+        """The JSON object at a URL; an empty one where Apicurio's `version` does not have it."""
+        request = urllib.request.Request(url, headers=self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as failure:
+            if failure.code == _MISSING and version:
+                return {}
+            raise RegistryFailed(url, f"{failure.code} {failure.reason}") from None
+        except (OSError, ValueError) as failure:
+            raise RegistryFailed(url, str(failure)) from None
+        if not isinstance(found, dict):
+            raise RegistryFailed(url, f"{type(found).__name__}, expected an object")
+        return found
+
+
+def _authorization(auth: str | None) -> dict[str, str]:
+    if auth is None:
+        return {}
+    if ":" in auth:
+        return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
+    return {"Authorization": f"Bearer {auth}"}
+
+
+def _complete(text: str, others: list[str]) -> str:
+    """A schema in which the first use of each type that others define is its definition."""
+    if not others:
+        return text
+    named: dict[str, Any] = {}
+    for other in others:
+        schema = json.loads(other)
+        named[_full_name(schema)] = schema
+    return json.dumps(_inlined(json.loads(text), named, ""))
+
+
+def _full_name(schema: dict[str, Any]) -> str:
+    name, space = str(schema.get("name")), schema.get("namespace")
+    return f"{space}.{name}" if space and "." not in name else name
+
+
+def _inlined(schema: object, named: dict[str, Any], space: str) -> object:
+    if isinstance(schema, str):
+        for full in (schema, f"{space}.{schema}"):
+            if full in named:
+                return _inlined(named.pop(full), named, space)
+        return schema
+    if isinstance(schema, list):
+        return [_inlined(branch, named, space) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    space = str(schema.get("namespace") or space)
+    found = dict(schema)
+    for part in ("type", "items", "values"):
+        if part in found and found[part] not in ("record", "enum", "fixed", "array", "map"):
+            found[part] = _inlined(found[part], named, space)
+    if isinstance(found.get("fields"), list):
+        found["fields"] = [
+            {**field, "type": _inlined(field.get("type"), named, space)}
+            for field in found["fields"]
+        ]
+    return found

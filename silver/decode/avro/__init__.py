@@ -1,0 +1,1 @@
+"""Avro records whose schemas lie in a registry: wire format, binary encoding, values."""

@@ -1,0 +1,157 @@
+"""Avro schemas as Kafka Connect writes them: what a record's fields stand for, and its readers."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from bronze.contract import avro_schema_id
+from silver.decode.avro.binary import NotAvro, Read, read_value, reader_of
+from silver.decode.debezium.events.envelope import Source, Transaction
+
+UNDECLARED_AVRO = (
+    "found Avro in Confluent's wire format, expected JSON: say source.value_format: avro and "
+    "source.schema_registry"
+)
+
+_SOURCE = frozenset(Source.__struct_fields__)
+_TRANSACTION = frozenset(Transaction.__struct_fields__)
+_ONLY = {"source": _SOURCE, "transaction": _TRANSACTION}
+_TYPES = {"int": "int32", "long": "int64", "record": "struct", "fixed": "bytes", "enum": "string"}
+_CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
+_LOGICAL = {
+    "decimal": _CONNECT + "Decimal",
+    "date": _CONNECT + "Date",
+    "time-millis": _CONNECT + "Time",
+    "time-micros": _TIME + "MicroTime",
+    "timestamp-millis": _CONNECT + "Timestamp",
+    "timestamp-micros": _TIME + "MicroTimestamp",
+    "timestamp-nanos": _TIME + "NanoTimestamp",
+    "local-timestamp-millis": _TIME + "Timestamp",
+    "local-timestamp-micros": _TIME + "MicroTimestamp",
+    "local-timestamp-nanos": _TIME + "NanoTimestamp",
+}
+_MOST_SCHEMAS = 1_024
+
+
+class Writer(NamedTuple):
+    """What wrote a record.
+
+    Attributes:
+        text: the schema's JSON.
+        read: reads a record's value.
+        is_envelope: whether the value is a Debezium envelope.
+    """
+
+    text: bytes
+    read: Read
+    is_envelope: bool
+
+
+class AvroValue(NamedTuple):
+    """A value as its writer's schema has it, and that schema's text."""
+
+    value: object
+    writer: Writer
+
+
+def decode_avro(data: bytes, schemas: Mapping[str, str]) -> AvroValue:
+    """The value in bytes of the wire format; `schemas` are the registry's, by id.
+
+    Raises:
+        NotAvro: the bytes are in no wire format, of an unknown schema, or not of their schema.
+    """
+    found = avro_schema_id(data)
+    if found is None:
+        raise NotAvro("found bytes without the id of a schema in front")
+    id, start = found
+    if id not in schemas:
+        raise NotAvro(f"found schema {id}, which bronze does not keep")
+    writer = writer_of(schemas[id])
+    try:
+        return AvroValue(read_value(writer.read, data, start), writer)
+    except NotAvro as error:
+        raise NotAvro(f"the bytes are not of schema {id}: {error}") from None
+
+
+@lru_cache(_MOST_SCHEMAS)
+def writer_of(text: str) -> Writer:
+    """What a schema's text says.
+
+    Raises:
+        NotAvro: it is no Avro schema.
+    """
+    try:
+        schema = json.loads(text)
+    except ValueError:
+        raise NotAvro("the schema is no JSON") from None
+    names = {name for name, _ in _members(schema)}
+    is_envelope = "op" in names and not names.isdisjoint({"after", "before"})
+    return Writer(text.encode(), reader_of(schema, _ONLY if is_envelope else None), is_envelope)
+
+
+def is_avro(block: object) -> bool:
+    """Whether a parsed schema block is an Avro schema, and not Kafka Connect's own."""
+    return isinstance(block, dict) and block.get("type") == "record"
+
+
+def connect_block(schema: object) -> Mapping[str, object]:
+    """An Avro schema of a record as Kafka Connect's schema block has it."""
+    named: dict[str, object] = {}
+    _collect(schema, named)
+    return _field(schema, named)
+
+
+def _collect(schema: object, named: dict[str, object]) -> None:
+    """Notes the named types in a schema, by their names with and without a namespace."""
+    if isinstance(schema, list):
+        for branch in schema:
+            _collect(branch, named)
+    elif isinstance(schema, dict):
+        if schema.get("type") in ("record", "enum", "fixed"):
+            name, space = str(schema.get("name")), schema.get("namespace")
+            named.setdefault(name, schema)
+            named.setdefault(f"{space}.{name}", schema)
+            named.setdefault(name.rpartition(".")[2], schema)
+        inner = [schema.get("items"), schema.get("values"), schema.get("type")]
+        for part in [*inner, *(type for _, type in _members(schema))]:
+            if isinstance(part, dict | list):
+                _collect(part, named)
+
+
+def _members(schema: object) -> Iterator[tuple[str, object]]:
+    """The fields of a record's schema: names and schemas."""
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    for field in fields if isinstance(fields, list) else []:
+        if isinstance(field, dict):
+            yield str(field.get("name")), field.get("type")
+
+
+def _field(schema: object, named: Mapping[str, object], depth: int = 0) -> dict[str, object]:
+    if isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
+        return _field(others[0], named, depth) if len(others) == 1 else {"type": "string"}
+    if isinstance(schema, str):
+        if schema in named:
+            return _field(named[schema], named, depth)
+        return {"type": _TYPES.get(schema, schema)}
+    if not isinstance(schema, dict):
+        return {}
+    kind = schema.get("type")
+    if isinstance(kind, dict | list):
+        return _field(kind, named, depth)
+    found: dict[str, object] = {"type": schema.get("connect.type") or _TYPES.get(str(kind), kind)}
+    name = schema.get("connect.name") or _LOGICAL.get(str(schema.get("logicalType")))
+    if name:
+        found["name"] = name
+    if schema.get("logicalType") == "decimal":
+        precision = str(schema.get("precision", 38))
+        scale = str(schema.get("scale", 0))
+        found["parameters"] = {"scale": scale, "connect.decimal.precision": precision}
+    if kind == "array":
+        found["items"] = _field(schema.get("items"), named, depth + 1)
+    if kind == "record" and depth < 2:
+        found["fields"] = [
+            {"field": name, **_field(type, named, depth + 1)} for name, type in _members(schema)
+        ]
+    return found

@@ -1,0 +1,267 @@
+"""Debezium's events and flat rows in Avro, by the schemas of a registry."""
+
+import base64
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakehouse.table import Table
+from silver.decode.change import Change, Record
+from silver.decode.columns import Columns, known_columns
+from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.discovery import Discovery
+from silver.decode.flat import rows
+from tests.avro import envelope_schema, optional, packed, registered, row_schema, sent
+
+Given = dict[str, Any]
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+FIELDS = [
+    {"name": "id", "type": "long"},
+    {"name": "name", **optional("string")},
+    {
+        "name": "price",
+        **optional(DECIMAL | {"connect.name": "org.apache.kafka.connect.data.Decimal"}),
+    },
+    {"name": "day", **optional({"type": "int", "connect.name": "io.debezium.time.Date"})},
+    {
+        "name": "at",
+        **optional({"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}),
+    },
+    {"name": "data", **optional("bytes")},
+    {"name": "ratio", **optional("double")},
+    {"name": "tags", **optional({"type": "array", "items": ["null", "string"]})},
+]
+ROW = {
+    "id": 1,
+    "name": "a",
+    "price": b"\x04\x1a",
+    "day": 20370,
+    "at": 1760000000123456,
+    "data": b"\xff\x00",
+    "ratio": 0.1,
+    "tags": ["x", None],
+}
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
+SCHEMAS = registered(envelope_schema(FIELDS), KEY, row_schema(FIELDS))
+REGISTRY = {"value_format": "avro", "schema_registry": {"url": "http://registry"}}
+
+
+def table(format: str = "debezium", **options: Any) -> Table:
+    kafka = {"topic": "shop.public.t", "bootstrap_servers": "k:9092"}
+    source = {"format": format, "kafka": kafka} | REGISTRY | options.pop("source", {})
+    given = {"table": "t", "keys": ["id"], "source": source} | options
+    return Table.model_validate(given)
+
+
+def event(op: str, after: Given | None, lsn: int = 10, **parts: object) -> Given:
+    source = {
+        "version": "3", "connector": "postgresql", "name": "shop", "ts_ms": 5000, "db": "d",
+        "schema": "public", "table": "t", "lsn": lsn, "txId": 7, "snapshot": None, "sequence": None,
+    }  # fmt: skip
+    return {"before": None, "after": after, "source": source, "op": op, "ts_ms": 6000} | parts
+
+
+def full(op: str, after: Given | None, offset: int = 0, **parts: object) -> Record:
+    value = event(op, after, 10 + offset, **parts)
+    key = packed(KEY, 2, {"id": 1 if after is None else after["id"]})
+    return sent(packed(envelope_schema(FIELDS), 1, value), key, offset)
+
+
+def decoded(
+    of: Table, records: list[Record], schemas: dict[str, str] = SCHEMAS
+) -> tuple[Columns, list[Change]]:
+    known = replace(known_columns(of, {}), schemas=schemas)
+    kind = rows.Discovery if of.format == "rows" else Discovery
+    discovery = kind(of, known)
+    for at, record in enumerate(records):
+        discovery.look(record, str(at))
+    columns, _ = discovery.settle()
+    made = rows.Decoder(of, columns) if of.format == "rows" else Decoder(of, columns)
+    return columns, [made.decode(record) for record in records]
+
+
+def as_json(row: Given) -> Given:
+    packed = {
+        n: base64.b64encode(v).decode() if isinstance(v, bytes) else v for n, v in row.items()
+    }
+    return packed
+
+
+def test_types_and_values_are_those_of_the_schema() -> None:
+    columns, [change] = decoded(table(), [full("c", ROW)])
+
+    assert {c.name: c.type.simpleString() for c in columns.columns} == {
+        "id": "bigint",
+        "name": "string",
+        "price": "decimal(10,2)",
+        "day": "date",
+        "at": "timestamp_ntz",
+        "data": "binary",
+        "ratio": "double",
+        "tags": "array<string>",
+    }
+    assert dict(zip(columns.names, change.values, strict=True)) == ROW | {"price": Decimal("10.50")}
+
+
+def test_changes_are_those_of_the_same_events_in_json() -> None:
+    lines = [("c", ROW), ("u", ROW | {"name": None, "ratio": None}), ("d", None)]
+    connect = json.dumps(
+        {"type": "struct", "fields": [{"field": "after", "fields": CONNECT_FIELDS}]}
+    )
+    avro, plain = [], []
+    for at, (op, row) in enumerate(lines):
+        record = full(op, row, at)
+        avro.append(record)
+        after = None if row is None else as_json(row)
+        value = json.dumps(event(op, after, 10 + at))
+        text = f'{{"schema":{connect},"payload":{value}}}'
+        plain.append(replace(record, raw=text.encode(), key=b'{"id":1}'))
+    of_json = Table.model_validate(
+        {"table": "t", "keys": ["id"], "source": {"format": "debezium", "path": "t"}}
+    )
+
+    by_name = [_named(*decoded(of, records)) for of, records in ((table(), avro), (of_json, plain))]
+
+    assert by_name[0] == by_name[1]
+
+
+CONNECT_FIELDS = [
+    {"field": "id", "type": "int64"},
+    {"field": "name", "type": "string"},
+    {
+        "field": "price",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "2", "connect.decimal.precision": "10"},
+    },
+    {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
+    {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+    {"field": "data", "type": "bytes"},
+    {"field": "ratio", "type": "double"},
+    {"field": "tags", "type": "array", "items": {"type": "string"}},
+]
+
+
+def _named(columns: Columns, changes: list[Change]) -> list[Any]:
+    return [
+        (
+            dict(zip(columns.names, change.values, strict=True)),
+            (change.operation, change.sequence, change.source_time, change.transaction),
+            (change.reason, change.message),
+        )
+        for change in changes
+    ]
+
+
+def test_records_of_several_schemas_are_read_each_by_its_own() -> None:
+    """A column was added, then one dropped and another widened; the records come out of order."""
+    first = [{"name": "id", "type": "int"}, {"name": "old", **optional("string")}]
+    second = [*first, {"name": "nr", **optional("int")}]
+    third = [{"name": "id", "type": "long"}, {"name": "nr", **optional("long")}]
+    schemas = [envelope_schema(fields) for fields in (first, second, third)]
+    values = [{"id": 1, "old": "a"}, {"id": 2, "old": "b", "nr": 5}, {"id": 2**40, "nr": 2**33}]
+    records = [
+        sent(packed(schema, id, event("c", row, id)), None, id)
+        for id, (schema, row) in enumerate(zip(schemas, values, strict=True), 1)
+    ]
+
+    columns, changes = decoded(table(), [records[2], records[0], records[1]], registered(*schemas))
+
+    assert columns.names == ["id", "nr", "old"]
+    assert [c.values for c in changes] == [[2**40, 2**33, None], [1, None, "a"], [2, 5, "b"]]
+
+
+def test_rows_without_an_envelope_are_flattened_events() -> None:
+    marks = [{"name": "__deleted", "type": "string"}, {"name": "__lsn", **optional("long")}]
+    schema = row_schema([*FIELDS, *marks])
+    schemas = registered(schema, KEY)
+    kept = packed(schema, 1, ROW | {"__deleted": "false", "__lsn": 5})
+    gone = packed(schema, 1, ROW | {"__deleted": "true", "__lsn": 6})
+    key = packed(KEY, 2, {"id": 1})
+    records = [sent(kept, key, 1), sent(gone, key, 2), sent(None, key, 3)]
+
+    columns, changes = decoded(table(), records, schemas)
+
+    assert [change.operation for change in changes] == ["upsert", "delete", "none"]
+    assert changes[0].values[columns.names.index("price")] == Decimal("10.50")
+
+
+def test_tombstones_of_flattened_events_delete_by_their_key() -> None:
+    schema = row_schema(FIELDS)
+    key = packed(KEY, 2, {"id": 1})
+    records = [sent(packed(schema, 1, ROW), key, 1), sent(None, key, 2)]
+
+    _, changes = decoded(table(), records, registered(schema, KEY))
+
+    assert [(c.operation, c.values[0]) for c in changes] == [("upsert", 1), ("delete", 1)]
+
+
+def test_a_delete_without_its_row_is_known_by_its_key() -> None:
+    _, [change] = decoded(table(), [full("d", None)])
+
+    assert (change.operation, change.values[0]) == ("delete", 1)
+
+
+def test_a_value_that_the_source_left_out_is_absent() -> None:
+    token = "__debezium_unavailable_value"
+    row = ROW | {"name": token, "data": token.encode(), "tags": [token]}
+
+    _, [change] = decoded(table(), [full("u", row)])
+
+    assert change.absent == ["name", "data", "tags"]
+
+
+def test_ids_of_eight_bytes_are_global_ones() -> None:
+    schema = envelope_schema(FIELDS)
+    record = sent(packed(schema, 77, event("c", ROW), long=True))
+
+    _, [change] = decoded(table(), [record], {"global:77": json.dumps(schema)})
+
+    assert (change.operation, change.values[0]) == ("upsert", 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{"id":1}', "without the id of a schema"),
+        (b"\0\0\0\0\x09\x02", "schema 9, which bronze does not keep"),
+        (b"\0\0\0\0\x01\x02", "not of schema 1"),
+        (b"", "without the id"),
+    ],
+)
+def test_bytes_that_are_no_avro_of_a_known_schema_are_dead_letters(raw: bytes, said: str) -> None:
+    for of in (table(), table("rows", sequence_by="id", columns={"id": "bigint"})):
+        _, [change] = decoded(of, [sent(raw)])
+
+        assert change.reason == "not_avro"
+        assert said in (change.message or "")
+
+
+@pytest.mark.parametrize("format", ["debezium", "rows"])
+def test_avro_that_nobody_declared_is_told_by_name(format: str) -> None:
+    source = {"format": format, "path": "t"}
+    given = {"table": "t", "keys": ["id"], "source": source, "columns": {"id": "bigint"}}
+    of = Table.model_validate(given | ({"sequence_by": "id"} if format == "rows" else {}))
+
+    _, [change] = decoded(of, [sent(packed(row_schema(FIELDS), 3, ROW))])
+
+    assert change.reason == "not_json"
+    assert "source.value_format: avro" in (change.message or "")
+
+
+def test_format_rows_reads_avro_by_declared_types() -> None:
+    columns = {"id": "bigint", "price": "decimal(10,2)", "day": "date", "data": "binary"}
+    of = table("rows", sequence_by="id", columns=columns)
+
+    found, [change] = decoded(of, [sent(packed(row_schema(FIELDS), 3, ROW))])
+    values = dict(zip(found.names, change.values, strict=True))
+
+    assert (values["price"], values["day"], values["data"]) == (
+        Decimal("10.50"),
+        20370,
+        b"\xff\x00",
+    )
+    assert values["ratio"] == 0.1

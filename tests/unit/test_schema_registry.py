@@ -1,0 +1,110 @@
+"""The registry's documented paths, served by a small server of the test's own."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
+
+import pytest
+
+from bronze.contract import avro_schema_id
+from bronze.schema_registry import Registry, RegistryFailed
+from silver.decode.avro.schemas import writer_of
+
+INNER = {
+    "type": "record",
+    "name": "Inner",
+    "namespace": "x",
+    "fields": [{"name": "a", "type": "int"}],
+}
+OUTER = {
+    "type": "record",
+    "name": "Outer",
+    "namespace": "x",
+    "fields": [{"name": "one", "type": "x.Inner"}, {"name": "two", "type": ["null", "Inner"]}],
+}
+REFERENCE = {"name": "x.Inner", "subject": "inner", "version": 3}
+ANSWERS: dict[str, Any] = {
+    "/schemas/ids/1": {"schema": '"string"'},
+    "/schemas/ids/2": {"schema": json.dumps(OUTER), "references": [REFERENCE]},
+    "/schemas/ids/3": {"schema": "syntax = 'proto3'", "schemaType": "PROTOBUF"},
+    "/subjects/inner/versions/3": {"schema": json.dumps(INNER), "id": 9, "version": 3},
+    "/apis/registry/v3/ids/globalIds/77": INNER,
+}
+
+
+class Served(BaseHTTPRequestHandler):
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers.get("Authorization")))
+        found = ANSWERS.get(self.path)
+        self.send_response(404 if found is None else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Served)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_schema_is_had_by_its_id(url: str) -> None:
+    assert Registry(url + "/").schema("1") == '"string"'
+
+
+def test_referred_schemas_are_inside(url: str) -> None:
+    text = Registry(url).schema("2")
+
+    assert json.loads(text)["fields"][0]["type"] == INNER
+    assert writer_of(text).read(b"\x02\x02\x04", 0) == ({"one": {"a": 1}, "two": {"a": 2}}, 3)
+
+
+@pytest.mark.parametrize("path", ["", "/apis/ccompat/v7", "/apis/registry/v2/"])
+def test_global_ids_are_asked_of_apicurios_own_paths(url: str, path: str) -> None:
+    assert json.loads(Registry(url + path).schema("global:77")) == INNER
+
+
+@pytest.mark.parametrize(
+    ("id", "said"), [("4", "404"), ("3", "type PROTOBUF"), ("global:5", "nothing")]
+)
+def test_a_schema_that_is_not_there_is_told(url: str, id: str, said: str) -> None:
+    with pytest.raises(RegistryFailed, match=said):
+        Registry(url).schema(id)
+
+
+def test_a_registry_that_does_not_answer_is_told() -> None:
+    with pytest.raises(RegistryFailed, match="registry is up"):
+        Registry("http://127.0.0.1:9").schema("1")
+
+
+def test_a_password_or_token_is_sent(url: str) -> None:
+    Registry(url, "me:pass").schema("1")
+    Registry(url, "token").schema("1")
+
+    basic = base64.b64encode(b"me:pass").decode()
+    assert [auth for _, auth in Served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\0\0\0\0\x05abc", ("5", 5)),
+        (b"\0" + (77).to_bytes(8, "big") + b"x", ("global:77", 9)),
+        (b"\0\0\0\0\0x", None),
+        (b'{"id":1}', None),
+        (b"\0\1", None),
+        (b"", None),
+    ],
+)
+def test_ids_stand_in_front_of_values(data: bytes, expected: object) -> None:
+    assert avro_schema_id(data) == expected
