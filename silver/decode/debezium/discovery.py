@@ -6,6 +6,7 @@ arrival, or from the values where there are none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import types as T
@@ -94,6 +95,8 @@ class Discovery:
         envelope, block, event, document = opened
         first = _First(record.arrival, position)
         if envelope is not None:
+            if self.evidence.wants_keys:
+                self._open_key(record)
             self.evidence.look(envelope, record, block is None, event is not None)
         self._now = self.shown[FULL if event is None else FLATTENED]
         if self.known.envelope is None:
@@ -132,6 +135,11 @@ class Discovery:
         found = self.evidence.settled(self.known)
         columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
         return columns, [self._shape(mark, names) for mark in marks]
+
+    def _open_key(self, record: Record) -> None:
+        """Makes a record's key JSON; one that cannot be read shows nothing."""
+        with suppress(NotAvro):
+            self._opener.open_key(record)
 
     def _form(self) -> str | None:
         """The form of the feed's events: the known or declared one, else that of the first."""

@@ -7,13 +7,12 @@ from pyspark.sql import types as T
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.events.envelope import Envelope, key_row
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, key_row
 from silver.decode.debezium.values.converters import converter_of
 from silver.decode.debezium.values.encodings import Encoding, Kind, Unit
 from silver.decode.values.column_types import Misfit
 from silver.decode.values.typed_values import Converter
 
-_SOURCE = "source."
 _UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}
 
 
@@ -47,14 +46,14 @@ class EnvelopeColumns:
 
 
 def _member(origin: str, envelope: Envelope, record: Record) -> object:
-    if not origin.startswith(_SOURCE):
+    if not origin.startswith(OF_SOURCE):
         return (key_row(record.key) or {}).get(origin)
     source = envelope.source
-    return None if source is None else getattr(source, origin.removeprefix(_SOURCE))
+    return None if source is None else getattr(source, origin.removeprefix(OF_SOURCE))
 
 
 def _converter(origin: str, type: T.DataType) -> Converter:
-    unit = _UNITS.get(origin.removeprefix(_SOURCE))
+    unit = _UNITS.get(origin.removeprefix(OF_SOURCE))
     is_moment = isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
     kind: Kind = "timestamp" if unit is not None and is_moment else "plain"
     return converter_of(Encoding(kind, type, unit=unit or "us"), type)

@@ -30,6 +30,11 @@ class Evidence:
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         self._decimals = _decimals(table, known)
 
+    @property
+    def wants_keys(self) -> bool:
+        """Whether the keys of more records are to be looked at."""
+        return self._keys_to_parse > 0
+
     def look(self, envelope: Envelope, record: Record, plain: bool, flattened: bool) -> None:
         """Takes in what a record shows.
 
@@ -69,7 +74,7 @@ class Evidence:
 
         The keys of a topic are of one shape, so that the first records are enough.
         """
-        if key is None or self._keys_to_parse == 0:
+        if key is None or not self.wants_keys:
             return
         self._keys_to_parse -= 1
         names = [name for name in key_row(key) or {} if name not in self._origins]

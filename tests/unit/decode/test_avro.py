@@ -223,6 +223,48 @@ def test_ids_of_eight_bytes_are_global_ones() -> None:
     assert (change.operation, change.values[0]) == ("upsert", 1)
 
 
+ROUTED = "__dbz__physicalTableIdentifier"
+ROUTED_KEY = {
+    "type": "record",
+    "name": "Key",
+    "fields": [{"name": "id", "type": "long"}, {"name": ROUTED, "type": "string"}],
+}
+
+
+def routed() -> Record:
+    """A whole row whose key has a member that a router added."""
+    key = packed(ROUTED_KEY, 2, {"id": 1, ROUTED: "shop.eu.t"})
+    return sent(packed(envelope_schema(FIELDS), 1, event("c", ROW)), key, 1)
+
+
+def test_a_part_of_the_key_that_is_no_key_of_the_table_is_found() -> None:
+    schemas = registered(envelope_schema(FIELDS), ROUTED_KEY)
+    broken = replace(routed(), key=b"\0\0\0\0\x02\xff")
+
+    columns, changes = decoded(table(), [broken, routed()], schemas)
+
+    assert columns.key_parts == (ROUTED,)
+    assert [change.operation for change in changes] == ["upsert", "upsert"]
+
+
+def test_a_column_may_be_taken_from_the_key() -> None:
+    schemas = registered(envelope_schema(FIELDS), ROUTED_KEY)
+    of = table(columns={"origin": {"type": "string", "from": ROUTED}})
+
+    columns, [change] = decoded(of, [routed()], schemas)
+
+    assert columns.key_parts == ()
+    assert change.values[columns.names.index("origin")] == "shop.eu.t"
+
+
+def test_a_column_may_be_taken_from_the_source_block() -> None:
+    of = table(columns={"shard": {"type": "string", "from": "source.db"}})
+
+    columns, [change] = decoded(of, [full("c", ROW)])
+
+    assert change.values[columns.names.index("shard")] == "d"
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [

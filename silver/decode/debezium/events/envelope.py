@@ -20,6 +20,9 @@ Row = dict[str, object]
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
+OF_SOURCE = "source."
+"""What the origin of a column that is a member of the source block begins with."""
+
 
 class Source(msgspec.Struct, gc=False):
     """Where the connector read a change."""

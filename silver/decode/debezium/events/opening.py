@@ -12,7 +12,7 @@ from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.documents import CONNECTOR, DocumentChange, open_document
-from silver.decode.debezium.events.envelope import Envelope, Row, open_record
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, open_record
 from silver.decode.debezium.events.flattened import FlattenedEvent, event_of, is_flattened, is_other
 from silver.decode.values.json_values import NotJson, json_text
 from silver.decode.wrapped import OpenedRow, open_row
@@ -80,6 +80,9 @@ class Opener:
                 return self._found_flattened(record) or Opened(envelope, block)
         return Opened(envelope, block)
 
+    def open_key(self, record: Record) -> None:
+        """Makes a record's key JSON, where the format of the records has it otherwise."""
+
     def _flattened(self, record: Record) -> Opened:
         row = open_row(record)
         if row.row is None and self.form == REWRITTEN:
@@ -109,6 +112,8 @@ class AvroOpener(Opener):
         super().__init__(table, columns)
         self._schemas = columns.schemas
         self._table_keys = frozenset(table.keys)
+        origins = [column.origin for column in table.columns.values()]
+        self._takes_from_key = any(o is not None and not o.startswith(OF_SOURCE) for o in origins)
 
     def open(self, record: Record) -> Opened:
         """The envelope of a record.
@@ -126,8 +131,9 @@ class AvroOpener(Opener):
         if self.form in (FLATTENED, REWRITTEN):
             return Opened(self._envelope(value), writer.text)
         envelope = self._envelope(value)
-        if envelope.after is None or not self._table_keys <= envelope.after.keys():
-            self._open_key(record)
+        after = envelope.after
+        if self._takes_from_key or after is None or not self._table_keys <= after.keys():
+            self.open_key(record)
         return Opened(envelope, writer.text)
 
     def _envelope(self, value: object) -> Envelope:
@@ -142,16 +148,21 @@ class AvroOpener(Opener):
             return Opened(None, None)
         if self.form == FULL:
             raise NotAvro("found a row without an envelope, expected a full envelope")
-        self._open_key(record)
+        self.open_key(record)
         return _opened(OpenedRow(row, writer.text), record)
 
     def _tombstone(self, record: Record) -> Opened:
         if self.form != FLATTENED:
             return Opened(None, None)
-        self._open_key(record)
+        self.open_key(record)
         return _opened(OpenedRow(None, None), record)
 
-    def _open_key(self, record: Record) -> None:
+    def open_key(self, record: Record) -> None:
+        """Makes a record's key JSON.
+
+        Raises:
+            NotAvro: the key is not Avro of a schema that bronze keeps.
+        """
         if record.key is not None and avro_schema_id(record.key) is not None:
             found, _ = decode_avro(record.key, self._schemas)
             record.key = json_text(as_json(found)).encode()
