@@ -16,12 +16,24 @@ _FORESEEN = ("pyspark", "py4j", "lakehouse")
 def in_short(failure: BaseException) -> str:
     """A failure's message without the query plan and the stack that Spark adds to it.
 
-    Where a stack names causes it is the innermost one, but a conflict between transactions keeps
-    its name. A failure without a message is told by its kind. At most 2,000 characters.
+    A failure that nobody raises on purpose is told with its kind, and as a defect. At most about
+    2,000 characters.
+    """
+    text = shortened(failure)
+    if _is_foreseen(failure):
+        return text
+    kind = type(failure).__name__
+    said = kind if text == kind else f"{kind}: {text}"
+    return f"{said} (a defect: --debug shows where)"
+
+
+def shortened(failure: BaseException) -> str:
+    """A failure's message alone, without query plan and stack; its kind where it has no message.
+
+    Where a stack names causes the message is the innermost one's, but a conflict between
+    transactions keeps its name. At most 2,000 characters.
     """
     text = _CALLED.sub("", str(failure).strip())
-    if not _is_foreseen(failure):
-        return f"{type(failure).__name__}: {text} (a defect: --debug shows where)"[:_MOST]
     causes = _CAUSE.findall(text)
     if causes and not is_conflict(text):
         text = f"{causes[-1][1]}: {causes[-1][2]}"

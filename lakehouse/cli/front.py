@@ -14,7 +14,7 @@ import typer
 from lakehouse.cli.help import CommandsByTask, examples
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.expectation_checks import unknown_types
-from lakehouse.failures import in_short
+from lakehouse.failures import shortened
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -191,6 +191,6 @@ def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object)
     session = sys.modules.get("lakehouse.session")
     if session is not None and session.java_has_ended():
         _leave(java_ended())
-    told = in_short(error)
+    told = shortened(error)
     action = way_out(told) or "--debug shows where"
     print(f"error: {kind.__name__}: {told.splitlines()[0]}\n  do: {action}", file=sys.stderr)

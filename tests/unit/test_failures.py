@@ -1,6 +1,7 @@
 import pytest
+from pyspark.errors import AnalysisException
 
-from lakehouse.failures import in_short
+from lakehouse.failures import in_short, shortened
 
 TOLD = {
     "of a java stack the innermost cause": (
@@ -29,8 +30,24 @@ TOLD = {
 
 @pytest.mark.parametrize(("said", "told"), TOLD.values(), ids=TOLD)
 def test_a_failure_is_told_in_short(said: str, told: str) -> None:
-    assert in_short(RuntimeError(said)) == told
+    assert shortened(RuntimeError(said)) == told
 
 
 def test_a_failure_without_a_word_is_told_by_its_kind() -> None:
-    assert in_short(KeyError()) == "KeyError"
+    assert shortened(KeyError()) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (KeyError(), "KeyError (a defect: --debug shows where)"),
+        (
+            ValueError("no; line 1\n+- Plan"),
+            "ValueError: no; line 1 (a defect: --debug shows where)",
+        ),
+        (OSError("disk full"), "disk full"),
+        (AnalysisException("[X] no such table; line 1\n+- Plan"), "[X] no such table; line 1"),
+    ],
+)
+def test_a_failure_that_nobody_foresaw_is_told_as_a_defect(failure: Exception, told: str) -> None:
+    assert in_short(failure) == told
