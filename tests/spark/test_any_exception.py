@@ -57,6 +57,6 @@ def _broken(right: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_bad(given: Any) -> bool:
     """Whether an argument is the table `bad`, or belongs to it."""
-    for inner in ("config", "table"):
+    for inner in ("config", "table", "table"):
         given = getattr(given, inner, given)
     return isinstance(given, str) and given == "bad"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lakehouse.table import Table
 from silver.groups.transaction_ends import ends
 from silver.groups.transactions import Waiting
-from silver.groups.waiting import waiting
+from silver.groups.waiting import Ends, waiting
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows
 
@@ -57,7 +57,7 @@ def found_waiting(
     """What waits when each topic arrived up to an offset and nothing has been applied."""
     logs = {name: log.where(F.col("_offset") < cuts[name]) for name, log in shop.logs.items()}
     told = shop.ends.where(F.col("feed_batch") < cuts["END"])
-    return waiting(spark, logs, logs, told, marked, GROUP)
+    return waiting(spark, logs, logs, Ends(told, marked), GROUP)
 
 
 def transaction(record: dict[str, Any]) -> str | None:
