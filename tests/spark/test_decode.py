@@ -156,7 +156,7 @@ def test_known_columns_are_enough_to_decode_what_was_decoded_before(spark: Spark
     of = table("rows", ["id"], sequence_by="_n")
     raw = bronze_rows(spark, [{"id": 1, "_n": 1, "a": 1}, {"id": 2, "_n": 2, "later": 1}])
     learned = [T.StructField("id", T.LongType()), T.StructField("a", T.LongType())]
-    found = rows_of(decode_known(raw, of, learned))
+    found = rows_of(decode_known(raw, of, learned, {}))
     assert [(row["id"], row["a"]) for row in found] == [(1, 1), (2, None)]
     assert "later" not in found[0]
 
