@@ -154,7 +154,7 @@ def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> Non
     options, records = lake(disk, 1), list(events(3, 2 * PART))
     said = disk.parent / "said"
     drop(disk, 1, records[:PART])
-    more = ["--continuous", "--interval", "1s"]
+    more = ["--continuous", "--interval", "1s", "--verbose"]
     with said.open("w") as file:
         run = subprocess.Popen(command("run", options, *more), stdout=file, stderr=file)
     try:
