@@ -10,7 +10,7 @@ _REST = re.compile(r";\n|\n *(?:'|\+-|\tat |JVM stacktrace)")
 _STATE = re.compile(r" SQLSTATE: \w{5}")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] .+", re.MULTILINE)
 _MOST = 2000
-_FORESEEN = ("pyspark", "py4j", "lakehouse")
+_FORESEEN = ("pyspark", "py4j", "lakehouse", "bronze", "silver", "gold")
 
 
 def in_short(failure: BaseException) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
@@ -58,8 +59,9 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
     for case in CASES:
         shutil.copy(case / "table.yml", conf / "tables" / f"{case.name}.yml")
     tables = load_tables(conf)
+    by_name = {table.table: table for table in tables}
     named = {
-        case.name: next(t for t in tables if t.table in (case.name, f"c{case.name}"))
+        case.name: by_name[yaml.safe_load((case / "table.yml").read_text())["table"]]
         for case in CASES
     }
     entries: list[Entry] = []
