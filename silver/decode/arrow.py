@@ -160,7 +160,7 @@ def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:
     """The change of a record; an error that the decoder did not foresee costs that record alone."""
     try:
         return decode(record)
-    except Exception as error:
+    except Exception as error:  # a defect must cost one record, never the task with all others
         found = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
         return Change(None, (), reason="bad_value", message=f"the decoder failed with {found}")
 

@@ -23,8 +23,9 @@ def test_a_number_loses_no_digit(text: str) -> None:
 
 
 def test_numbers_with_a_fraction_are_told_from_texts() -> None:
-    number, text = parse_json(b'[1.5,"1.5"]')  # type: ignore[misc]
-
+    values = parse_json(b'[1.5,"1.5"]')
+    assert isinstance(values, list)
+    number, text = values
     assert number == text
     assert (type(number), type(text)) == (NumberText, str)
 
