@@ -109,14 +109,19 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
 def _fold_window(
     folder: HistoryFolder | CurrentFolder, window: Window, keys: tuple[str, ...]
 ) -> None:
-    at = window.begin
-    for begin in window.begins(keys):
-        if at < begin:
-            folder.fold(at, begin)
-        folder.close_key()
+    begins = window.begins(keys)
+    first = begins[0] if begins else window.size
+    if window.begin < first:
+        folder.fold(window.begin, first)
+    if not begins:
+        return
+    folder.close_key()
+    for begin, end in folder.keys_to_fold(begins):
         folder.open_key()
-        at = begin
-    folder.fold(at, window.size)
+        folder.fold(begin, end)
+        folder.close_key()
+    folder.open_key()
+    folder.fold(begins[-1], window.size)
 
 
 def _rows(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:

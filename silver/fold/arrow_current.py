@@ -1,13 +1,16 @@
 """Current rows over Arrow: the states of the keys in a window, and the rows that come out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.arrow_values import Window, changes_of, stored_rows
+from silver.fold.arrow_values import Window, changes_of
 from silver.fold.law import Facts, KeyState
+from silver.fold.plain_keys import Ints, PlainKeys, find_plain_keys
 from silver.fold.rules import NOWHERE, OUTCOMES, Changes, FoldRules
 
 _FACTS = pa.struct(
@@ -28,12 +31,20 @@ class CurrentFolder:
         self._state: KeyState | None = None
         self._last = NOWHERE
         self._closed: list[tuple[KeyState, int]] = []
+        self._plain = PlainKeys.none()
 
     def look_at(self, window: Window) -> None:
         """Goes on to another window."""
         self._window = window
         self._changes: Changes = changes_of(window, self._rules.grouped)
-        self._stored = _stored_facts(window)
+        self._stored: dict[int, Facts] = {}
+
+    def keys_to_fold(self, begins: Sequence[int]) -> list[tuple[int, int]]:
+        """The first row of each key and the row after its last one; plain keys are done here."""
+        plain, self._plain = find_plain_keys(self._window, begins, self._rules)
+        others = [key for key, done in zip(pairwise(begins), plain, strict=True) if not done]
+        self._stored = _stored_facts(self._window, [*(begin for begin, _ in others), begins[-1]])
+        return others
 
     def open_key(self) -> None:
         """Begins a key."""
@@ -67,29 +78,32 @@ class CurrentFolder:
             self._state.move_sources(moved)
 
     def take_rows(self) -> dict[str, pa.Array]:
-        """The rows of the keys that were closed, one for each, as columns."""
+        """The rows of the keys that were closed, one for each, in order, as columns."""
+        plain, self._plain = self._plain, PlainKeys.none()
         closed, self._closed = self._closed, []
         states = [state for state, _ in closed]
         facts = [state.facts() for state in states]
-        write = [state.differs(each) for state, each in zip(states, facts, strict=True)]
-        newest = [state.newest for state in states]
+        order = np.argsort([*plain.last, *(last for _, last in closed)], kind="stable")
+        rows = _InOrder(plain, order)
+        newest = rows.ints(plain.last, [state.newest for state in states])
         some_row = [last if state.newest == NOWHERE else state.newest for state, last in closed]
-        deleted = pa.array([state.deleted for state in states], pa.bool_())
+        deleted = rows.bools(False, [state.deleted for state in states])
         times = self._window.take("_source_time", newest)
-        columns = {key: self._window.take(key, some_row) for key in self._keys}
-        columns |= self._values(states)
+        of_keys = rows.ints(plain.last, some_row)
+        columns = {key: self._window.take(key, of_keys) for key in self._keys}
+        columns |= self._values(rows, states)
         columns |= {
             "_order": self._window.take("_order", newest),
             "_deleted": deleted,
             "_digest": self._window.take("_digest", newest),
             "_source_time": pc.if_else(deleted, times, pa.scalar(None, times.type)),
-            "_facts": _facts_column(facts),
-            "_write": pa.array(write, pa.bool_()),
-            "_keeps_values": pa.array([state.keeps_values() for state in states], pa.bool_()),
+            "_facts": rows.after_nulls(_facts_column(facts)),
+            "_write": rows.bools(True, [s.differs(f) for s, f in zip(states, facts, strict=True)]),
+            "_keeps_values": rows.bools(False, [state.keeps_values() for state in states]),
         }
-        return columns | _counts(states)
+        return columns | _counts(rows, states)
 
-    def _values(self, states: Sequence[KeyState]) -> dict[str, pa.Array]:
+    def _values(self, rows: "_InOrder", states: Sequence[KeyState]) -> dict[str, pa.Array]:
         """Every column by the newest upsert of its key, or by the column's own source."""
         whole = [state.source for state in states]
         own: dict[str, list[int]] = {}
@@ -98,13 +112,36 @@ class CurrentFolder:
                 if column not in own:
                     own[column] = list(whole)
                 own[column][at] = source
-        return {c: self._window.take(c, own.get(c, whole)) for c in self._rules.columns}
+        sources = rows.ints(rows.plain.last, whole)
+        special = {c: rows.ints(rows.plain.last, found) for c, found in own.items()}
+        return {c: self._window.take(c, special.get(c, sources)) for c in self._rules.columns}
 
 
-def _stored_facts(window: Window) -> dict[int, Facts]:
-    rows = stored_rows(window)
-    if not rows:
+class _InOrder(NamedTuple):
+    """Plain keys and, after them, keys that were folded; and the order in which they come out."""
+
+    plain: PlainKeys
+    order: Ints
+
+    def ints(self, of_plain: Ints, others: Sequence[int]) -> Ints:
+        return np.concatenate([of_plain, np.asarray(others, np.int64)])[self.order]
+
+    def bools(self, of_plain: bool, others: Sequence[bool]) -> pa.Array:
+        whole = np.full(len(self.order), of_plain, np.bool_)
+        whole[len(self.plain.last) :] = others
+        return pa.array(whole[self.order])
+
+    def after_nulls(self, others: pa.Array) -> pa.Array:
+        nulls = pa.nulls(len(self.plain.last), others.type)
+        return pa.concat_arrays([nulls, others]).take(pa.array(self.order))
+
+
+def _stored_facts(window: Window, begins: Sequence[int]) -> dict[int, Facts]:
+    """What the stored rows among some rows say."""
+    if not window.has_any("_stored"):
         return {}
+    stored = window.take("_stored", begins).to_pylist()
+    rows = [at for at, found in zip(begins, stored, strict=True) if found]
     columns = ("_order", "_deleted", "_digest", "_facts")
     found = zip(rows, *(window.take(name, rows).to_pylist() for name in columns), strict=True)
     return {at: _facts(order, deleted, digest, more) for at, order, deleted, digest, more in found}
@@ -134,15 +171,18 @@ def _fields(row: Facts) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _counts(states: Sequence[KeyState]) -> dict[str, pa.Array]:
+def _counts(rows: _InOrder, states: Sequence[KeyState]) -> dict[str, pa.Array]:
     outcomes = [state.outcome() for state in states]
-    applied = pa.array([outcome.applied for outcome in outcomes], pa.string())
-    counts = {
-        f"_n_{name}": pc.fill_null(pc.equal(applied, name), False).cast(pa.int32())
-        for name in OUTCOMES
+    plain, none = rows.plain, np.zeros(len(rows.plain.last), np.int64)
+    counts = {f"_n_{name}": (none, [o.applied == name for o in outcomes]) for name in OUTCOMES}
+    counts |= {
+        "_n_inserted": (~plain.stored, [o.applied == "inserted" for o in outcomes]),
+        "_n_updated": (plain.stored, [o.applied == "updated" for o in outcomes]),
+        "_n_superseded": (plain.changes - 1, [o.superseded for o in outcomes]),
+        "_n_duplicate": (none, [o.duplicate for o in outcomes]),
+        "_n_ties": (none, [o.ties for o in outcomes]),
     }
-    return counts | {
-        "_n_superseded": pa.array([outcome.superseded for outcome in outcomes], pa.int32()),
-        "_n_duplicate": pa.array([outcome.duplicate for outcome in outcomes], pa.int32()),
-        "_n_ties": pa.array([outcome.ties for outcome in outcomes], pa.int32()),
+    return {
+        name: pa.array(rows.ints(of_plain.astype(np.int64), others), pa.int32())
+        for name, (of_plain, others) in counts.items()
     }

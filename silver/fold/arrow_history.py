@@ -1,6 +1,7 @@
 """Histories over Arrow: the keys in a window, and the rows of their histories that change."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -53,6 +54,10 @@ class HistoryFolder:
         self._times = micros(window.column("_source_time"))
         self._stored = _stored_facts(window)
         self._comparison.look_at(window)
+
+    def keys_to_fold(self, begins: Sequence[int]) -> list[tuple[int, int]]:
+        """The first row of each key, and the row after its last one."""
+        return list(pairwise(begins))
 
     def open_key(self) -> None:
         """Begins a key."""

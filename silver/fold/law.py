@@ -102,7 +102,7 @@ class KeyState:
         from before a cut-off is gone.
         """
         columns = {c: b"" for c in absent} | dict(facts.columns or {})
-        self.stored = facts._replace(columns=columns or None)
+        self.stored = facts._replace(columns=columns) if absent else facts
         if self._from_log or facts.order < self._cutoff:
             return
         self.order, self.deleted, self.digest = facts.order, facts.deleted, facts.digest

@@ -11,7 +11,7 @@ The SQL functions here take and return SQL text, so that they serve columns (`F.
 """
 
 SECTION, END = 0x01, b"\x00"
-_SECTION_BYTES = 9
+SECTION_BYTES = 9
 
 
 def make_order(sequence: str, arrival: str = "") -> bytes:
@@ -27,14 +27,14 @@ def sequence_of(order: bytes) -> bytes:
     """The part of an order key that stands for the sequence: up to and including the byte 00."""
     at = 0
     while order[at] == SECTION:
-        at += _SECTION_BYTES
+        at += SECTION_BYTES
     return order[: at + 1]
 
 
 def split_order(order: bytes) -> tuple[str, str]:
     """The sequence in text form, and the arrival in upper-case hex digits."""
     sequence = sequence_of(order)
-    starts = range(1, len(sequence) - 1, _SECTION_BYTES)
+    starts = range(1, len(sequence) - 1, SECTION_BYTES)
     sections = (sequence[at : at + 8].hex().upper() for at in starts)
     return "/".join(sections), order[len(sequence) :].hex().upper()
 
