@@ -47,7 +47,8 @@ class Memory:
 
     Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
     before has not told of them. `came` counts by table what bronze took in since silver took it on,
-    `alone` are the tables that it works on one by one, and `brief` is a session for little work
+    `alone` are the tables that it works on one by one, `large` those whose last batch was too large
+    to be decoded where the run is, and `brief` is a session for little work
     (`lakehouse.session.interpreted`), where one is.
     """
 
@@ -60,6 +61,7 @@ class Memory:
         self.waiting: deque[Any] = deque()
         self.came: dict[str, int] = {}
         self.alone: set[str] = set()
+        self.large: set[str] = set()
         self.brief: SparkSession | None = None
 
     def gather(self, tables: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from silver.decode.columns import (
     with_shown,
 )
 from silver.decode.expressions.names import MEMBER, members_read
-from silver.decode.spark import FIRST_RECORDS, Look, decode, discover
+from silver.decode.spark import FIRST_RECORDS, FirstRows, Look, decode, discover
 from silver.decode.values.column_types import parse_type
 from silver.expectations.gate import gate
 from silver.state import fingerprint
@@ -47,7 +47,10 @@ Write = Callable[[DataFrame], Told]
 
 
 class RawBatch(NamedTuple):
-    """Bronze rows of a table that are decoded together, and what the table has seen before."""
+    """Bronze rows of a table that are decoded together, and what the table has seen before.
+
+    `first` are the first of the rows, where they are fetched.
+    """
 
     spark: SparkSession
     target: Target
@@ -55,6 +58,7 @@ class RawBatch(NamedTuple):
     run_id: str
     seen: TableState
     raw: DataFrame
+    first: FirstRows | None = None
 
     def known(self, first: bool = False) -> Columns:
         """The columns that are known without a look at the batch.
@@ -89,11 +93,11 @@ class RawBatch(NamedTuple):
 
     def look(self, known: Columns, most: int | None = None) -> Look:
         """What a look through the batch finds, or through `most` records of it."""
-        return discover(self.raw, self.table, known, most)
+        return discover(self.raw, self.table, known, most, self.first)
 
     def gated(self, columns: Columns) -> DataFrame:
         """The batch decoded by these columns, with the verdict of the row rules."""
-        return gate(decode(self.raw, self.table, columns), self.table)
+        return gate(decode(self.raw, self.table, columns, self.first), self.table)
 
     def follow(self, shapes: list[Shape]) -> None:
         """Records what the batch changes about the source's columns; may refuse it."""

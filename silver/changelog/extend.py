@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from silver.changelog import bronze_rows, late_changes, log
 from silver.changelog.decoded_batch import RawBatch, write_decoded, write_looked_through
+from silver.decode.spark import FIRST_RECORDS, fetch_first
 from silver.run import Run, SilverTable
 from silver.state.batch import TableState
 from silver.state.summary import Summary, Watched
@@ -35,9 +36,14 @@ def append_new(
     def rewrite(changes: DataFrame) -> Watched:
         return log.rewrite(*own, changes, number, state.whole.epochs)
 
-    columns, written = write_decoded(RawBatch(*own, run.id, state, raw), write, rewrite)
+    first = None if table.name in run.memory.large else fetch_first(raw, table.config)
+    columns, written = write_decoded(RawBatch(*own, run.id, state, raw, first), write, rewrite)
     run.memory.shown[table.name] = columns
     summary = written.summary()
+    if written.records() <= FIRST_RECORDS:
+        run.memory.large.discard(table.name)
+    else:
+        run.memory.large.add(table.name)
     if late_changes.reject(*own, state.batch, state.horizon, applied):
         summary = None
     after = state._replace(batch=number, positions=dict(state.positions) | dict(newest))

@@ -12,7 +12,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -46,6 +48,7 @@ from silver.decode.flat.rows import with_fault_column
 from silver.decode.values.column_types import parse_type
 
 FIRST_RECORDS = 2_000
+_LONGEST_FETCHED = 64 << 10
 _BINARY, _TIMES = ("_raw", "_key", "_headers"), ("_timestamp", "_arrived_at")
 _CONTRACT = {column.name: column.type for column in CHANGE_COLUMNS}
 
@@ -62,21 +65,55 @@ class Look(NamedTuple):
     whole: bool
 
 
-def discover(raw: DataFrame, table: Table, known: Columns, most: int | None = None) -> Look:
-    """Looks through bronze rows of one table for columns; one job.
+class FirstRows(NamedTuple):
+    """The first bronze rows of a batch, fetched to where the run is; `whole` says they are all."""
+
+    rows: pa.Table
+    whole: bool
+
+
+def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
+    """Fetches the first `FIRST_RECORDS` rows of a batch; None where one of them is long.
+
+    Neither a look at fetched rows nor decoding them, if they are all there are, needs a task.
+    """
+    long = F.greatest(*[F.octet_length(n) for n in _BINARY]) > _LONGEST_FETCHED
+    names = dict.fromkeys((*READ, *CARRIED, "_position"))
+    rows = raw.limit(FIRST_RECORDS + 1).withColumn("_long", F.coalesce(long, F.lit(False)))
+    kept = rows.withColumns({n: F.when(~F.col("_long"), F.col(n)) for n in _BINARY})
+    found = kept.select(*_read(table, names), "_long").toArrow()
+    if pc.any(found.column("_long")).as_py():
+        return None
+    return FirstRows(found.drop_columns("_long"), found.num_rows <= FIRST_RECORDS)
+
+
+def discover(
+    raw: DataFrame,
+    table: Table,
+    known: Columns,
+    most: int | None = None,
+    first: FirstRows | None = None,
+) -> Look:
+    """Looks through bronze rows of one table for columns; one job at most.
 
     Args:
         raw: rows with the columns of `bronze.contract`.
         table: the table's configuration.
         known: the columns that are known before.
-        most: of more rows, some so many are looked at.
+        most: of more rows, some so many are looked at; `FIRST_RECORDS` at most.
+        first: the first rows, where they are fetched already.
     """
-    some = raw if most is None else raw.limit(most)
     plan = DiscoveryPlan(table, known)
-    given = some.select(*_read(table, (*READ, "_position")))
-    rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
-    found = rows.collect()
-    whole = most is None or sum(row["records"] for row in found) < most
+    if first is not None and (first.whole or most is not None):
+        batches = discover_batches(plan, iter(first.rows.to_batches()))
+        found = [row for batch in batches for row in batch.to_pylist()]
+        whole = first.whole
+    else:
+        some = raw if most is None else raw.limit(most)
+        given = some.select(*_read(table, (*READ, "_position")))
+        rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
+        found = [row.asDict() for row in rows.collect()]
+        whole = most is None or sum(row["records"] for row in found) < most
     states: list[Discovery] = [pickle.loads(row["discovery"]) for row in found]
     if not states:
         return Look(known, [], whole)
@@ -86,13 +123,16 @@ def discover(raw: DataFrame, table: Table, known: Columns, most: int | None = No
     return Look(*first.settle(whole), whole)
 
 
-def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
+def decode(
+    raw: DataFrame, table: Table, columns: Columns, first: FirstRows | None = None
+) -> DataFrame:
     """Decodes bronze rows of one table, one row out per row in.
 
     Args:
         raw: rows with the columns of `bronze.contract`, and `_feed`.
         table: the table's configuration.
         columns: its columns; those of a look through all of `raw` leave no record `_unlike`.
+        first: the first rows, where they are fetched already.
 
     Returns:
         Key and business columns that the table publishes, then the contract's change columns.
@@ -100,8 +140,11 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
     if table.format == "rows":
         columns = with_fault_column(columns)
     plan = DecodePlan(table, columns, _carriers(columns.schema()), _keeps_raw(table, columns))
-    given = raw.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
-    told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
+    if first is not None and first.whole and first.rows.num_rows:
+        told = _from_arrow(raw.sparkSession, plan, first.rows)
+    else:
+        given = raw.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
+        told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
     changes = with_expressions(_parsed(told, columns), table)
     own = [name for name in columns.names if name in changes.columns]
     kept = [n for n in own if is_published(table, n) and not n.startswith("_")]
@@ -109,6 +152,11 @@ def decode(raw: DataFrame, table: Table, columns: Columns) -> DataFrame:
     return changes.select(
         *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
     )
+
+
+def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFrame:
+    decoded = pa.Table.from_batches(decode_batches(plan, iter(rows.to_batches())))
+    return spark.createDataFrame(decoded, _schema(plan)).coalesce(1)
 
 
 def decode_alone(

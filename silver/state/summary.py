@@ -144,6 +144,10 @@ class Watched(NamedTuple):
         """How many of the records show columns or types that they were decoded without."""
         return int(self.seen.get["unlike"])
 
+    def records(self) -> int:
+        """How many records were written."""
+        return int(self.seen.get["records"])
+
     def summary(self) -> Summary | None:
         """The summary of what was written; None where the sums do not tell it all."""
         found = self.seen.get
