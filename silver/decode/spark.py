@@ -117,10 +117,10 @@ def discover(
     states: list[Discovery] = [pickle.loads(row["discovery"]) for row in found]
     if not states:
         return Look(known, [], whole)
-    first, *others = states
+    one, *others = states
     for other in others:
-        first.merge(other)
-    return Look(*first.settle(whole), whole)
+        one.merge(other)
+    return Look(*one.settle(whole), whole)
 
 
 def decode(

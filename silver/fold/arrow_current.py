@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.arrow_values import Window, changes_of
+from silver.fold.arrow_values import Ints, Window, changes_of
 from silver.fold.law import Facts, KeyState
-from silver.fold.plain_keys import Ints, PlainKeys, find_plain_keys
+from silver.fold.plain_keys import PlainKeys, find_plain_keys
 from silver.fold.rules import NOWHERE, OUTCOMES, Changes, FoldRules
 
 _FACTS = pa.struct(
@@ -173,16 +173,22 @@ def _fields(row: Facts) -> dict[str, object] | None:
 
 def _counts(rows: _InOrder, states: Sequence[KeyState]) -> dict[str, pa.Array]:
     outcomes = [state.outcome() for state in states]
-    plain, none = rows.plain, np.zeros(len(rows.plain.last), np.int64)
-    counts = {f"_n_{name}": (none, [o.applied == name for o in outcomes]) for name in OUTCOMES}
-    counts |= {
-        "_n_inserted": (~plain.stored, [o.applied == "inserted" for o in outcomes]),
-        "_n_updated": (plain.stored, [o.applied == "updated" for o in outcomes]),
-        "_n_superseded": (plain.changes - 1, [o.superseded for o in outcomes]),
-        "_n_duplicate": (none, [o.duplicate for o in outcomes]),
-        "_n_ties": (none, [o.ties for o in outcomes]),
+    plain = rows.plain
+    of_plain: dict[str, Ints] = {
+        "inserted": (~plain.stored).astype(np.int64),
+        "updated": plain.stored.astype(np.int64),
+        "superseded": plain.changes - 1,
     }
+    others: dict[str, list[int]] = {
+        name: [outcome.applied == name for outcome in outcomes] for name in OUTCOMES
+    }
+    others |= {
+        "superseded": [outcome.superseded for outcome in outcomes],
+        "duplicate": [outcome.duplicate for outcome in outcomes],
+        "ties": [outcome.ties for outcome in outcomes],
+    }
+    none = np.zeros(len(plain.last), np.int64)
     return {
-        name: pa.array(rows.ints(of_plain.astype(np.int64), others), pa.int32())
-        for name, (of_plain, others) in counts.items()
+        f"_n_{name}": pa.array(rows.ints(of_plain.get(name, none), found), pa.int32())
+        for name, found in others.items()
     }

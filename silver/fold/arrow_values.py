@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.fold.rules import NOWHERE, Changes
 from silver.fold.versions import Content
+
+Ints = npt.NDArray[np.int64]
 
 
 class Window:
@@ -37,7 +41,7 @@ class Window:
         """Whether the column is there with any value."""
         return name in self.names and self.column(name).null_count < self.size
 
-    def take(self, name: str, sources: Sequence[int]) -> pa.Array:
+    def take(self, name: str, sources: Sequence[int] | Ints) -> pa.Array:
         """The values of a column by source; null for NOWHERE."""
         wanted = pa.array(sources, pa.int64())
         if NOWHERE in sources:

@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.arrow_values import Window
+from silver.fold.arrow_values import Ints, Window
 from silver.fold.order_key import SECTION, SECTION_BYTES
 from silver.fold.rules import FoldRules
 
 Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 class PlainKeys(NamedTuple):
