@@ -5,11 +5,13 @@ columns in their final types, then `CHANGE_COLUMNS`. Nothing is filtered away: a
 change in it (heartbeat, log-compaction tombstone, schema record) has the operation `none`.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.fold import order_key
+from silver.fold.rules import OUTCOMES
 
 
 class LayerColumn(NamedTuple):
@@ -25,11 +27,98 @@ UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 # Letters of keys that an extract did not bring: changes of the table, but no records.
 EXTRACT_NOTES = ("D", "X")
 
-# Counts of a run that stand beside the classes which add up to its records.
-ACCOUNT_NOTES = (
-    "incomplete", "heirs", "ties", "replayed", "rebuilt", "erased", "tombstones_purged",
-    "tables_compacted", "tables_clustered", "tables_vacuumed", "bytes", *EXTRACT_NOTES,
-)  # fmt: skip
+RECORD_OUTCOMES: Mapping[str, str] = {
+    **OUTCOMES,
+    "truncate": "The record truncates the table.",
+    "without_change": "The record carries no change: a heartbeat, a tombstone of the log, a schema"
+    " record.",
+    "waiting": "The record waits until its transaction is complete in all tables of the group.",
+    "pending": "The record is in the change log and is applied later. Runs that apply such records"
+    " count them as a negative number.",
+    "dead_letter:REASON": "The record cannot be applied; it is kept with the reason.",
+    "I": "Snapshot tables: the key is new.",
+    "U": "Snapshot tables: the key has other values than in the file before.",
+    "N": "Snapshot tables: the row is unchanged.",
+}
+"""Counts of silver's runs that add up to their `records`, and what each means."""
+
+ACCOUNT_NOTES: Mapping[str, str] = {
+    "incomplete": "Changes that do not carry every column.",
+    "heirs": "Changes of a key that take a value which they do not carry from the old key.",
+    "ties": "Changes at the place of another change of their key; the later arrival won.",
+    "replayed": "Dead letters that a replay resolved.",
+    "rebuilt": "Records that a rebuild applied.",
+    "erased": "Records that `erase` removed.",
+    "tombstones_purged": "Tombstones that `maintain` removed.",
+    "tables_compacted": "Tables that `maintain` compacted.",
+    "tables_clustered": "Tables that `maintain` clustered.",
+    "tables_vacuumed": "Tables that `maintain` vacuumed.",
+    "bytes": "The size of the table that the run merged into, where `max_staleness` is declared.",
+    "D": "Snapshot tables: keys that a full file lacks; they are deleted.",
+    "X": "Snapshot tables: keys that a delta file does not carry; they stay.",
+}
+"""Counts of silver's runs beside the outcomes, and what each means."""
+
+
+class Reason(NamedTuple):
+    """Why a record became a dead letter, and what to do about it."""
+
+    meaning: str
+    remedy: str
+
+
+_CORRECT_SOURCE = "Correct the producer and deliver the record again."
+DEAD_LETTER_REASONS: Mapping[str, Reason] = {
+    "not_json": Reason(
+        "The record is no JSON object in UTF-8, or something stands behind the object.",
+        "Check `source.format` and `value_format`. " + _CORRECT_SOURCE,
+    ),
+    "not_csv": Reason(
+        "The row does not fit the header of its CSV file, or is not in the file's encoding.",
+        "Declare in `source.csv` how the file is written, and drop it again under another name.",
+    ),
+    "not_avro": Reason(
+        "The bytes are not of the Avro schema that they name.",
+        "Check `source.schema_registry`. " + _CORRECT_SOURCE,
+    ),
+    "unknown_operation": Reason(
+        "The record names an operation that its format does not have.",
+        "Check `source.format` and `source.topic`. " + _CORRECT_SOURCE,
+    ),
+    "illegal_change": Reason(
+        "The record breaks a rule of its format, such as YDB's `update` together with `erase`.",
+        "Set the mode of the changefeed as the message says, or correct the producer.",
+    ),
+    "no_key": Reason(
+        "A key column is missing or null.",
+        "Check `keys`. Where null is a value of the key, declare `nullable: true` and replay.",
+    ),
+    "bad_value": Reason(
+        "A value does not fit its declared column.",
+        "Declare a type that fits, or `nullable: true`, and replay.",
+    ),
+    "bad_sequence": Reason(
+        "The record has no place in order: its position or `sequence_by` is missing or malformed.",
+        "Check `sequence_by`, or the source block of the connector's records.",
+    ),
+    "incompatible_schema": Reason(
+        "A value does not fit the type learned from the source, or no column can hold the field.",
+        "Declare the column with a type that fits all values; `lakehouse rebuild TABLE`.",
+    ),
+    "duplicate_key": Reason(
+        "A snapshot file has several different rows of one key; the last one counts.",
+        "Check `keys`, or correct the file.",
+    ),
+    "too_late": Reason(
+        "The change is older than deletes that are already forgotten.",
+        "`lakehouse rebuild TABLE` applies it; a longer `tombstone_retention` prevents it.",
+    ),
+    "rule": Reason(
+        "A critical expectation rejects the row; the reason is `rule:NAME`.",
+        "Correct the value at the source, or change the rule and replay.",
+    ),
+}
+"""Every reason of a dead letter."""
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
