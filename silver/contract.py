@@ -36,15 +36,15 @@ RECORD_OUTCOMES: Mapping[str, str] = {
     "pending": "The record is in the change log and is applied later. Runs that apply such records"
     " count them as a negative number.",
     "dead_letter:REASON": "The record cannot be applied; it is kept with the reason.",
-    "I": "Snapshot tables: the key is new.",
-    "U": "Snapshot tables: the key has other values than in the file before.",
-    "N": "Snapshot tables: the row is unchanged.",
+    "I": "The key is new in the snapshot file.",
+    "U": "The key has other values than in the snapshot file before.",
+    "N": "The row of the snapshot file is unchanged.",
 }
 """Counts of silver's runs that add up to their `records`, and what each means."""
 
 ACCOUNT_NOTES: Mapping[str, str] = {
     "incomplete": "Changes that do not carry every column.",
-    "heirs": "Changes of a key that take a value which they do not carry from the old key.",
+    "heirs": "Key changes with an unavailable value, which is taken from the row of the old key.",
     "ties": "Changes at the place of another change of their key; the later arrival won.",
     "replayed": "Dead letters that a replay resolved.",
     "rebuilt": "Records that a rebuild applied.",
@@ -54,8 +54,8 @@ ACCOUNT_NOTES: Mapping[str, str] = {
     "tables_clustered": "Tables that `maintain` clustered.",
     "tables_vacuumed": "Tables that `maintain` vacuumed.",
     "bytes": "The size of the table that the run merged into, where `max_staleness` is declared.",
-    "D": "Snapshot tables: keys that a full file lacks; they are deleted.",
-    "X": "Snapshot tables: keys that a delta file does not carry; they stay.",
+    "D": "Keys that a full snapshot file lacks; they are deleted.",
+    "X": "Keys that a delta snapshot file does not carry; they stay.",
 }
 """Counts of silver's runs beside the outcomes, and what each means."""
 
@@ -169,7 +169,7 @@ CHANGE_COLUMNS = (
 )
 
 DEAD_LETTER_COLUMNS = (
-    LayerColumn("reason", "string", "why: not_json, no_key, bad_value, rule:<name> and so on"),
+    LayerColumn("reason", "string", "why: not_json, no_key, bad_value, rule:NAME and so on"),
     LayerColumn("message", "string", "what was found and what was expected"),
     LayerColumn("rule", "string", "the expectation that rejected the change"),
     LayerColumn("raw", "string", "the record as it arrived"),
