@@ -193,7 +193,8 @@ def _spelling(parameter: inspect.Parameter, info: ParameterInfo) -> str:
     if not isinstance(info, OptionInfo):
         return info.metavar or parameter.name.upper()
     given = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
-    return given[0] if given else f"--{parameter.name.replace('_', '-')}"
+    name = given[0] if given else f"--{parameter.name.replace('_', '-')}"
+    return f"{name} {info.metavar}" if info.metavar else name
 
 
 def _plain(value: object) -> object:

@@ -150,16 +150,18 @@ CHANGE_COLUMNS = (
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
-    LayerColumn("_topic", "string", "from bronze"),
-    LayerColumn("_partition", "int", "from bronze"),
-    LayerColumn("_offset", "bigint", "from bronze"),
+    LayerColumn("_topic", "string", "topic of the record, where it names one"),
+    LayerColumn("_partition", "int", "partition of the record, where it names one"),
+    LayerColumn("_offset", "bigint", "offset of the record, where it names one"),
     LayerColumn(
         "_position", "string", "where the raw record lies: topic/partition/offset, or file and line"
     ),
-    LayerColumn("_arrival", "string", "from bronze: order of arrival"),
+    LayerColumn("_arrival", "string", "order of arrival in bronze"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),
-    LayerColumn("_feed_batch", "bigint", "its ingest batch there"),
-    LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
+    LayerColumn("_feed_batch", "bigint", "ingest batch of that bronze table"),
+    LayerColumn(
+        "_raw", "string", "the record as it arrived; in the change log on dead letters only"
+    ),
     LayerColumn(
         "_unlike",
         "boolean",
@@ -175,7 +177,7 @@ DEAD_LETTER_COLUMNS = (
     LayerColumn("raw", "string", "the record as it arrived"),
     LayerColumn("position", "string", "where the record lies in bronze"),
     LayerColumn("run_id", "string", "the run that wrote it"),
-    LayerColumn("at", "timestamp", "when it was written"),
+    LayerColumn("at", "timestamp", "when the dead letter was written"),
     LayerColumn("resolved_at", "timestamp", "when a replay applied it"),
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
@@ -194,7 +196,7 @@ GATED_COLUMNS = (
 
 LOG_COLUMNS = (
     *GATED_COLUMNS,
-    LayerColumn("_batch", "bigint", "the table's own batch, which its passes count from 1"),
+    LayerColumn("_batch", "bigint", "batch of the change log; the table counts its own from 1"),
     LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
 )
 
@@ -233,7 +235,9 @@ KEYLESS_COLUMNS = (
 
 HISTORY_COLUMNS = (
     LayerColumn("_order", "binary", "order key of the change"),
-    LayerColumn("_next_order", "binary", "that of the key's next change; null on its newest"),
+    LayerColumn(
+        "_next_order", "binary", "order key of the key's next change; null on its newest change"
+    ),
     LayerColumn("_shown", "boolean", "whether the row stands for a version (its newest change)"),
     LayerColumn("_is_current", "boolean", "whether that version is open"),
     LayerColumn("_operation", "string", "upsert or delete"),
@@ -245,9 +249,11 @@ HISTORY_COLUMNS = (
     LayerColumn("_source_time", "timestamp", "commit time of the change at the source"),
     LayerColumn("_time", "timestamp", "commit time that never runs back along the sequence"),
     LayerColumn("_valid_from", "timestamp", "when the version began at the source"),
-    LayerColumn("_valid_to", "timestamp", "when it ended; null while open"),
+    LayerColumn("_valid_to", "timestamp", "when the version ended; null while it is open"),
     LayerColumn("_from_order", "binary", "order key of the change that began the version"),
-    LayerColumn("_to_order", "binary", "order key of what ended it; null while open"),
+    LayerColumn(
+        "_to_order", "binary", "order key of what ended the version; null while it is open"
+    ),
     LayerColumn(
         "_life", "binary", "order key of the delete or truncate point before; empty without one"
     ),
