@@ -112,7 +112,7 @@ def _type(schema: Mapping[str, typing.Any]) -> str:
         return " or ".join(dict.fromkeys(kinds))
     if "enum" in schema:
         return _codes(map(str, schema["enum"]))
-    kind = schema.get("type", "object")
+    kind = str(schema.get("type", "object"))
     if kind == "array":
         return f"list of {_type(schema['items'])}"
     words = {"string": "text", "boolean": "true or false", "object": "mapping"}
@@ -168,8 +168,8 @@ def _parameters(parameters: Iterable[inspect.Parameter]) -> str:
     rows = []
     for parameter in parameters:
         (kind, *_), info = typing.get_args(parameter.annotation), _info(parameter)
-        choices = list(_choices(kind))
-        text = " ".join(filter(None, [info.help, choices and f"One of {_codes(choices)}."]))
+        choices = _codes(_choices(kind))
+        text = " ".join(filter(None, [info.help, f"One of {choices}." if choices else None]))
         required = parameter.default is inspect.Parameter.empty
         shown = "required" if required else _default(_plain(parameter.default))
         rows.append((f"`{_spelling(parameter, info)}`", shown, text))
