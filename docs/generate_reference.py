@@ -229,12 +229,14 @@ def _views_page() -> Iterator[str]:
     yield "### gold.T_sensitive"
     yield "The sensitive columns, where the target says `sensitive: separate`, and"
     yield _columns([extract_views.DIGEST_COLUMN])
+    shown = pipeline.runs(pipeline.Sources(ledger.TABLE)).columns
+    of_runs = [column for column in ledger.COLUMNS if column[0] in shown]
     kept = {
         "pipeline_status": (
             "How every table does, computed by the query.",
             pipeline.STATUS_COLUMNS,
         ),
-        "pipeline_runs": ("What every run did to every table.", ledger.COLUMNS),
+        "pipeline_runs": ("What every run did to every table.", of_runs),
         reads.TABLE: ("What `lakehouse sql` read of tables with `max_staleness`.", reads.COLUMNS),
         quality_results.TABLE: ("What `lakehouse quality` found.", quality_results.COLUMNS),
     }
