@@ -10,7 +10,7 @@ COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --gen
 FOR_JOBS := uv pip compile pyproject.toml --python-version 3.12 --python-platform linux --no-header --no-annotate -q
 OF_THE_RUNTIME := $(foreach name,numpy pandas pyarrow,--no-emit-package $(name))
 
-.PHONY: venv demo test test-slow test-live test-bundle test-report test-connect bench check lock
+.PHONY: venv demo test test-slow test-live test-bundle test-report test-connect bench check docs lock
 
 venv: $(STAMP)
 
@@ -50,6 +50,8 @@ $(DATABRICKS)/.made: $(STAMP) requirements-databricks.lock
 test-report: venv  # looks at the report in a real browser: apt-get install chromium chromium-driver
 	$(BIN)/python -m pytest tests/browser
 
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet  # strict: any warning fails
+
 PARTS ?= apply load compare scan fixed growth
 
 bench: venv  # each part against its peers, figures into benchmarks/README.md: make bench PARTS="apply load"
@@ -60,9 +62,14 @@ check: venv
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/unit
+	$(SITE)
+
+docs: venv  # writes the generated reference, then the site into build/site
+	$(BIN)/python docs/generate_reference.py
+	$(SITE)
 
 lock:  # resolve pyproject.toml anew
-	$(COMPILE) --extra local --extra quality --extra postgres --group dev -o requirements.lock
+	$(COMPILE) --extra local --extra quality --extra postgres --group dev --group docs -o requirements.lock
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
 	$(FOR_JOBS) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt

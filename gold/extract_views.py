@@ -18,6 +18,11 @@ from lakehouse.target import Sensitive, Target
 from lakehouse.views import View
 
 LETTERS = "I new, U changed, D missing from a full extract, X not supplied in a delta, N unchanged"
+LETTER_COLUMNS = (
+    ("operation", "string", LETTERS),
+    ("effective_date", "date", "business effective date of the extract"),
+)
+DIGEST_COLUMN = ("key_digest", "string", "SHA-256 of the key columns")
 _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 
@@ -48,10 +53,7 @@ def changes(
     parts = [_carried(table, columns, log)]
     if any(feed.mode == "delta" for feed in table.feeds):
         parts.append(_not_supplied(table, columns, log, extracts))
-    added: dict[str, str | None] = {
-        "operation": LETTERS,
-        "effective_date": "business effective date of the extract",
-    }
+    added: dict[str, str | None] = {name: text for name, _, text in LETTER_COLUMNS}
     chosen = shown(table, columns, sensitive)
     called = source_names(list(chosen), added)
     values = [f"{text} AS {quote(called[c])}" for c, text in chosen.items()]
@@ -124,10 +126,10 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     same_key = " AND ".join(f"t.{quote(k)} = d.{quote(k)}" for k in table.keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
-        f"SELECT lower(hex(d._key_digest)) AS key_digest, {values} FROM {kept} t"
+        f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"
         f" JOIN {digests} d ON {same_key} WHERE {live}"
     )
-    digest: dict[str, str | None] = {"key_digest": "SHA-256 of the key columns"}
+    digest: dict[str, str | None] = {DIGEST_COLUMN[0]: DIGEST_COLUMN[2]}
     described = digest | comments(table, [*open_keys, *hidden])
     comment = f"sensitive columns of {table.table}, by the digest of the key"
-    return View(f"{table.table}_sensitive", described, comment, ("key_digest",), query)
+    return View(f"{table.table}_sensitive", described, comment, (DIGEST_COLUMN[0],), query)

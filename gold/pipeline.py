@@ -15,33 +15,62 @@ from lakehouse.views import View
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"
 
-STATUS = {
-    "table": "the table",
-    "rows": "live rows that are applied",
-    "watermark": "newest commit time at the source that is applied, or shown from the change log",
-    "lag_seconds": "age of the watermark; grows while the source is silent, too",
-    "staleness_seconds": "how long the oldest change that is not applied has waited; 0 if none is",
-    "max_staleness_seconds": "how long it may; null where nothing is promised",
-    "stale": "whether it has waited for longer than promised",
-    "pending_changes": "decoded records that are not applied",
-    "waiting_transactions": "transactions that wait for the other tables of their group",
-    "dead_letters": "unresolved dead letters",
-    "dead_letter_reasons": "the same by reason",
-    "dead_letters_alert": "whether there are more of them than the table's max_dead_letters",
-    "stale_keys": "keys whose newest change is a dead letter: gold shows an older one, or hides it",
-    "stale_keys_since": "since when the first of them is stale",
-    "drift": "schema changes of the last 7 days",
-    "gaps": "open gaps in the source",
-    "files": "data files at the last publication",
-    "bytes": "their size",
-    "deletion_vectors": "deletion vectors at the last publication; null where it is not known",
-    "apply_p95_seconds": "95th percentile of what a run spends on the table, of the last 7 days",
-    "recommended_max_staleness_minutes": "the least promise that this speed allows",
-    "applied_batch": "newest pass that is applied",
-    "last_run": "end of the last run that had something to do",
-    "last_failure": "why the last such run failed; null if it did not",
-    "checked_at": "when this was asked",
-}
+STATUS_COLUMNS = (
+    ("table", "string", "the table"),
+    ("rows", "bigint", "live rows that are applied"),
+    (
+        "watermark",
+        "timestamp",
+        "newest commit time at the source that is applied, or shown from the change log",
+    ),
+    ("lag_seconds", "bigint", "age of the watermark; grows while the source is silent"),
+    (
+        "staleness_seconds",
+        "bigint",
+        "how long the oldest change that is not applied has waited; 0 if none is",
+    ),
+    ("max_staleness_seconds", "bigint", "the table's max_staleness; null where it has none"),
+    ("stale", "boolean", "whether a change has waited for longer than max_staleness"),
+    ("pending_changes", "bigint", "decoded records that are not applied"),
+    (
+        "waiting_transactions",
+        "bigint",
+        "transactions that wait for the other tables of their group",
+    ),
+    ("dead_letters", "bigint", "unresolved dead letters"),
+    ("dead_letter_reasons", "map<string,bigint>", "unresolved dead letters by reason"),
+    (
+        "dead_letters_alert",
+        "boolean",
+        "whether there are more unresolved dead letters than max_dead_letters",
+    ),
+    (
+        "stale_keys",
+        "bigint",
+        "keys whose newest change is a dead letter: gold shows an older one, or hides it",
+    ),
+    ("stale_keys_since", "timestamp", "since when the first stale key is stale"),
+    ("drift", "bigint", "schema changes of the last 7 days"),
+    ("gaps", "bigint", "open gaps in the source"),
+    ("files", "bigint", "data files at the last publication"),
+    ("bytes", "bigint", "size of the data files at the last publication"),
+    (
+        "deletion_vectors",
+        "bigint",
+        "deletion vectors at the last publication; null where not known",
+    ),
+    (
+        "apply_p95_seconds",
+        "double",
+        "95th percentile of what a run spends on the table, of the last 7 days",
+    ),
+    ("recommended_max_staleness_minutes", "bigint", "the least max_staleness that this p95 allows"),
+    ("applied_batch", "bigint", "newest batch of the change log that is applied"),
+    ("last_run", "timestamp", "end of the last run that had something to do"),
+    ("last_failure", "string", "why that run failed; null where it did not"),
+    ("checked_at", "timestamp", "the time of the query"),
+)
+STATUS = {name: text for name, _, text in STATUS_COLUMNS}
 
 
 class Facts(NamedTuple):

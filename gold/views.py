@@ -7,6 +7,14 @@ from lakehouse.table import Table
 from lakehouse.views import View
 from silver.contract import sequence_text
 
+FLAG_COLUMN = ("is_deleted", "boolean", "whether the source has deleted the row")
+VERSION_COLUMNS = (
+    ("valid_from", "timestamp", "when the version began at the source"),
+    ("valid_to", "timestamp", "when the version ended at the source; null while current"),
+    ("sequence_from", "string", "sequence of the change that began the version"),
+    ("sequence_to", "string", "sequence of the change that ended the version"),
+    ("is_current", "boolean", "whether the version is the current one"),
+)
 # A delete of a key that was never seen has no row to keep.
 _KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
 _KEPT_VERSIONS = (
@@ -17,7 +25,8 @@ _KEPT_VERSIONS = (
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
-    added = ("is_deleted",) if table.on_delete == "flag" else ()
+    flag, _, flag_text = FLAG_COLUMN
+    added = (flag,) if table.on_delete == "flag" else ()
     called = source_names(columns, added)
     chosen = ", ".join(aliased(c, called[c]) for c in columns)
     history = table.stored_as_scd_type == 2
@@ -26,7 +35,7 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
     if table.on_delete == "flag":
         kept = _KEPT_VERSIONS if history else _KEPT_ROWS
         query = f"SELECT {chosen}, {kept.format(source=source)}"
-        shown["is_deleted"] = "whether the source has deleted the row"
+        shown[flag] = flag_text
     comment = table.comment or f"current rows of {table.table}, one per key"
     then = _valid_at(table, source, chosen) if history else None
     return View(table.table, shown, comment, _keys(table, called), query, then)
@@ -56,13 +65,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per version."""
-    bounds = {
-        "valid_from": "when the version began at the source",
-        "valid_to": "when it ended at the source; null while current",
-        "sequence_from": "sequence of the change that began it",
-        "sequence_to": "sequence of the change that ended it",
-        "is_current": "whether the version is the current one",
-    }
+    bounds = {name: text for name, _, text in VERSION_COLUMNS}
     called = source_names(columns, bounds)
     chosen = ", ".join(aliased(c, called[c]) for c in columns)
     query = (

@@ -27,28 +27,54 @@ class Csv(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sep: Annotated[str, Field(min_length=1)] | None = None
-    header: bool = True
-    quote: OneOrNone = '"'
-    escape: OneOrNone | None = None
-    encoding: Encoding | None = None
-    nullValue: str | None = None
-    emptyValue: str | None = None
-    comment: Character | None = None
-    ignoreLeadingWhiteSpace: bool | None = None
-    ignoreTrailingWhiteSpace: bool | None = None
-    multiLine: bool = True
-    lineSep: Annotated[str, Field(min_length=1, max_length=2)] | None = None
-    charToEscapeQuoteEscaping: Character | None = None
+    sep: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="What separates the fields."
+    )
+    header: bool = Field(
+        default=True,
+        description="Whether the first line has the names. `false`: the fields are the table's"
+        " `columns` in their order.",
+    )
+    quote: OneOrNone = Field(default='"', description="What quotes a field; empty for nothing.")
+    escape: OneOrNone | None = Field(
+        default=None, description="What escapes a quote inside a quoted field."
+    )
+    encoding: Encoding | None = Field(
+        default=None, description="The encoding of the file, such as `ISO-8859-1`."
+    )
+    nullValue: str | None = Field(default=None, description="The text that means null.")
+    emptyValue: str | None = Field(default=None, description="The text that means empty text.")
+    comment: Character | None = Field(
+        default=None, description="Lines that begin with this character are left out."
+    )
+    ignoreLeadingWhiteSpace: bool | None = Field(
+        default=None, description="Whether spaces before a value are cut off."
+    )
+    ignoreTrailingWhiteSpace: bool | None = Field(
+        default=None, description="Whether spaces after a value are cut off."
+    )
+    multiLine: bool = Field(default=True, description="Whether a quoted field may have line ends.")
+    lineSep: Annotated[str, Field(min_length=1, max_length=2)] | None = Field(
+        default=None, description="What separates the lines."
+    )
+    charToEscapeQuoteEscaping: Character | None = Field(
+        default=None, description="What escapes the `escape` character."
+    )
     unescapedQuoteHandling: (
         Literal[
             "STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE",
             "RAISE_ERROR",
         ]
         | None
-    ) = None  # fmt: skip
-    maxColumns: Annotated[int, Field(gt=0)] | None = None
-    maxCharsPerColumn: int | None = None
+    ) = Field(
+        default=None, description="What Spark does with a quote that is not escaped."
+    )  # fmt: skip
+    maxColumns: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="Most fields of a line."
+    )
+    maxCharsPerColumn: int | None = Field(
+        default=None, description="Most characters of a field; -1 for any number."
+    )
 
     def given(self) -> dict[str, str]:
         """The options that were given, as Spark takes them."""

@@ -79,7 +79,7 @@ class LakeNotWritable(LakehouseError):
 
 
 class Interrupted(LakehouseError):
-    """The person at the keyboard broke the command off."""
+    """Ctrl-C ended the command before it was done."""
 
     exit_code = 130
 

@@ -30,38 +30,86 @@ class Strict(BaseModel):
 class Kafka(Strict):
     """A Kafka topic (or a comma separated list of topics) to read from."""
 
-    topic: str
-    bootstrap_servers: str
-    starting_offsets: str = "earliest"
-    security: dict[str, str] = Field(default_factory=dict)
+    topic: str = Field(description="The topic, or several with commas between them.")
+    bootstrap_servers: str = Field(description="The brokers, as `host:port,host:port`.")
+    starting_offsets: str = Field(
+        default="earliest",
+        description="Where the first run begins: `earliest`, `latest`, or Kafka's JSON of offsets.",
+    )
+    security: dict[str, str] = Field(
+        default_factory=dict,
+        description="Options of Kafka's client. A secret is written `env:NAME`, or"
+        " `secret:SCOPE/KEY` on Databricks.",
+    )
 
 
 class SchemaRegistry(Strict):
-    """Where the schemas of Avro records are: a registry's URL, and `user:password` or a token."""
+    """The registry that has the schemas of Avro records."""
 
-    url: str
-    auth: str | None = None
+    url: str = Field(description="The registry's address, `http://…` or `https://…`.")
+    auth: str | None = Field(
+        default=None,
+        description="`env:NAME`, or `secret:SCOPE/KEY` on Databricks: the name of the secret that"
+        " holds `user:password` or a token.",
+    )
 
 
 class Source(Strict):
     """One feed of a table."""
 
-    format: Format
-    path: str | None = None
-    topic: str | None = None
-    transaction_topic: str | None = None
-    kafka: Kafka | None = None
-    file_format: FileFormat = "json"
-    csv: Csv = Csv()
-    mode: Literal["full", "delta"] | None = None
-    envelope: Literal["auto", "full", "flattened"] = "auto"
-    value_format: Literal["json", "avro"] = "json"
-    schema_registry: SchemaRegistry | None = None
-    once: bool = False
-    max_files_per_trigger: int | None = Field(default=None, gt=0)
-    max_bytes_per_trigger: int | None = Field(default=None, gt=0)
-    max_offsets_per_trigger: int | None = Field(default=None, gt=0)
-    decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    format: Format = Field(description="The protocol of the records.")
+    path: str | None = Field(
+        default=None, description="The folder of dropped files, below the target's landing root."
+    )
+    topic: str | None = Field(
+        default=None,
+        description="Read only the records of this topic, where a folder or a list of Kafka topics"
+        " has several.",
+    )
+    transaction_topic: str | None = Field(
+        default=None,
+        description="The topic of the transactions' ENDs. Default: Debezium's own, the topic prefix"
+        " and `transaction`.",
+    )
+    kafka: Kafka | None = Field(default=None, description="Kafka topics in place of `path`.")
+    file_format: FileFormat = Field(default="json", description="The format of the dropped files.")
+    csv: Csv = Field(default=Csv(), description="How CSV files are written.")
+    mode: Literal["full", "delta"] | None = Field(
+        default=None,
+        description="Required with format `snapshot`. `full`: a key that the file lacks is deleted."
+        " `delta`: the file deletes nothing.",
+    )
+    envelope: Literal["auto", "full", "flattened"] = Field(
+        default="auto",
+        description="`flattened`: the events are what Debezium's ExtractNewRecordState leaves."
+        " `auto`: the records decide.",
+    )
+    value_format: Literal["json", "avro"] = Field(
+        default="json", description="How keys and values of a Kafka topic are encoded."
+    )
+    schema_registry: SchemaRegistry | None = Field(
+        default=None, description="Required with `value_format: avro`."
+    )
+    once: bool = Field(
+        default=False,
+        description="Read the files that lie there when the first one does, and no later ones.",
+    )
+    max_files_per_trigger: int | None = Field(
+        default=None,
+        gt=0,
+        description="Most files in one ingest batch. Without any limit: 1000 files.",
+    )
+    max_bytes_per_trigger: int | None = Field(
+        default=None, gt=0, description="About how many bytes of files one ingest batch takes."
+    )
+    max_offsets_per_trigger: int | None = Field(
+        default=None, gt=0, description="Most Kafka records in one ingest batch."
+    )
+    decimal_handling_mode: Literal["precise", "string", "double"] = Field(
+        default="precise",
+        description="The connector's option, for records without a schema block. Not declared: the"
+        " values of the records decide.",
+    )
     time_precision_mode: Literal[
         "adaptive",
         "adaptive_time_microseconds",
@@ -69,30 +117,60 @@ class Source(Strict):
         "isostring",
         "microseconds",
         "nanoseconds",
-    ] = "adaptive"
-    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
-    interval_handling_mode: Literal["numeric", "string"] = "numeric"
-    unavailable_value: str = "__debezium_unavailable_value"
-    start_sequence: str | list[int] | None = None
-    time_column: str | None = None
-    on_data_loss: Literal["fail", "continue"] = "fail"
+    ] = Field(
+        default="adaptive",
+        description="The connector's option, for records without a schema block.",
+    )
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = Field(
+        default="bytes", description="The connector's option, for records without a schema block."
+    )
+    interval_handling_mode: Literal["numeric", "string"] = Field(
+        default="numeric",
+        description="The connector's option. It may be left out: the values show what they are.",
+    )
+    unavailable_value: str = Field(
+        default="__debezium_unavailable_value",
+        description="The text (or `hex:` and bytes) that stands for a value which the connector"
+        " does not have.",
+    )
+    start_sequence: str | list[int] | None = Field(
+        default=None,
+        description="Leave out records before this place, `[step, txId]`, that is before an initial"
+        " copy.",
+    )
+    time_column: str | None = Field(
+        default=None, description="The column with the time of the change at the source."
+    )
+    on_data_loss: Literal["fail", "continue"] = Field(
+        default="fail",
+        description="Whether a run fails when the source no longer has records that were not read.",
+    )
 
 
 class Column(Strict):
-    """A declared column: its Spark SQL type and how it is treated.
+    """A declared column: its Spark SQL type and how it is treated."""
 
-    `origin` (`from` in YAML) is the part of a Debezium record that the column is taken from, where
-    it is no field of the row: `source.db` or another member of the source block, or
-    `__dbz__physicalTableIdentifier`, which a router adds to the record's key. Its type is string,
-    unless one is given.
-    """
-
-    type: str
-    origin: str | None = Field(default=None, alias="from", pattern=ORIGIN)
-    sensitive: bool = False
-    operational: bool = False
-    nullable: bool = True
-    comment: str | None = None
+    type: str = Field(description="The Spark SQL type. With `from` the default is `string`.")
+    origin: str | None = Field(
+        default=None,
+        alias="from",
+        pattern=ORIGIN,
+        description="The part of a Debezium record that has the value, where the row has not:"
+        " `source.db` and other members of the source block, or `__dbz__physicalTableIdentifier`"
+        " of the record's key.",
+    )
+    sensitive: bool = Field(
+        default=False, description="Gold hashes the value or leaves it out, as the target says."
+    )
+    operational: bool = Field(
+        default=False, description="A change of this column alone opens no version."
+    )
+    nullable: bool = Field(
+        default=True,
+        description="`false`: a row with null is a dead letter. `true`, written on a key column:"
+        " null is a value of the key.",
+    )
+    comment: str | None = Field(default=None, description="The column's comment in gold.")
 
 
 class LearnedColumn(Column):
@@ -115,17 +193,26 @@ ColumnOrType = Annotated[Column, BeforeValidator(_column, json_schema_input_type
 class SequenceGroup(Strict):
     """Columns that come together and have an order of their own."""
 
-    sequence_by: str
-    columns: list[str]
+    sequence_by: str = Field(description="The column or expression that orders the group.")
+    columns: list[str] = Field(description="The columns of the group.")
 
 
 class SchemaChanges(Strict):
-    """What happens on each kind of schema change."""
+    """What happens on each kind of schema change. `fail` stops the table before it is written."""
 
-    add_column: Literal["apply", "ignore", "fail"] = "apply"
-    widen: Literal["apply", "ignore", "fail"] = "apply"
-    drop_column: Literal["apply", "ignore", "fail"] = "apply"
-    incompatible: Literal["dead_letter", "fail"] = "dead_letter"
+    add_column: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="The source has a new column. `ignore` leaves it out."
+    )
+    widen: Literal["apply", "ignore", "fail"] = Field(
+        default="apply",
+        description="A column's type grew to a wider one of its kind. `ignore` keeps the old type.",
+    )
+    drop_column: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="The source dropped a column, which is null from then on."
+    )
+    incompatible: Literal["dead_letter", "fail"] = Field(
+        default="dead_letter", description="A value does not fit the type learned from the source."
+    )
 
 
 class Expectation(BaseModel):
@@ -133,8 +220,12 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: str = Field(pattern=EXPECTATION_TYPE)
-    severity: Literal["critical", "warning"] = "critical"
+    type: str = Field(pattern=EXPECTATION_TYPE, description="Great Expectations' name of the rule.")
+    severity: Literal["critical", "warning"] = Field(
+        default="critical",
+        description="`critical`: a row that breaks the rule becomes a dead letter. `warning`: the"
+        " row is counted and passes.",
+    )
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -145,32 +236,92 @@ class Expectation(BaseModel):
 class Table(Strict):
     """One table, from its sources to what gold shows of it."""
 
-    table: str = Field(pattern=IDENTIFIER)
-    comment: str | None = None
-    source: Source | None = None
-    sources: list[Source] = Field(default_factory=list)
-    keys: list[str]
-    columns: dict[str, ColumnOrType] = Field(default_factory=dict)
-    column_list: list[str] | None = None
-    except_column_list: list[str] | None = None
-    sequence_by: str | list[str] | None = None
-    apply_as_deletes: str | None = None
-    apply_as_truncates: str | None = None
-    stored_as_scd_type: Literal[1, 2] = 1
-    track_history_column_list: list[str] | None = None
-    track_history_except_column_list: list[str] | None = None
-    ignore_null_updates: bool | list[str] = False
-    columns_to_update: str | None = None
-    sequence_groups: list[SequenceGroup] = Field(default_factory=list)
-    on_delete: Literal["remove", "flag"] = "remove"
-    on_truncate: Literal["apply", "ignore", "fail"] = "apply"
-    max_dead_letters: int = Field(default=0, ge=0)
-    on_stale_key: Literal["show", "hide"] = "show"
-    schema_changes: SchemaChanges = Field(default_factory=SchemaChanges)
-    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = None
-    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = "2 days"
-    consistency_group: str | None = None
-    expectations: list[Expectation] = Field(default_factory=list)
+    table: str = Field(
+        pattern=IDENTIFIER, description="The table's name in bronze, silver and gold."
+    )
+    comment: str | None = Field(default=None, description="The comment of `gold.T`.")
+    source: Source | None = Field(default=None, description="Where the table's records come from.")
+    sources: list[Source] = Field(
+        default_factory=list, description="Several feeds into one table, in place of `source`."
+    )
+    keys: list[str] = Field(
+        description="The columns that identify a row; `[]` for a Debezium table without a key."
+    )
+    columns: dict[str, ColumnOrType] = Field(
+        default_factory=dict,
+        description="Declared columns, `name: type` or `name: {type: …}`. Other columns are taken"
+        " from the data.",
+    )
+    column_list: list[str] | None = Field(default=None, description="Keep only these columns.")
+    except_column_list: list[str] | None = Field(
+        default=None, description="Keep all columns but these."
+    )
+    sequence_by: str | list[str] | None = Field(
+        default=None,
+        description="A column, a list of columns or an expression that orders the changes of a key."
+        " Required with `rows`; `bigquery` has `_CHANGE_SEQUENCE_NUMBER` without it.",
+    )
+    apply_as_deletes: str | None = Field(
+        default=None, description="A condition in SQL: the record deletes its key."
+    )
+    apply_as_truncates: str | None = Field(
+        default=None, description="A condition in SQL: the record deletes every row."
+    )
+    stored_as_scd_type: Literal[1, 2] = Field(
+        default=1, description="1: current rows. 2: history as well, in `gold.T_history`."
+    )
+    track_history_column_list: list[str] | None = Field(
+        default=None, description="Only changes of these columns open a version."
+    )
+    track_history_except_column_list: list[str] | None = Field(
+        default=None, description="Changes of these columns alone open no version."
+    )
+    ignore_null_updates: bool | list[str] = Field(
+        default=False,
+        description="Null means that the change does not carry the column: in all columns, or in"
+        " those listed.",
+    )
+    columns_to_update: str | None = Field(
+        default=None,
+        description="The column with the names of the columns that the record changes.",
+    )
+    sequence_groups: list[SequenceGroup] = Field(
+        default_factory=list, description="Groups of columns with an order of their own."
+    )
+    on_delete: Literal["remove", "flag"] = Field(
+        default="remove", description="`flag`: a deleted row stays in gold, with `is_deleted`."
+    )
+    on_truncate: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="What happens when the source truncates the table."
+    )
+    max_dead_letters: int = Field(
+        default=0,
+        ge=0,
+        description="More unresolved dead letters than these raise the alarm.",
+    )
+    on_stale_key: Literal["show", "hide"] = Field(
+        default="show",
+        description="Whether gold shows a key whose newest change is a dead letter.",
+    )
+    schema_changes: SchemaChanges = Field(
+        default_factory=SchemaChanges,
+        description="What happens when the columns of the source change.",
+    )
+    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = Field(
+        default=None,
+        description="How long a change may wait before gold shows it, such as `10 minutes` or `0`.",
+    )
+    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = Field(
+        default="2 days",
+        description="How long a delete is remembered, in the source's time, to stop older changes.",
+    )
+    consistency_group: str | None = Field(
+        default=None,
+        description="Gold shows all tables of the group as of one source transaction.",
+    )
+    expectations: list[Expectation] = Field(
+        default_factory=list, description="Rules for rows and tables, by Great Expectations."
+    )
 
     @property
     def feeds(self) -> list[Source]:

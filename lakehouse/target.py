@@ -30,32 +30,45 @@ Folder = Annotated[str, AfterValidator(_absolute)]
 class Schemas(Strict):
     """Name of each layer's schema in the catalog."""
 
-    bronze: str = "bronze"
-    silver: str = "silver"
-    gold: str = "gold"
+    bronze: str = Field(default="bronze", description="The schema of bronze.")
+    silver: str = Field(default="silver", description="The schema of silver.")
+    gold: str = Field(default="gold", description="The schema of gold.")
 
 
 class Target(Strict):
-    """One place to run. Without a catalog its tables are Delta folders under `root`/lake.
+    """One place to run. Without a catalog its tables are Delta folders under `root`/lake."""
 
-    Kind `local` starts Spark here, `connect` talks to the Spark Connect server `remote`, and
-    `databricks` takes the session of the job, or databricks-connect's. `landing` is the folder that
-    every table's `source.path` starts from; it and `checkpoints` lie below `root` unless named.
-    `sensitive` says what gold does with columns so declared: shows their SHA-256, leaves them out,
-    or leaves them out and shows those of snapshot tables apart, in `gold.T_sensitive`.
-    """
-
-    name: str = "local"
-    kind: Kind = "local"
-    root: Folder | None = None
-    catalog: str | None = None
-    schemas: Schemas = Schemas()
-    landing: Folder = Field(default_factory=_below_root("landing"))
-    checkpoints: Folder = Field(default_factory=_below_root("lake/_checkpoints"))
-    remote: str | None = None
-    master: str = "local[*]"
-    driver_memory: str = "2g"
-    sensitive: Sensitive = "hash"
+    name: str = Field(default="local", description="The target's name; default: its file's name.")
+    kind: Kind = Field(
+        default="local",
+        description="`local` starts Spark on this machine. `connect` uses a Spark Connect server."
+        " `databricks` uses the session of the job, or databricks-connect's.",
+    )
+    root: Folder | None = Field(default=None, description="The folder of a lake without a catalog.")
+    catalog: str | None = Field(
+        default=None, description="The catalog of the three schemas, in place of `root`."
+    )
+    schemas: Schemas = Field(default=Schemas(), description="The names of the schemas.")
+    landing: Folder = Field(
+        default_factory=_below_root("landing"),
+        description="The folder that every table's `source.path` starts from.",
+    )
+    checkpoints: Folder = Field(
+        default_factory=_below_root("lake/_checkpoints"),
+        description="The folder of the streams' checkpoints.",
+    )
+    remote: str | None = Field(
+        default=None, description="The Spark Connect server, `sc://host:port`."
+    )
+    master: str = Field(default="local[*]", description="Spark's master, with kind `local`.")
+    driver_memory: str = Field(
+        default="2g", description="The memory of Spark's Java, with kind `local`."
+    )
+    sensitive: Sensitive = Field(
+        default="hash",
+        description="What gold shows of sensitive columns. `hash`: the SHA-256. `omit`: nothing."
+        " `separate`: nothing, and those of snapshot tables in `gold.T_sensitive`.",
+    )
 
     @property
     def lake(self) -> str:

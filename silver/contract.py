@@ -5,11 +5,13 @@ columns in their final types, then `CHANGE_COLUMNS`. Nothing is filtered away: a
 change in it (heartbeat, log-compaction tombstone, schema record) has the operation `none`.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.fold import order_key
+from silver.fold.rules import OUTCOMES
 
 
 class LayerColumn(NamedTuple):
@@ -25,11 +27,98 @@ UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 # Letters of keys that an extract did not bring: changes of the table, but no records.
 EXTRACT_NOTES = ("D", "X")
 
-# Counts of a run that stand beside the classes which add up to its records.
-ACCOUNT_NOTES = (
-    "incomplete", "heirs", "ties", "replayed", "rebuilt", "erased", "tombstones_purged",
-    "tables_compacted", "tables_clustered", "tables_vacuumed", "bytes", *EXTRACT_NOTES,
-)  # fmt: skip
+RECORD_OUTCOMES: Mapping[str, str] = {
+    **OUTCOMES,
+    "truncate": "The record truncates the table.",
+    "without_change": "The record carries no change: a heartbeat, a tombstone of the log, a schema"
+    " record.",
+    "waiting": "The record waits until its transaction is complete in all tables of the group.",
+    "pending": "The record is in the change log and is applied later. Runs that apply such records"
+    " count them as a negative number.",
+    "dead_letter:REASON": "The record cannot be applied; it is kept with the reason.",
+    "I": "The key is new in the snapshot file.",
+    "U": "The key has other values than in the snapshot file before.",
+    "N": "The row of the snapshot file is unchanged.",
+}
+"""Counts of silver's runs that add up to their `records`, and what each means."""
+
+ACCOUNT_NOTES: Mapping[str, str] = {
+    "incomplete": "Changes that do not carry every column.",
+    "heirs": "Key changes with an unavailable value, which is taken from the row of the old key.",
+    "ties": "Changes at the place of another change of their key; the later arrival won.",
+    "replayed": "Dead letters that a replay resolved.",
+    "rebuilt": "Records that a rebuild applied.",
+    "erased": "Records that `erase` removed.",
+    "tombstones_purged": "Tombstones that `maintain` removed.",
+    "tables_compacted": "Tables that `maintain` compacted.",
+    "tables_clustered": "Tables that `maintain` clustered.",
+    "tables_vacuumed": "Tables that `maintain` vacuumed.",
+    "bytes": "The size of the table that the run merged into, where `max_staleness` is declared.",
+    "D": "Keys that a full snapshot file lacks; they are deleted.",
+    "X": "Keys that a delta snapshot file does not carry; they stay.",
+}
+"""Counts of silver's runs beside the outcomes, and what each means."""
+
+
+class Reason(NamedTuple):
+    """Why a record became a dead letter, and what to do about it."""
+
+    meaning: str
+    remedy: str
+
+
+_CORRECT_SOURCE = "Correct the producer and deliver the record again."
+DEAD_LETTER_REASONS: Mapping[str, Reason] = {
+    "not_json": Reason(
+        "The record is no JSON object in UTF-8, or something stands behind the object.",
+        "Check `source.format` and `value_format`. " + _CORRECT_SOURCE,
+    ),
+    "not_csv": Reason(
+        "The row does not fit the header of its CSV file, or is not in the file's encoding.",
+        "Declare in `source.csv` how the file is written, and drop it again under another name.",
+    ),
+    "not_avro": Reason(
+        "The bytes are not of the Avro schema that they name.",
+        "Check `source.schema_registry`. " + _CORRECT_SOURCE,
+    ),
+    "unknown_operation": Reason(
+        "The record names an operation that its format does not have.",
+        "Check `source.format` and `source.topic`. " + _CORRECT_SOURCE,
+    ),
+    "illegal_change": Reason(
+        "The record breaks a rule of its format, such as YDB's `update` together with `erase`.",
+        "Set the mode of the changefeed as the message says, or correct the producer.",
+    ),
+    "no_key": Reason(
+        "A key column is missing or null.",
+        "Check `keys`. Where null is a value of the key, declare `nullable: true` and replay.",
+    ),
+    "bad_value": Reason(
+        "A value does not fit its declared column.",
+        "Declare a type that fits, or `nullable: true`, and replay.",
+    ),
+    "bad_sequence": Reason(
+        "The record has no place in order: its position or `sequence_by` is missing or malformed.",
+        "Check `sequence_by`, or the source block of the connector's records.",
+    ),
+    "incompatible_schema": Reason(
+        "A value does not fit the type learned from the source, or no column can hold the field.",
+        "Declare the column with a type that fits all values; `lakehouse rebuild TABLE`.",
+    ),
+    "duplicate_key": Reason(
+        "A snapshot file has several different rows of one key; the last one counts.",
+        "Check `keys`, or correct the file.",
+    ),
+    "too_late": Reason(
+        "The change is older than deletes that are already forgotten.",
+        "`lakehouse rebuild TABLE` applies it; a longer `tombstone_retention` prevents it.",
+    ),
+    "rule": Reason(
+        "A critical expectation rejects the row; the reason is `rule:NAME`.",
+        "Correct the value at the source, or change the rule and replay.",
+    ),
+}
+"""Every reason of a dead letter."""
 
 CHANGE_COLUMNS = (
     LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
@@ -61,16 +150,18 @@ CHANGE_COLUMNS = (
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
-    LayerColumn("_topic", "string", "from bronze"),
-    LayerColumn("_partition", "int", "from bronze"),
-    LayerColumn("_offset", "bigint", "from bronze"),
+    LayerColumn("_topic", "string", "topic of the record, where it names one"),
+    LayerColumn("_partition", "int", "partition of the record, where it names one"),
+    LayerColumn("_offset", "bigint", "offset of the record, where it names one"),
     LayerColumn(
         "_position", "string", "where the raw record lies: topic/partition/offset, or file and line"
     ),
-    LayerColumn("_arrival", "string", "from bronze: order of arrival"),
+    LayerColumn("_arrival", "string", "order of arrival in bronze"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),
-    LayerColumn("_feed_batch", "bigint", "its ingest batch there"),
-    LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
+    LayerColumn("_feed_batch", "bigint", "ingest batch of that bronze table"),
+    LayerColumn(
+        "_raw", "string", "the record as it arrived; in the change log on dead letters only"
+    ),
     LayerColumn(
         "_unlike",
         "boolean",
@@ -80,13 +171,13 @@ CHANGE_COLUMNS = (
 )
 
 DEAD_LETTER_COLUMNS = (
-    LayerColumn("reason", "string", "why: not_json, no_key, bad_value, rule:<name> and so on"),
+    LayerColumn("reason", "string", "why: not_json, no_key, bad_value, rule:NAME and so on"),
     LayerColumn("message", "string", "what was found and what was expected"),
     LayerColumn("rule", "string", "the expectation that rejected the change"),
     LayerColumn("raw", "string", "the record as it arrived"),
     LayerColumn("position", "string", "where the record lies in bronze"),
     LayerColumn("run_id", "string", "the run that wrote it"),
-    LayerColumn("at", "timestamp", "when it was written"),
+    LayerColumn("at", "timestamp", "when the dead letter was written"),
     LayerColumn("resolved_at", "timestamp", "when a replay applied it"),
     LayerColumn("resolved_by", "string", "the run that applied it"),
     LayerColumn("_key", "string", "JSON object of the key, where it could be read"),
@@ -105,7 +196,7 @@ GATED_COLUMNS = (
 
 LOG_COLUMNS = (
     *GATED_COLUMNS,
-    LayerColumn("_batch", "bigint", "the table's own batch, which its passes count from 1"),
+    LayerColumn("_batch", "bigint", "batch of the change log; the table counts its own from 1"),
     LayerColumn("_digest", "bigint", "64-bit hash of the values; equal for a redelivered change"),
 )
 
@@ -144,7 +235,9 @@ KEYLESS_COLUMNS = (
 
 HISTORY_COLUMNS = (
     LayerColumn("_order", "binary", "order key of the change"),
-    LayerColumn("_next_order", "binary", "that of the key's next change; null on its newest"),
+    LayerColumn(
+        "_next_order", "binary", "order key of the key's next change; null on its newest change"
+    ),
     LayerColumn("_shown", "boolean", "whether the row stands for a version (its newest change)"),
     LayerColumn("_is_current", "boolean", "whether that version is open"),
     LayerColumn("_operation", "string", "upsert or delete"),
@@ -156,9 +249,11 @@ HISTORY_COLUMNS = (
     LayerColumn("_source_time", "timestamp", "commit time of the change at the source"),
     LayerColumn("_time", "timestamp", "commit time that never runs back along the sequence"),
     LayerColumn("_valid_from", "timestamp", "when the version began at the source"),
-    LayerColumn("_valid_to", "timestamp", "when it ended; null while open"),
+    LayerColumn("_valid_to", "timestamp", "when the version ended; null while it is open"),
     LayerColumn("_from_order", "binary", "order key of the change that began the version"),
-    LayerColumn("_to_order", "binary", "order key of what ended it; null while open"),
+    LayerColumn(
+        "_to_order", "binary", "order key of what ended the version; null while it is open"
+    ),
     LayerColumn(
         "_life", "binary", "order key of the delete or truncate point before; empty without one"
     ),

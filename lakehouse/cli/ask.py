@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
 MOST_TROUBLE_LINES = 10
 
-Shown = Annotated[Literal["table", "json", "csv"], typer.Option("--format")]
-ShownStatus = Annotated[Literal["table", "json"], typer.Option("--format")]
+Shown = Annotated[
+    Literal["table", "json", "csv"], typer.Option("--format", help="How the answer is printed.")
+]
+ShownStatus = Annotated[
+    Literal["table", "json"], typer.Option("--format", help="How the answer is printed.")
+]
 AS_OF_HELP = (
     "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
     "valid then at the source, everything else stands as the lake held it then."

@@ -13,7 +13,7 @@ WORDS = {
     "I": "inserted",
     "U": "updated",
     "D": "deleted",
-    "X": "deleted",
+    "X": "not supplied",
     "N": "unchanged",
     "late": "late",
     "delete_unknown": "deletes of unknown keys",

@@ -53,9 +53,7 @@ def in_the_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
 
 def adds_up(entries: DataFrame) -> DataFrame:
     """Ledger entries of silver; one is bad when its classes do not sum up to its records."""
-    classes = F.map_filter(
-        F.col("counts"), lambda name, _: ~name.isin("records", *ACCOUNT_NOTES, *EXTRACT_NOTES)
-    )
+    classes = F.map_filter(F.col("counts"), lambda name, _: ~name.isin("records", *ACCOUNT_NOTES))
     total = F.aggregate(F.map_values(classes), F.lit(0).cast("bigint"), lambda a, b: a + b)
     records = F.coalesce(F.col("counts")["records"], F.lit(0))
     told = F.format_string("run %s: %d records, %d in classes", "run_id", records, total)

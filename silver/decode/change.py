@@ -13,13 +13,7 @@ NO_KEY: Final = "no_key"
 BAD_VALUE: Final = "bad_value"
 BAD_SEQUENCE: Final = "bad_sequence"
 INCOMPATIBLE_SCHEMA: Final = "incompatible_schema"
-"""Dead letter reasons that decoders give.
-
-`not_csv` is a row that does not fit the header of its CSV file, or is not in UTF-8. `not_avro` are
-bytes that are not of the Avro schema that they name. `bad_value` is a value that does not fit its
-declared column, `incompatible_schema` one that does not fit the type learned from the source, or a
-field that no column can hold.
-"""
+"""Dead letter reasons that decoders give; `silver.contract.DEAD_LETTER_REASONS` explains them."""
 
 
 @dataclass(slots=True)

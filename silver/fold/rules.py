@@ -8,16 +8,20 @@ from typing import NamedTuple
 NOWHERE = -1
 """The source of a column that no change carried: null."""
 
-OUTCOMES = (
-    "inserted", "updated", "deleted", "delete_unknown", "superseded", "duplicate", "late",
-)  # fmt: skip
-"""What may become of a change.
+OUTCOMES: Mapping[str, str] = {
+    "inserted": "The change made a row.",
+    "updated": "The change gave a row new values.",
+    "deleted": "The change removed a row.",
+    "delete_unknown": "The change deletes a key that has no row; the delete is remembered.",
+    "superseded": "A newer change of the key is known, and this one changes nothing.",
+    "duplicate": "The stored row of the key shows that the change was delivered before.",
+    "late": "A newer change of the key is applied already; this one has its place in the history,"
+    " or gives the row values that no newer change carries.",
+}
+"""What may become of a change, and what each outcome means.
 
-`inserted`, `updated`, `deleted` and `delete_unknown` (there was no row) changed what the table
-shows; `superseded` lost against a newer change; `duplicate` had been delivered before; `late` came
-after a newer change of its key, and was woven into the history or gave the row values that nothing
-newer carries. A history applies every change in its turn; of a current table only the newest change
-of a key in a batch is applied, and the others are superseded.
+A history applies every change in its turn; of a current table only the newest change of a key in a
+batch is applied, and the others are superseded.
 """
 
 

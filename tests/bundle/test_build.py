@@ -16,7 +16,7 @@ def source(project: Path, tmp_path: Path) -> Path:
     """A copy of what the wheel is built from."""
     for name in PARTS:
         shutil.copytree(project / name, tmp_path / name)
-    for name in ("README.md", "pyproject.toml"):
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
         shutil.copy(project / name, tmp_path)
     return tmp_path
 

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from gold import catalog
 from gold.job import publish
+from gold.pipeline import STATUS_COLUMNS
 from gold.status import status
 from lakehouse.target import Target
 from tests.conftest import target_at
@@ -123,7 +124,9 @@ def test_the_view_says_what_status_says(
     publish(spark, lake, TABLES[:1], "r", quiet, configured=TABLES)
     query = "SELECT * FROM gold.pipeline_status"
     catalog.open_catalog(spark, lake, query)
-    rows = {row["table"]: row.asDict() for row in spark.sql(query).collect()}
+    answer = spark.sql(query)
+    assert answer.dtypes == [(name, kind) for name, kind, _ in STATUS_COLUMNS]
+    rows = {row["table"]: row.asDict() for row in answer.collect()}
     assert {name: row["drift"] for name, row in rows.items() if row["drift"]} == {"orders": 2}
     assert {name: row["dead_letters"] for name, row in rows.items()} == {
         name: record["dead_letters_total"] for name, record in records.items()

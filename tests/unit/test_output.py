@@ -125,6 +125,12 @@ def test_a_run_prints_one_line_per_table() -> None:
     ]
 
 
+def test_keys_that_a_delta_file_does_not_carry_are_not_called_deleted() -> None:
+    counts = {"records": 3, "I": 1, "D": 2, "X": 4}
+    (line,) = run_lines([entry("silver", "a", counts=counts)], 80)
+    assert line == "a  3 records  1 inserted  2 deleted  4 not supplied  0.0 s"
+
+
 def test_the_line_of_a_run_is_cut_from_its_end() -> None:
     counts = {"records": 9} | {f"class_of_records_{n}": 100 + n for n in range(9)}
     (line,) = run_lines([entry("silver", "t" * 60, counts=counts)], 80)

@@ -1,0 +1,63 @@
+"""The generated pages of the reference are those of the code, and leave nothing out."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from typer.main import get_command
+
+from gold.story import DEAD_LETTER, KINDS
+from lakehouse import csv_options, table, target
+from lakehouse.cli import app
+from silver.changelog.late_changes import TOO_LATE
+from silver.contract import ACCOUNT_NOTES, DEAD_LETTER_REASONS, RECORD_OUTCOMES
+from silver.decode import change
+from silver.fold.rules import OUTCOMES
+from silver.snapshot_source.comparison import DUPLICATE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = runpy.run_path(str(DOCS / "generate_reference.py"))["pages"]()
+MODELS = [
+    model
+    for module in (csv_options, table, target)
+    for model in vars(module).values()
+    if isinstance(model, type) and issubclass(model, BaseModel)
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    written = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    assert written == PAGES[name], "run `make docs` and commit the page"
+
+
+def test_every_key_of_the_yaml_is_described() -> None:
+    bare = [
+        f"{model.__name__}.{name}"
+        for model in MODELS
+        for name, field in model.model_fields.items()
+        if not field.description and model.__name__ not in ("Aside", "BaseModel")
+    ]
+    assert bare == []
+
+
+def test_every_command_and_option_is_explained() -> None:
+    page = PAGES["commands.md"]
+    names = set(get_command(app).commands) - {"dead-letters"}
+    names |= {"dead-letters list", "dead-letters replay"}
+    headings = {line.removeprefix("### lakehouse ") for line in page.splitlines() if "###" in line}
+    assert headings == names
+    assert [line for line in page.splitlines() if line.endswith("|  |")] == []
+
+
+def test_every_reason_of_a_dead_letter_is_explained() -> None:
+    of_decoders = {v for k, v in vars(change).items() if k.isupper() and isinstance(v, str)}
+    assert DEAD_LETTER_REASONS.keys() == {*of_decoders, TOO_LATE, DUPLICATE, "rule"}
+
+
+def test_every_outcome_that_the_report_knows_is_explained() -> None:
+    explained = {name.partition(":")[0] for name in RECORD_OUTCOMES}
+    assert explained == {kind.name for kind in KINDS} | {DEAD_LETTER}
+    assert OUTCOMES.keys() <= RECORD_OUTCOMES.keys()
+    assert not RECORD_OUTCOMES.keys() & ACCOUNT_NOTES.keys()
