@@ -11,6 +11,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import job as silver
 from silver.changelog import decoded_batch, log
+from silver.decode import spark as decode_plan
 from tests.debezium_records import event, table
 from tests.decoding import to_changes
 from tests.lake import quiet
@@ -45,12 +46,15 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """How many records each look through a batch was for; the first batch's first look is for 2."""
     found, discover = list[int | None](), decoded_batch.discover
 
-    def looked(raw: DataFrame, of: Table, known: Any, most: int | None = None) -> Any:
+    def looked(
+        raw: DataFrame, of: Table, known: Any, most: int | None = None, first: Any = None
+    ) -> Any:
         found.append(most)
-        return discover(raw, of, known, most)
+        return discover(raw, of, known, most, first)
 
     monkeypatch.setattr(decoded_batch, "discover", looked)
-    monkeypatch.setattr(decoded_batch, "FIRST_RECORDS", 2)
+    for module in (decoded_batch, decode_plan):
+        monkeypatch.setattr(module, "FIRST_RECORDS", 2)
     return found
 
 
