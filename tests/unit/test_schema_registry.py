@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from bronze.contract import avro_schema_id
+from bronze.contract import PARTS, avro_schema_id
 from bronze.schema_registry import Registry, RegistryFailed
 from silver.decode.avro.schemas import writer_of
 
@@ -32,6 +32,7 @@ ANSWERS: dict[str, Any] = {
     "/schemas/ids/3": {"schema": "syntax = 'proto3'", "schemaType": "PROTOBUF"},
     "/subjects/inner/versions/3": {"schema": json.dumps(INNER), "id": 9, "version": 3},
     "/apis/registry/v3/ids/globalIds/77": INNER,
+    "/apis/registry/v2/ids/contentIds/78": "long",
 }
 
 
@@ -40,7 +41,7 @@ class Served(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append((self.path, self.headers.get("Authorization")))
-        found = ANSWERS.get(self.path)
+        found = ANSWERS.get(self.path.partition("?")[0])
         self.send_response(404 if found is None else 200)
         self.end_headers()
         self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
@@ -66,12 +67,17 @@ def test_referred_schemas_are_inside(url: str) -> None:
     text = Registry(url).schema("2")
 
     assert json.loads(text)["fields"][0]["type"] == INNER
-    assert writer_of(text).read(b"\x02\x02\x04", 0) == ({"one": {"a": 1}, "two": {"a": 2}}, 3)
+    assert writer_of(text).read(b"\x02\x02\x04", 0) == {"one": {"a": 1}, "two": {"a": 2}}
 
 
 @pytest.mark.parametrize("path", ["", "/apis/ccompat/v7", "/apis/registry/v2/"])
 def test_global_ids_are_asked_of_apicurios_own_paths(url: str, path: str) -> None:
     assert json.loads(Registry(url + path).schema("global:77")) == INNER
+
+
+def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(url: str) -> None:
+    assert Registry(url).schema("content:78") == '"long"'
+    assert "dereference=true" in Served.asked[-1][0]
 
 
 @pytest.mark.parametrize(
@@ -108,3 +114,23 @@ def test_a_password_or_token_is_sent(url: str) -> None:
 )
 def test_ids_stand_in_front_of_values(data: bytes, expected: object) -> None:
     assert avro_schema_id(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "value", "key"),
+    [
+        ({"apicurio.value.globalId": "7", "apicurio.key.globalId": "8"}, "global:7", "global:8"),
+        ({"apicurio.value.contentId": "5", "apicurio.value.encoding": "BINARY"}, "content:5", "1"),
+        ({"apicurio.value.globalId": "none"}, "1", "1"),
+        ({"trace": "apicurio.value.globalId"}, "1", "1"),
+    ],
+)
+def test_ids_in_headers_come_before_those_in_front(
+    headers: dict[str, str], value: str, key: str
+) -> None:
+    text = json.dumps(headers).encode()
+    data = b"\0\0\0\0\x01x"
+
+    found = [avro_schema_id(data, part, text) for part in PARTS]
+
+    assert found == [(id, 0 if ":" in id else 5) for id in (key, value)]

@@ -50,7 +50,9 @@ class _Update(msgspec.Struct, gc=False):
     truncatedArrays: list[object] | None = None
 
 
-class _Event(msgspec.Struct, gc=False):
+class DocumentEvent(msgspec.Struct, gc=False):
+    """An envelope whose rows are documents, as JSON text or objects."""
+
     before: object = None
     after: object = None
     source: Source | None = None
@@ -61,8 +63,8 @@ class _Event(msgspec.Struct, gc=False):
     ts_ms: object = None
 
 
-class _Value(_Event, gc=False):
-    payload: _Event | None = None
+class _Value(DocumentEvent, gc=False):
+    payload: DocumentEvent | None = None
 
 
 class _Whole(msgspec.Struct, gc=False):
@@ -81,17 +83,17 @@ def open_document(record: Record) -> DocumentChange | None:
         event = value and (value.payload or value)
         if not event or not _is_of_documents(event):
             return None
-        return _opened(event, record)
+        return document_of(event, record)
     except NotJson:
         return None
 
 
-def _is_of_documents(event: _Event) -> bool:
-    named = event.source is not None and event.source.connector == CONNECTOR
-    return named or isinstance(event.after, str) or isinstance(event.before, str)
+def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
+    """The change that an event says; `record` has the key.
 
-
-def _opened(event: _Event, record: Record) -> DocumentChange:
+    Raises:
+        NotJson: a document is no JSON object.
+    """
     key = (key_row(record.key) or {}).get(_KEY)
     envelope = Envelope(
         before=_row(event.before, key),
@@ -115,6 +117,11 @@ def _opened(event: _Event, record: Record) -> DocumentChange:
     envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
     envelope.after |= {_named(name): None for name in removed}
     return DocumentChange(envelope, True)
+
+
+def _is_of_documents(event: DocumentEvent) -> bool:
+    named = event.source is not None and event.source.connector == CONNECTOR
+    return named or isinstance(event.after, str) or isinstance(event.before, str)
 
 
 def _nested(shown: str) -> str:
