@@ -2,16 +2,15 @@
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from bronze.contract import PARTS, avro_schema_id
 from bronze.schema_registry import Registry, RegistryFailed
 from silver.decode.avro.schemas import writer_of
+from tests.registry import Served
 
 INNER = {
     "type": "record",
@@ -36,27 +35,16 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-class Served(BaseHTTPRequestHandler):
-    asked: ClassVar[list[tuple[str, str | None]]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers.get("Authorization")))
-        found = ANSWERS.get(self.path.partition("?")[0])
-        self.send_response(404 if found is None else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Served)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def served() -> Iterator[Served]:
+    server = Served(ANSWERS)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(served: Served) -> str:
+    return served.url
 
 
 def test_a_schema_is_had_by_its_id(url: str) -> None:
@@ -75,9 +63,9 @@ def test_global_ids_are_asked_of_apicurios_own_paths(url: str, path: str) -> Non
     assert json.loads(Registry(url + path).schema("global:77")) == INNER
 
 
-def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(url: str) -> None:
-    assert Registry(url).schema("content:78") == '"long"'
-    assert "dereference=true" in Served.asked[-1][0]
+def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(served: Served) -> None:
+    assert Registry(served.url).schema("content:78") == '"long"'
+    assert "dereference=true" in served.asked[-1][0]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +81,12 @@ def test_a_registry_that_does_not_answer_is_told() -> None:
         Registry("http://127.0.0.1:9").schema("1")
 
 
-def test_a_password_or_token_is_sent(url: str) -> None:
-    Registry(url, "me:pass").schema("1")
-    Registry(url, "token").schema("1")
+def test_a_password_or_token_is_sent(served: Served) -> None:
+    Registry(served.url, "me:pass").schema("1")
+    Registry(served.url, "token").schema("1")
 
     basic = base64.b64encode(b"me:pass").decode()
-    assert [auth for _, auth in Served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]
+    assert [auth for _, auth in served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]
 
 
 @pytest.mark.parametrize(
