@@ -1,9 +1,11 @@
 """How long one process takes to decode a batch of changes that came as JSON, and as Avro.
 
-Both have the same records, with keys, in Arrow batches as a Spark task gets them; the JSON comes
-without a schema block. The changes that come out of the Avro are compared with those of the JSON.
+All have the same records, with keys, in Arrow batches as a Spark task gets them; decimals are bytes
+and times of change are text, as Debezium writes them unless told otherwise. JSON comes without and
+with the schema block. The changes that come out are compared with those of the first format.
 """
 
+import base64
 import functools
 import io
 import json
@@ -25,8 +27,10 @@ from silver.decode.columns import known_columns
 from silver.decode.debezium.discovery import Discovery
 
 QUESTION = "Decoding a batch of changes, by the format of its values"
-JSON, AVRO = "JSON without schema blocks", "Avro with a schema registry"
-Write = Callable[[object], bytes]
+JSON, BLOCKS = "JSON without schema blocks", "JSON with schema blocks"
+AVRO = "Avro with a schema registry"
+Row = dict[str, Any]
+Write = Callable[[Any], bytes]
 
 _FIRST, _PER_BATCH = 2_000, 10_000
 _ARROW: Mapping[str, pa.DataType] = {
@@ -34,8 +38,21 @@ _ARROW: Mapping[str, pa.DataType] = {
     "_partition": pa.int32(), "_offset": pa.int64(), "_batch": pa.int64(),
     "_timestamp": pa.int64(), "_arrived_at": pa.int64(),
 }  # fmt: skip
-_ZONED = {"type": "string", "connect.name": "io.debezium.time.ZonedTimestamp"}
-_AVRO: Mapping[str, Any] = {"bigint": "long", "int": "int", "timestamp": _ZONED}
+_ZONED, _DECIMAL = "io.debezium.time.ZonedTimestamp", "org.apache.kafka.connect.data.Decimal"
+_SCALE = {"scale": "2", "connect.decimal.precision": "12"}
+_CONNECT: Mapping[str, Row] = {
+    "bigint": {"type": "int64"},
+    "int": {"type": "int32"},
+    "timestamp": {"type": "string", "name": _ZONED, "version": 1},
+    "decimal(12,2)": {"type": "bytes", "name": _DECIMAL, "version": 1, "parameters": _SCALE},
+}
+_AVRO: Mapping[str, Any] = {
+    "bigint": "long",
+    "int": "int",
+    "timestamp": {"type": "string", "connect.name": _ZONED},
+    "decimal(12,2)": {"type": "bytes", "connect.name": _DECIMAL, "precision": 12, "scale": 2}
+    | {"logicalType": "decimal", "connect.parameters": _SCALE},
+}
 _SOURCE = {
     "version": "string", "connector": "string", "name": "string", "ts_ms": "long",
     "snapshot": "string", "db": "string", "sequence": "string", "ts_us": "long",
@@ -59,16 +76,21 @@ def title(work: Workload) -> str:
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     """Each format in turn over the same changes."""
     changes = next(batches(work._replace(rows=min(work.rows, 10 * work.changes))))
-    events = [json.loads(line) for line in lines(work, changes)]
+    events = [_with_bytes(json.loads(line)) for line in lines(work, changes)]
+    formats = {
+        JSON: Format(_json, _json, {}),
+        BLOCKS: Format(_wrapped(work), _json, {}),
+        AVRO: _avro(work),
+    }
     found: dict[str, list[pa.RecordBatch]] = {}
     steps = {}
-    for name, format in ((JSON, Format(_compact, _compact, {})), (AVRO, _avro(work))):
+    for name, format in formats.items():
         records = [_record(work, event, at, format) for at, event in enumerate(events)]
         plans = _plan(_table(work, name), records, format.schemas)
         steps[name] = functools.partial(_decode, plans, _arrow(records), found, name)
     taken = in_turn([steps] * plan.most, plan)
-    unlike = _unlike(found[JSON], found[AVRO])
-    return [counted(JSON, taken[JSON]), counted(AVRO, taken[AVRO], unlike)]
+    unlike = {name: _unlike(found[JSON], batches) for name, batches in found.items()}
+    return [counted(name, taken[name], unlike[name]) for name in formats]
 
 
 def _decode(
@@ -91,10 +113,11 @@ def _unlike(expected: Sequence[pa.RecordBatch], found: Sequence[pa.RecordBatch])
 def _table(work: Workload, name: str) -> Table:
     kafka = {"topic": "shop.public.orders", "bootstrap_servers": "localhost:9092"}
     registry = {"value_format": "avro", "schema_registry": {"url": "http://localhost:8081"}}
-    source = {"format": "debezium", "kafka": kafka} | (registry if name == AVRO else {})
+    source = {"format": "debezium", "kafka": kafka, "decimal_handling_mode": "precise"}
     types = {column.name: column.type for column in columns(work)}
     keys = [column.name for column in key_columns(work)]
-    given = {"table": "orders", "keys": keys, "source": source, "columns": types}
+    given = {"table": "orders", "keys": keys, "columns": types}
+    given["source"] = source | (registry if name == AVRO else {})
     return Table.model_validate(given)
 
 
@@ -134,8 +157,37 @@ def _arrow(records: Sequence[Record]) -> list[pa.RecordBatch]:
     return pa.Table.from_arrays(arrays, names=names).to_batches(_PER_BATCH)
 
 
-def _compact(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def _with_bytes(event: Row) -> Row:
+    """The event with the total as bytes in two's complement."""
+    if event["after"] is not None:
+        cents = int(event["after"]["total"].replace(".", ""))
+        event["after"]["total"] = cents.to_bytes(cents.bit_length() // 8 + 1, "big", signed=True)
+    return event
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), default=_base64).encode()
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _wrapped(work: Workload) -> Write:
+    """Values with their schema, as Kafka Connect's JSON converter writes them."""
+    of_text = {"type": "string"}
+    fields = [
+        {**_CONNECT.get(column.type, of_text), "optional": True, "field": column.name}
+        for column in columns(work)
+    ]
+    source = [{"type": type, "optional": True, "field": name} for name, type in _SOURCE.items()]
+    parts = {"before": fields, "after": fields, "source": source}
+    blocks = [
+        {"type": "struct", "fields": own, "optional": True, "field": name}
+        for name, own in parts.items()
+    ]
+    schema = {"type": "struct", "fields": blocks, "optional": False, "name": "shop.Envelope"}
+    return lambda event: _json({"schema": schema, "payload": event})
 
 
 def _avro(work: Workload) -> Format:

@@ -52,11 +52,12 @@ COLUMNS = (
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
-_SHORT_ID, SCHEMA_ID_BYTES = 5, 9
+SHORT_ID, SCHEMA_ID_BYTES = 5, 9
 """In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
 
 Part = Literal["key", "value"]
 PARTS: tuple[Part, ...] = ("key", "value")
+ID_HEADER = b"apicurio."
 ID_HEADERS = {
     part: {f"apicurio.{part}.{kind}Id": kind for kind in ("global", "content")} for part in PARTS
 }
@@ -98,14 +99,14 @@ def avro_schema_id(
     Confluent's format has a zero byte and 4 bytes of id; Apicurio's own has 8 bytes, of which the
     first 4 are zero, as no id of 4 bytes is 0, or the id is in a header. None for other bytes.
     """
-    named = _named_schema(headers, part) if headers and b"apicurio." in headers else None
+    named = _named_schema(headers, part) if headers and ID_HEADER in headers else None
     if named is not None:
         return named, 0
-    if len(data) < _SHORT_ID or data[0] != 0:
+    if len(data) < SHORT_ID or data[0] != 0:
         return None
-    short = int.from_bytes(data[1:_SHORT_ID], "big")
+    short = int.from_bytes(data[1:SHORT_ID], "big")
     if short:
-        return str(short), _SHORT_ID
+        return str(short), SHORT_ID
     if len(data) < SCHEMA_ID_BYTES:
         return None
     return f"global:{int.from_bytes(data[1:SCHEMA_ID_BYTES], 'big')}", SCHEMA_ID_BYTES

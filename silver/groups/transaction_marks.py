@@ -87,7 +87,8 @@ def read_avro_end(
     if not raw:
         return None
     try:
-        return _end(msgspec.convert(decode_avro(raw, schemas, headers).value, _Marker))
+        value, _ = decode_avro(raw, schemas, headers)
+        return _end(msgspec.convert(value, _Marker))
     except (NotAvro, msgspec.ValidationError):
         return None
 

@@ -9,6 +9,7 @@ import pytest
 
 from bronze.contract import PARTS, avro_schema_id
 from bronze.schema_registry import Registry, RegistryFailed
+from silver.decode.avro.binary import read_value
 from silver.decode.avro.schemas import writer_of
 from tests.registry import Served
 
@@ -55,7 +56,10 @@ def test_referred_schemas_are_inside(url: str) -> None:
     text = Registry(url).schema("2")
 
     assert json.loads(text)["fields"][0]["type"] == INNER
-    assert writer_of(text).read(b"\x02\x02\x04", 0) == {"one": {"a": 1}, "two": {"a": 2}}
+    assert read_value(writer_of(text).schema, b"\x02\x02\x04", 0) == {
+        "one": {"a": 1},
+        "two": {"a": 2},
+    }
 
 
 @pytest.mark.parametrize("path", ["", "/apis/ccompat/v7", "/apis/registry/v2/"])

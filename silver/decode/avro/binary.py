@@ -5,14 +5,11 @@ Logical types are left as they are encoded (days, ticks, two's complement):
 """
 
 import io
-from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import fastavro
 from fastavro._read_py import schemaless_reader as python_reader
 from fastavro.schema import SchemaParseException
-
-Read = Callable[[bytes, int], object]
-"""Takes bytes and a place in them; gives the value that begins there and ends with the bytes."""
 
 _COMPLEX = ("record", "error", "enum", "fixed", "array", "map")
 _KEPT = ("type", "name", "namespace", "symbols", "size")
@@ -24,8 +21,15 @@ class NotAvro(ValueError):
     """Bytes that are not of the schema, or a schema that is none."""
 
 
-def reader_of(schema: object) -> Read:
-    """The function that reads values of a schema, of which `schema` is the parsed JSON.
+class Schema(NamedTuple):
+    """A schema as fastavro takes it, and whether a type may be within itself."""
+
+    parsed: Any
+    recursive: bool
+
+
+def parse_schema(schema: object) -> Schema:
+    """The schema of which `schema` is the parsed JSON.
 
     Raises:
         NotAvro: it is no schema.
@@ -35,21 +39,26 @@ def reader_of(schema: object) -> Read:
         parsed = fastavro.parse_schema(_bare(schema, (), recursive))
     except (*_NO_SCHEMA, RecursionError) as error:
         raise NotAvro(f"the schema cannot be read: {error}") from None
+    return Schema(parsed, bool(recursive))
+
+
+def read_value(schema: Schema, data: bytes, start: int) -> object:
+    """The value that begins at `start` and ends with the bytes.
+
+    Raises:
+        NotAvro: the bytes are not one value of the schema.
+    """
     # The compiled reader of fastavro does not count how deep it is and ends the whole process.
-    read_one = python_reader if recursive else fastavro.schemaless_reader
-
-    def read(data: bytes, start: int) -> object:
-        source = io.BytesIO(data)
-        source.seek(start)
-        try:
-            value: object = read_one(source, parsed, None)
-        except _NO_VALUE as error:
-            raise NotAvro(str(error)) from None
-        if source.tell() != len(data):
-            raise NotAvro(f"found {len(data)} bytes, expected {source.tell()}")
-        return value
-
-    return read
+    read = python_reader if schema.recursive else fastavro.schemaless_reader
+    source = io.BytesIO(data)
+    source.seek(start)
+    try:
+        value: object = read(source, schema.parsed, None)
+    except _NO_VALUE as error:
+        raise NotAvro(str(error)) from None
+    if source.tell() != len(data):
+        raise NotAvro(f"found {len(data)} bytes, expected {source.tell()}")
+    return value
 
 
 def _bare(schema: object, within: tuple[str, ...], recursive: list[str]) -> object:

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bronze.contract import Part, avro_schema_id
-from silver.decode.avro.binary import NotAvro, Read, reader_of
+from silver.decode.avro.binary import NotAvro, Schema, parse_schema, read_value
+from silver.decode.change import Record
 
 UNDECLARED_AVRO = (
     "found Avro in Confluent's wire format, expected JSON: say source.value_format: avro and "
@@ -35,22 +36,30 @@ class Writer(NamedTuple):
 
     Attributes:
         text: the schema's JSON.
-        read: reads a record's value.
+        schema: what that says.
         is_envelope: whether the value is a Debezium envelope.
         has_documents: whether the rows in that envelope are JSON text, as MongoDB's documents are.
     """
 
     text: bytes
-    read: Read
+    schema: Schema
     is_envelope: bool
     has_documents: bool
 
 
-class AvroValue(NamedTuple):
-    """A value as its writer's schema has it, and that schema's text."""
+AvroValue = tuple[object, Writer]
+"""A value as its writer's schema has it, and that writer."""
 
-    value: object
-    writer: Writer
+
+def avro_value(record: Record, schemas: Mapping[str, str]) -> AvroValue:
+    """The value of a record, which may have been read before; `schemas` are those by id.
+
+    Raises:
+        NotAvro: as `decode_avro` does.
+    """
+    if isinstance(record.value, tuple):
+        return record.value
+    return decode_avro(record.raw or b"", schemas, record.headers)
 
 
 def decode_avro(
@@ -69,7 +78,7 @@ def decode_avro(
         raise NotAvro(f"found schema {id}, which bronze does not keep")
     writer = writer_of(schemas[id])
     try:
-        return AvroValue(writer.read(data, start), writer)
+        return read_value(writer.schema, data, start), writer
     except NotAvro as error:
         raise NotAvro(f"the bytes are not of schema {id}: {error}") from None
 
@@ -85,11 +94,18 @@ def writer_of(text: str) -> Writer:
         schema = json.loads(text)
     except (ValueError, RecursionError):
         raise NotAvro("the schema is no JSON") from None
-    read, members = reader_of(schema), dict(_members(schema))
-    rows = [_field(members[name], {}) for name in ("after", "before") if name in members]
-    has_documents = any(row.get("type") == "string" for row in rows)
-    is_envelope = "op" in members and bool(rows)
-    return Writer(text.encode(), read, is_envelope, is_envelope and has_documents)
+    named: dict[str, object] = {}
+    _collect(schema, named)
+    kinds = {name: _field(type, named).get("type") for name, type in _members(schema)}
+    rows = {kind for name, kind in kinds.items() if name in ("before", "after")}
+    others = {kind for name, kind in kinds.items() if name in ("source", "transaction")}
+    is_envelope = "op" in kinds and len(rows) == 1 and others <= {"struct"}
+    return Writer(
+        text=text.encode(),
+        schema=parse_schema(schema),
+        is_envelope=is_envelope and rows <= {"struct", "string"},
+        has_documents=is_envelope and rows == {"string"},
+    )
 
 
 def is_avro(block: object) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bronze.contract import avro_schema_id
 from lakehouse.table import Table
-from silver.decode.avro.schemas import decode_avro
+from silver.decode.avro.schemas import avro_value
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Column, Columns
@@ -79,7 +79,7 @@ class RowOpener:
         members: object
         block = None
         if self._is_avro(raw, record):
-            value, writer = decode_avro(raw, self._schemas, record.headers)
+            value, writer = avro_value(record, self._schemas)
             members, block = as_json(value), writer.text
         elif self._wraps and b'"payload"' in raw:
             members, block = open_row(record)

@@ -7,7 +7,7 @@ import msgspec
 from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.schemas import Writer, decode_avro
+from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
@@ -136,14 +136,14 @@ class AvroOpener(Opener):
             return self._tombstone(record)
         if self._has_json and avro_schema_id(record.raw, headers=record.headers) is None:
             return super().open(record)
-        value, writer = decode_avro(record.raw, self._schemas, record.headers)
+        value, writer = avro_value(record, self._schemas)
         if not writer.is_envelope:
             if not isinstance(value, dict):
                 raise NotAvro("found a value that is no record")
             return self._row(value, writer, record)
         if writer.has_documents:
             return self._document(value, record)
-        envelope = self._converted(value, Envelope)
+        envelope = value if isinstance(value, Envelope) else self._converted(value, Envelope)
         if self.form in (FLATTENED, REWRITTEN):
             return Opened(envelope, writer.text)
         after = envelope.after
