@@ -36,7 +36,8 @@ def parse_schema(schema: object) -> Schema:
     """
     recursive: list[str] = []
     try:
-        parsed = fastavro.parse_schema(_bare(schema, (), recursive))
+        bare: Any = _bare(schema, (), recursive)
+        parsed = fastavro.parse_schema(bare)
     except (*_NO_SCHEMA, RecursionError) as error:
         raise NotAvro(f"the schema cannot be read: {error}") from None
     return Schema(parsed, bool(recursive))

@@ -7,6 +7,7 @@ no place in another.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,14 +101,13 @@ class _Reader:
             size = schema["size"] if isinstance(schema, dict) and kind == "fixed" else None
             return self._texts(kind == "string", size, wanted)
         if kind in ("int", "long"):
-            numbers = self._numbers()
-            return numbers.tolist() if wanted else ()
+            return _listed(self._numbers()) if wanted else ()
         if kind in _FLOATS:
             return self._floats(_FLOATS[kind])
         if kind == "boolean":
             found = self.bytes[self.at] != 0
             self._move(1)
-            return found.tolist()
+            return _listed(found)
         if kind == "enum" and isinstance(schema, dict):
             return self._symbols(schema["symbols"])
         if kind == "null":
@@ -152,10 +152,9 @@ class _Reader:
         self.broken[places] |= part.broken
         if not wanted:
             return ()
-        found: list[object] = [None] * len(self.at)
-        for place, value in zip(places.tolist(), values, strict=True):
-            found[place] = value
-        return found
+        found = np.empty(len(self.at), np.object_)  # of None
+        found[places] = values
+        return _listed(found)
 
     def _numbers(self) -> Places:
         """Zigzag numbers of up to ten bytes with seven bits each."""
@@ -173,7 +172,8 @@ class _Reader:
         self.broken[more] = True
         self._stay_inside()
         signs = (found & np.uint64(1)).astype(np.int64)
-        return (found >> np.uint64(1)).astype(np.int64) ^ -signs
+        numbers: Places = (found >> np.uint64(1)).astype(np.int64) ^ -signs
+        return numbers
 
     def _texts(self, text: bool, size: int | None, wanted: bool) -> Values:
         sizes = self._numbers() if size is None else np.full(len(self.at), size, np.int64)
@@ -206,7 +206,7 @@ class _Reader:
         size = np.dtype(kind).itemsize
         each = self.bytes[self.at[:, None] + np.arange(size)]
         self._move(size)
-        return each.view(kind).ravel().tolist()
+        return _listed(each.view(kind).ravel())
 
     def _symbols(self, symbols: Sequence[str]) -> Values:
         places = self._numbers()
@@ -224,3 +224,8 @@ class _Reader:
         if over.any():
             self.broken |= over
             self.at[over] = last
+
+
+def _listed(values: npt.NDArray[Any]) -> list[object]:
+    found: list[object] = values.tolist()
+    return found

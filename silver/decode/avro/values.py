@@ -2,7 +2,7 @@
 
 import base64
 import math
-from decimal import Decimal
+from operator import index
 
 from pyspark.sql import types as T
 
@@ -21,6 +21,8 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
 
     It raises `Misfit` for a value that does not fit, by the same rules as for JSON.
     """
+    if encoding.kind == "plain" and encoding.type == type and isinstance(type, T.IntegralType):
+        return index
     from_json = converter_of(encoding, type)
     if isinstance(type, T.BinaryType) and encoding.kind == "base64":
         return lambda value: value if isinstance(value, bytes) else from_json(as_json(value))
@@ -56,8 +58,8 @@ def _decimal(scale: int, type: T.DecimalType, from_json: Converter) -> Converter
     def convert(value: object) -> object:
         if exact and isinstance(value, bytes) and 0 < len(value) <= numbers.LONGEST:
             integer = int.from_bytes(value, "big", signed=True)
-            if abs(integer) < limit:
-                return Decimal(integer).scaleb(-scale)
+            if -limit < integer < limit:
+                return numbers.scaled(integer, scale)
         return from_json(as_json(value))
 
     return convert

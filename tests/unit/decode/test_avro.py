@@ -106,6 +106,21 @@ def test_types_and_values_are_those_of_the_schema() -> None:
     assert dict(zip(columns.names, change.values, strict=True)) == ROW | {"price": Decimal("10.50")}
 
 
+@pytest.mark.parametrize("integer", [10**37 + 1, -(10**38) + 1, 0, -1])
+def test_decimals_keep_all_their_digits(integer: int) -> None:
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+    fields = [{"name": "id", "type": "long"}, {"name": "price", "type": wide}]
+    row = {"id": 1, "price": integer.to_bytes(17, "big", signed=True)}
+    schema = envelope_schema(fields)
+
+    columns, [change] = decoded(
+        table(), [sent(packed(schema, 1, event("c", row)))], registered(schema)
+    )
+
+    digits = tuple(int(digit) for digit in str(abs(integer)))
+    assert change.values[columns.names.index("price")] == Decimal((integer < 0, digits, -2))
+
+
 def test_changes_are_those_of_the_same_events_in_json() -> None:
     lines = [("c", ROW), ("u", ROW | {"name": None, "ratio": None}), ("d", None)]
     connect = json.dumps(
