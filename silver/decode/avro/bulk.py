@@ -101,7 +101,8 @@ class _Reader:
             size = schema["size"] if isinstance(schema, dict) and kind == "fixed" else None
             return self._texts(kind == "string", size, wanted)
         if kind in ("int", "long"):
-            return _listed(self._numbers()) if wanted else ()
+            numbers = self._numbers()
+            return _listed(numbers) if wanted else ()
         if kind in _FLOATS:
             return self._floats(_FLOATS[kind])
         if kind == "boolean":
@@ -131,7 +132,7 @@ class _Reader:
         names = list(found)
         if not names:
             return [{} for _ in self.at]
-        return [dict(zip(names, row, strict=True)) for row in zip(*found.values(), strict=True)]
+        return [dict(zip(names, row, strict=False)) for row in zip(*found.values(), strict=True)]
 
     def _optional(self, branches: Sequence[object], type: RecordType, wanted: bool) -> Values:
         """The values of a union of null and another type."""
@@ -184,7 +185,7 @@ class _Reader:
             return ()
         data = self.data
         if self._are_the_same(starts, sizes):
-            one = data[starts[0] : self.at[0]]
+            one = data[starts[0] : starts[0] + sizes[0]]
             return [one.decode() if text else one] * len(starts)
         spans = zip(starts.tolist(), self.at.tolist(), strict=True)
         if text:
