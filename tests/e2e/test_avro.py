@@ -1,7 +1,11 @@
-"""Avro through Kafka: the rows and history of the same changes in JSON, also rebuilt alone."""
+"""Avro through Kafka and a real registry: the rows and history of the same changes in JSON.
+
+Three versions of a schema are named in the three ways there are: by Confluent's ids, by Apicurio's
+of 8 bytes, and by Apicurio's in headers.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -12,12 +16,12 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from tests import lake
 from tests.avro import envelope_schema, optional, packed
+from tests.e2e.apicurio import Apicurio, Ids
 from tests.e2e.broker import Broker
 from tests.e2e.parts import needs_kafka
-from tests.registry import registry
 
 Given = dict[str, Any]
-KEY_ID, KEY = 9, {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 FIRST = {"id": "int", "old": "string"}
 SECOND = {"id": "int", "old": "string", "nr": "int"}
 THIRD = {"id": "long", "nr": "long"}
@@ -66,25 +70,31 @@ def envelope(change: Change) -> Given:
     return {"before": before, "after": after, "source": source, "op": change.op, "ts_ms": 99}
 
 
-def in_avro(change: Change) -> tuple[bytes, bytes]:
-    key = packed(KEY, KEY_ID, {"id": change.row["id"]})
-    return key, packed(avro_schema(change.version), change.version, envelope(change))
+def in_avro(change: Change, ids: Mapping[int, Ids], key_id: int) -> Given:
+    key = packed(KEY, key_id, {"id": change.row["id"]})
+    schema, value, known = avro_schema(change.version), envelope(change), ids[change.version]
+    if change.version == 1:
+        return {"key": key, "value": packed(schema, known.confluent, value)}
+    if change.version == 2:
+        return {"key": key, "value": packed(schema, known.own, value, long=True)}
+    headers = [("apicurio.value.globalId", known.own.to_bytes(8, "big"))]
+    return {"key": key, "value": packed(schema, known.own, value)[5:], "headers": headers}
 
 
-def in_json(change: Change) -> tuple[bytes, bytes]:
+def in_json(change: Change) -> Given:
     columns = VERSIONS[change.version].items()
     fields = [{"field": column, "type": CONNECT[type]} for column, type in columns]
     schema = {"type": "struct", "fields": [{"field": "after", "fields": fields}]}
-    value = {"schema": schema, "payload": envelope(change)}
-    return json.dumps({"id": change.row["id"]}).encode(), json.dumps(value).encode()
+    value = json.dumps({"schema": schema, "payload": envelope(change)}).encode()
+    return {"key": json.dumps({"id": change.row["id"]}).encode(), "value": value}
 
 
-def sent(changes: Iterable[Change], avro: bool) -> Iterator[dict[str, bytes | None]]:
+def sent(changes: Iterable[Change], written: Callable[[Change], Given]) -> Iterator[Given]:
     for change in changes:
-        key, value = in_avro(change) if avro else in_json(change)
-        yield {"key": key, "value": value}
+        record = written(change)
+        yield record
         if change.op == "d":
-            yield {"key": key, "value": None}
+            yield {"key": record["key"], "value": None}
 
 
 def table(kafka: Broker, topic: str, **source: object) -> Table:
@@ -104,22 +114,22 @@ def shown(spark: SparkSession, target: Target, of: Table) -> tuple[list[str], li
 
 @needs_kafka
 def test_three_versions_in_avro_are_the_same_as_in_json_and_rebuilt_without_the_registry(
-    spark: SparkSession, kafka: Broker, target: Target
+    spark: SparkSession, kafka: Broker, apicurio: Apicurio, target: Target
 ) -> None:
-    schemas = {version: avro_schema(version) for version in VERSIONS}
-    with registry({**schemas, KEY_ID: KEY}) as server:
-        source = {"value_format": "avro", "schema_registry": {"url": server.url}}
-        avro, plain = table(kafka, "avro.t", **source), table(kafka, "json.t")
-        for of in (avro, plain):
-            kafka.create(str(of.feeds[0].kafka and of.feeds[0].kafka.topic))
-        for changes in CHANGES:
-            kafka.produce("avro.t", sent(changes, True))
-            kafka.produce("json.t", sent(changes, False))
-            lake.run(spark, target, [avro, plain])
-        asked = sorted(path for path, _ in server.asked)
-        found, expected = shown(spark, target, avro), shown(spark, target, plain)
+    server = apicurio.start()
+    key_id = apicurio.register("avro.t-key", KEY).confluent
+    ids = {version: apicurio.register("avro.t-value", avro_schema(version)) for version in VERSIONS}
+    source = {"value_format": "avro", "schema_registry": {"url": apicurio.url}}
+    avro, plain = table(kafka, "avro.t", **source), table(kafka, "json.t")
+    for topic in ("avro.t", "json.t"):
+        kafka.create(topic)
+    for changes in CHANGES:
+        kafka.produce("avro.t", sent(changes, lambda change: in_avro(change, ids, key_id)))
+        kafka.produce("json.t", sent(changes, in_json))
+        lake.run(spark, target, [avro, plain])
+    server.stop()
+    found, expected = shown(spark, target, avro), shown(spark, target, plain)
 
-    assert asked == [f"/schemas/ids/{id}" for id in (*VERSIONS, KEY_ID)]
     assert found == expected
     assert {row["id"] for row in lake.rows(spark, target, "avro_t")} == {1, 2**40}
     assert found[2] == "struct<id:bigint,nr:bigint,old:string>"

@@ -8,7 +8,6 @@ from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
-from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.documents import (
@@ -192,7 +191,7 @@ class AvroOpener(Opener):
             return
         if avro_schema_id(key, "key", record.headers) is not None:
             found, _ = decode_avro(key, self._schemas, record.headers, "key")
-            record.key = self._opened_key = json_text(as_json(found)).encode()
+            record.key = self._opened_key = json_text(found).encode()
 
 
 def record_opener(table: Table, columns: Columns) -> Opener:
