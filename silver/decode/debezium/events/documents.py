@@ -59,6 +59,7 @@ class DocumentEvent(msgspec.Struct, gc=False):
     transaction: Transaction | None = None
     op: object = None
     updateDescription: _Update | None = None
+    patch: object = None  # of Debezium before 2.0
     ts_us: object = None
     ts_ms: object = None
 
@@ -95,16 +96,18 @@ def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
         NotJson: a document is no JSON object.
     """
     key = (key_row(record.key) or {}).get(_KEY)
+    patch = _object(event.patch)
+    is_document = patch is not None and not any(name.startswith("$") for name in patch)
     envelope = Envelope(
         before=_row(event.before, key),
-        after=_row(event.after, key),
+        after=_row(patch if is_document else event.after, key),
         source=event.source,
         transaction=event.transaction,
         op=event.op,
         ts_us=event.ts_us,
         ts_ms=event.ts_ms,
     )
-    update = event.updateDescription
+    update = event.updateDescription or _patched(patch)
     if event.op != "u" or envelope.after is not None or update is None:
         return DocumentChange(envelope)
     updated = _object(update.updatedFields) or {}
@@ -117,6 +120,14 @@ def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
     envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
     envelope.after |= {_named(name): None for name in removed}
     return DocumentChange(envelope, True)
+
+
+def _patched(patch: Mapping[str, object] | None) -> _Update | None:
+    """The update that a patch says, as MongoDB's oplog has it; `a.` stands for a part of a."""
+    if patch is None:
+        return None
+    others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
+    return _Update([*(_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
 
 
 def _is_of_documents(event: DocumentEvent) -> bool:
