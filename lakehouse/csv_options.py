@@ -14,6 +14,11 @@ def _known_encoding(name: str) -> str:
     return name
 
 
+def _tabs(text: str) -> str:
+    r"""The text with tabs for `\t`, as Spark takes a separator."""
+    return text.replace("\\t", "\t")
+
+
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 Character = Annotated[str, Field(min_length=1, max_length=1)]
 OneOrNone = Annotated[str, Field(max_length=1)]
@@ -27,7 +32,7 @@ class Csv(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sep: Annotated[str, Field(min_length=1)] | None = None
+    sep: Annotated[str, Field(min_length=1), AfterValidator(_tabs)] | None = None
     header: bool = True
     quote: OneOrNone = '"'
     escape: OneOrNone | None = None
