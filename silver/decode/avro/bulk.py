@@ -171,7 +171,7 @@ class _Reader:
             self.at[more] += 1
             more = more[(byte & 128) != 0]
         self.broken[more] = True
-        self._stay_inside()
+        self._move(0)
         signs = (found & np.uint64(1)).astype(np.int64)
         numbers: Places = (found >> np.uint64(1)).astype(np.int64) ^ -signs
         return numbers
@@ -215,16 +215,9 @@ class _Reader:
         return [symbols[place] for place in np.where(self.broken, 0, places).tolist()]
 
     def _move(self, size: int | Places) -> None:
+        """Moves the places; one that leaves the data stays behind the end of every record."""
         self.at += size
-        self._stay_inside()
-
-    def _stay_inside(self) -> None:
-        """Keeps the places of broken records within the data."""
-        last = len(self.data) - _PADDING
-        over = self.at > last
-        if over.any():
-            self.broken |= over
-            self.at[over] = last
+        np.minimum(self.at, len(self.data) - _PADDING + 1, out=self.at)
 
 
 def _listed(values: npt.NDArray[Any]) -> list[object]:
