@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,9 @@ from silver.decode.protocols import PROTOCOLS
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
+
+READ_AHEAD = 5_000
+"""So many records in Avro are read together: what is read of them stays in the processor's cache."""
 
 READ = tuple(f"_{field.name}" for field in fields(Record) if field.init)
 """The columns that a record is made of, in the order of its fields."""
@@ -155,11 +159,13 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> list[Record]:
-    records = list(map(Record, *[part.column(name).to_pylist() for name in READ]))
-    if columns.schemas:
-        read_ahead(records, columns.schemas, table.format == "debezium")
-    return records
+def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+    records = map(Record, *[part.column(name).to_pylist() for name in READ])
+    if not columns.schemas:
+        yield from records
+    while some := list(islice(records, READ_AHEAD)):
+        read_ahead(some, columns.schemas, table.format == "debezium")
+        yield from some
 
 
 def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:
