@@ -27,7 +27,7 @@ MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
 
 READ_AHEAD = 5_000
-"""So many records in Avro are read together: what is read of them stays in the processor's cache."""
+"""So many records in Avro are read together; their values stay in the processor's cache."""
 
 READ = tuple(f"_{field.name}" for field in fields(Record) if field.init)
 """The columns that a record is made of, in the order of its fields."""
