@@ -12,6 +12,8 @@ from tests.forms import CHANGES, COLUMNS, FORMS, SCHEMAS
 from tests.lake import arrive_from_kafka, rows, settle
 from tests.registry import registry
 
+pytestmark = pytest.mark.slow
+
 CUT = 4
 SHOWN = ("valid_from", "valid_to", "is_current", *COLUMNS)
 
