@@ -82,6 +82,14 @@ def test_a_tab_may_be_written_as_spark_takes_it() -> None:
     assert Csv(sep="\\t") == Csv(sep="\t")
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("latin-1", "ISO-8859-1"), ("utf8", "UTF-8"), ("ascii", "US-ASCII"), ("UTF-16LE", "UTF-16LE")],
+)
+def test_encodings_have_the_names_that_spark_knows(given: str, expected: str) -> None:
+    assert Csv(encoding=given).encoding == expected
+
+
 def test_files_that_are_written_differently_are_no_common_feed() -> None:
     def feed(sep: str) -> str:
         source = {"format": "rows", "path": "p", "file_format": "csv", "csv": {"sep": sep}}
