@@ -32,7 +32,7 @@ test: venv  # the quick suite, then kill -9 and the live tests: these are skippe
 test-slow: venv  # what the quick suite leaves out
 	$(BIN)/python -m pytest -m slow
 
-test-live: venv  # PostgreSQL, Debezium and Kafka for real; LAKEHOUSE_LIVE=full takes the full figures
+test-live: venv  # PostgreSQL, Debezium, Kafka and a schema registry for real; LAKEHOUSE_LIVE=full takes the full figures
 	tests/e2e/install.sh
 	$(BIN)/python -m pytest tests/e2e
 

@@ -19,7 +19,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import apply, compare, fixed, growth, history, large, load, page, scan, visible
+from benchmarks import (
+    apply,
+    compare,
+    fixed,
+    formats,
+    growth,
+    history,
+    large,
+    load,
+    page,
+    scan,
+    visible,
+)
 from benchmarks.events import Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
@@ -39,6 +51,7 @@ PARTS = {
     "apply": Part(apply.QUESTION, apply.measure),
     "compare": Part(compare.QUESTION, compare.measure, compare.title),
     "fixed": Part(fixed.QUESTION, fixed.measure),
+    "formats": Part(formats.QUESTION, formats.measure, formats.title),
     "growth": Part(growth.QUESTION, growth.measure),
     "history": Part(history.QUESTION, history.measure, history.title),
     "large": Part(large.QUESTION, large.measure),

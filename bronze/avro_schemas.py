@@ -2,11 +2,12 @@
 
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import SCHEMA_ID_BYTES, avro_schema_id, schemas_name
+from bronze.contract import PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
 from bronze.feeds import Feed
+from bronze.kafka_headers import naming_schema
 from bronze.schema_registry import Registry
 from bronze.secrets import resolved
 from lakehouse.names import exists, literal, name
@@ -50,7 +51,22 @@ def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
 
 
 def _ids(records: DataFrame) -> set[str]:
-    parts = [F.substring(F.col(part), 1, SCHEMA_ID_BYTES) for part in ("key", "value")]
-    heads = records.select(F.explode(F.array(*parts)).alias("head")).distinct().collect()
-    found = [avro_schema_id(bytes(row["head"])) for row in heads if row["head"] is not None]
-    return {one[0] for one in found if one is not None}
+    """The ids of the schemas of keys and values: in a header, or else in front of the bytes."""
+    heads = F.explode(F.array(*[_head(part) for part in PARTS]))
+    found = set()
+    for (head,) in records.select(heads).distinct().collect():
+        headers = head["headers"] and head["headers"].encode()
+        one = avro_schema_id(bytes(head["data"] or b""), head["part"], headers)
+        found |= {one[0]} if one else set()
+    return found
+
+
+def _head(part: Part) -> Column:
+    """The header that names the schema of a part, or else the first bytes of the part."""
+    named = naming_schema(F.col("headers"), part)
+    data = F.substring(F.col(part), 1, SCHEMA_ID_BYTES)
+    return F.struct(
+        F.lit(part).alias("part"),
+        F.when(F.col(part).isNotNull(), named).alias("headers"),
+        F.when(named.isNull(), data).alias("data"),
+    )

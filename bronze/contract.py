@@ -8,7 +8,8 @@ folder or topic that several tables share is a view that shows the table's own t
 import hashlib
 import json
 import re
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.table import Source, Table
@@ -51,8 +52,16 @@ COLUMNS = (
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
-_SHORT_ID, SCHEMA_ID_BYTES = 5, 9
+SHORT_ID, SCHEMA_ID_BYTES = 5, 9
 """In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
+
+Part = Literal["key", "value"]
+PARTS: tuple[Part, ...] = ("key", "value")
+ID_HEADER = b"apicurio."
+ID_HEADERS = {
+    part: {f"apicurio.{part}.{kind}Id": kind for kind in ("global", "content")} for part in PARTS
+}
+"""Headers of 8 bytes that name the schema of a part of a record; `_headers` has their numbers."""
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -82,20 +91,37 @@ def schemas_name(feed: str) -> str:
     return f"{feed}_schemas"
 
 
-def avro_schema_id(data: bytes) -> tuple[str, int] | None:
-    """The id of the schema in front of an Avro value, and where the value begins.
+def avro_schema_id(
+    data: bytes, part: Part = "value", headers: bytes | None = None
+) -> tuple[str, int] | None:
+    """The id of the schema of a key or value in Avro, and where the value begins.
 
     Confluent's format has a zero byte and 4 bytes of id; Apicurio's own has 8 bytes, of which the
-    first 4 are zero, as no id of 4 bytes is 0. None for bytes in neither format.
+    first 4 are zero, as no id of 4 bytes is 0, or the id is in a header. None for other bytes.
     """
-    if len(data) < _SHORT_ID or data[0] != 0:
+    named = _named_schema(headers, part) if headers and ID_HEADER in headers else None
+    if named is not None:
+        return named, 0
+    if len(data) < SHORT_ID or data[0] != 0:
         return None
-    short = int.from_bytes(data[1:_SHORT_ID], "big")
+    short = int.from_bytes(data[1:SHORT_ID], "big")
     if short:
-        return str(short), _SHORT_ID
+        return str(short), SHORT_ID
     if len(data) < SCHEMA_ID_BYTES:
         return None
     return f"global:{int.from_bytes(data[1:SCHEMA_ID_BYTES], 'big')}", SCHEMA_ID_BYTES
+
+
+@lru_cache
+def _named_schema(headers: bytes, part: Part) -> str | None:
+    """The id that the headers of a record name for one of its parts."""
+    try:
+        given = json.loads(headers)
+    except ValueError:
+        return None
+    found = given if isinstance(given, dict) else {}
+    named = ((kind, str(found.get(name))) for name, kind in ID_HEADERS[part].items())
+    return next((f"{kind}:{id}" for kind, id in named if id.isdigit()), None)
 
 
 def beginning(batch: int) -> str:

@@ -17,6 +17,7 @@ from bronze.contract import beginning
 from bronze.counted import News, Records, total
 from bronze.feeds import Feed
 from bronze.holes import jumps
+from bronze.kafka_headers import headers_json
 from bronze.secrets import resolved
 from bronze.storage import Commit, append, hexadecimal
 from bronze.streams import run_to_end
@@ -133,7 +134,7 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
         F.col("offset").alias("_offset"),
         F.col("timestamp").alias("_timestamp"),
         F.col("key").cast("string").alias("_key"),
-        _headers().alias("_headers"),
+        headers_json(F.col("headers")).alias("_headers"),
         F.lit(None).cast("string").alias("_file"),
         F.lit(None).cast("bigint").alias("_line"),
         F.lit(False).alias("_whole"),
@@ -141,18 +142,6 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
         F.timestamp_micros(as_text(now, F.col("topic"))).alias("_arrived_at"),
         _arrival(kafka, feed, number).alias("_arrival"),
     )
-
-
-def _headers() -> Column:
-    """One JSON object, null when there are none; the last header of a name counts, as in Kafka."""
-    last = F.filter("headers", lambda header, place: ~_comes_again(header, place))
-    text = F.transform(last, lambda header: F.struct(header["key"], header["value"].cast("string")))
-    return F.to_json(F.map_from_entries(text), {"ignoreNullFields": "false"})
-
-
-def _comes_again(header: Column, place: Column) -> Column:
-    later = F.slice("headers", place + 2, F.size("headers"))
-    return F.exists(later, lambda other: other["key"] == header["key"])
 
 
 def _arrival(kafka: Kafka, feed: Feed, number: int) -> Column:

@@ -1,7 +1,7 @@
 """Avro schemas of a registry: Confluent's protocol, which Karapace and Apicurio speak, too.
 
-Ids of 4 bytes are asked at `/schemas/ids/ID`; global ids of 8 bytes, which Apicurio's serializers
-write, at `/apis/registry/v2/ids/globalIds/ID` or its successor in version 3.
+Ids of 4 bytes are asked at `/schemas/ids/ID`; global ids and content ids, which Apicurio's
+serializers write, at `/apis/registry/v2/ids/globalIds/ID` or its successor in version 3.
 """
 
 import base64
@@ -17,7 +17,8 @@ from lakehouse.errors import LakehouseError
 
 _SECONDS = 30
 _MOST_REFERENCES = 200
-_GLOBAL = "global:"
+_INLINE = "dereference=true&references=DEREFERENCE"
+"""Asks Apicurio in version 2 and 3 for a schema with those inside that it refers to."""
 _API = re.compile(r"/apis/(?:ccompat|registry)/v\d+/?$")
 _MISSING = 404
 
@@ -46,21 +47,23 @@ class Registry:
         Raises:
             RegistryFailed: the registry does not answer, has no such schema, or none in Avro.
         """
-        if id.startswith(_GLOBAL):
-            return self._global_schema(id.removeprefix(_GLOBAL))
-        path = f"/schemas/ids/{id}"
-        found = self._asked(self._url + path)
+        kind, _, number = id.rpartition(":")
+        if kind:
+            return self._apicurio_schema(f"{kind}Ids/{number}")
+        url = f"{self._url}/schemas/ids/{id}"
+        found = self._object(url)
         if found.get("schemaType", "AVRO") != "AVRO":
-            raise RegistryFailed(self._url + path, f"a schema of type {found['schemaType']}")
+            raise RegistryFailed(url, f"a schema of type {found['schemaType']}")
         return _complete(str(found.get("schema")), list(self._referred(found, set())))
 
-    def _global_schema(self, id: str) -> str:
+    def _apicurio_schema(self, path: str) -> str:
         base = _API.sub("", self._url)
         for version in ("v2", "v3"):
-            found = self._asked(f"{base}/apis/registry/{version}/ids/globalIds/{id}", version)
-            if found:
+            url = f"{base}/apis/registry/{version}/ids/{path}"
+            found = self._asked(f"{url}?{_INLINE}")
+            if found is not None:
                 return json.dumps(found)
-        raise RegistryFailed(f"{base}/apis/registry/v3/ids/globalIds/{id}", "nothing (404)")
+        raise RegistryFailed(f"{base}/apis/registry/v3/ids/{path}", "nothing (404)")
 
     def _referred(self, found: dict[str, Any], seen: set[tuple[str, Any]]) -> Iterator[str]:
         """The schemas that a schema refers to, those that they refer to before them."""
@@ -70,24 +73,30 @@ class Registry:
                 continue
             seen.add(place)
             subject = urllib.parse.quote(place[0], safe="")
-            one = self._asked(f"{self._url}/subjects/{subject}/versions/{place[1]}")
+            one = self._object(f"{self._url}/subjects/{subject}/versions/{place[1]}")
             yield from self._referred(one, seen)
             yield str(one.get("schema"))
 
-    def _asked(self, url: str, version: str = "") -> dict[str, Any]:
-        """The JSON object at a URL; an empty one where Apicurio's `version` does not have it."""
+    def _object(self, url: str) -> dict[str, Any]:
+        found = self._asked(url)
+        if found is None:
+            raise RegistryFailed(url, "nothing (404)")
+        if not isinstance(found, dict):
+            raise RegistryFailed(url, f"{type(found).__name__}, expected an object")
+        return found
+
+    def _asked(self, url: str) -> object:
+        """The JSON at a URL; None where there is nothing."""
         request = urllib.request.Request(url, headers=self._headers)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
-                found = json.load(answer)
+                found: object = json.load(answer)
         except urllib.error.HTTPError as failure:
-            if failure.code == _MISSING and version:
-                return {}
+            if failure.code == _MISSING:
+                return None
             raise RegistryFailed(url, f"{failure.code} {failure.reason}") from None
         except (OSError, ValueError) as failure:
             raise RegistryFailed(url, str(failure)) from None
-        if not isinstance(found, dict):
-            raise RegistryFailed(url, f"{type(found).__name__}, expected an object")
         return found
 
 

@@ -5,13 +5,21 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+_OF_SPARK = {"iso8859-1": "ISO-8859-1", "ascii": "US-ASCII", "utf-8": "UTF-8", "utf-8-sig": "UTF-8"}
+
 
 def _known_encoding(name: str) -> str:
+    """The encoding by the name that Spark has for it."""
     try:
-        codecs.lookup(name)
+        known = codecs.lookup(name).name
     except LookupError:
         raise ValueError("expected the name of an encoding such as ISO-8859-1") from None
-    return name
+    return _OF_SPARK.get(known, name)
+
+
+def _tabs(text: str) -> str:
+    r"""The text with tabs for `\t`, as Spark takes a separator."""
+    return text.replace("\\t", "\t")
 
 
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
@@ -27,7 +35,7 @@ class Csv(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sep: Annotated[str, Field(min_length=1)] | None = Field(
+    sep: Annotated[str, Field(min_length=1), AfterValidator(_tabs)] | None = Field(
         default=None, description="What separates the fields."
     )
     header: bool = Field(

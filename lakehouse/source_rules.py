@@ -36,6 +36,13 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
         found = f"{len(table.feeds)} sources, one of them with format snapshot"
         expected = "an extract as the only source: a full one says what is not there"
         yield Problem("sources", found, expected, "make it a table of its own")
+    registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
+    if len(registries) > 1:
+        found, expected = (
+            " and ".join(sorted(registries)),
+            "one registry, whose ids name one schema",
+        )
+        yield Problem("sources", found, expected, "make a table of each and join them in a view")
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
         yield from _place(key, feed)

@@ -1,13 +1,18 @@
 """Runs a whole lake in this process, and reads what gold shows."""
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
+from bronze import kafka
+from bronze.avro_schemas import keep_schemas
 from bronze.contract import feed_name
+from bronze.feeds import feeds
+from bronze.storage import append, prepare
 from gold import job as gold
 from lakehouse import ledger, names
 from lakehouse.ledger import Entry
@@ -15,6 +20,13 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import job as silver
 from tests.builders import Line, bronze_rows
+from tests.forms import Sent
+
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+"""The columns of Spark's source."""
 
 
 def quiet(_: str) -> None:
@@ -43,6 +55,31 @@ def arrive(
     raw = bronze_rows(spark, lines, batch, whole).drop("_feed")
     writer = raw.writeTo(name).using("delta")
     writer.append() if batch > 1 else writer.create()
+
+
+def arrive_from_kafka(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    records: Sequence[Sent],
+    batch: int = 1,
+    offset: int = 0,
+) -> None:
+    """Puts one batch of a topic into the table's bronze, without a broker."""
+    (feed,) = feeds([table])
+    assert feed.kafka is not None
+    prepare(spark, target, feed)
+    found = [
+        (sent.key, sent.value, feed.kafka.topic, 0, at, _time(sent.ms), sent.headers)
+        for at, sent in enumerate(records, offset)
+    ]
+    taken = spark.createDataFrame(found, KAFKA)
+    keep_schemas(taken, target, feed)
+    append(spark, target, feed, kafka.rows(taken, feed.kafka, feed, batch), None)
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, timezone.utc)
 
 
 def settle(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:

@@ -133,11 +133,17 @@ def avro_schemas(spark: SparkSession, target: Target, table: Table) -> dict[str,
         return {}
     found: dict[str, str] = {}
     for feed in feeds_of(table):
-        name = bronze.schemas_name(feed)
-        if names.exists(spark, target, "bronze", name):
-            rows = spark.table(names.name(target, "bronze", name)).select("id", "schema")
-            found |= {row["id"]: row["schema"] for row in rows.collect()}
+        found |= kept_schemas(spark, target, feed)
     return found
+
+
+def kept_schemas(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
+    """The Avro schemas that bronze keeps for a feed, by id."""
+    name = bronze.schemas_name(feed)
+    if not names.exists(spark, target, "bronze", name):
+        return {}
+    rows = spark.table(names.name(target, "bronze", name)).select("id", "schema").collect()
+    return {row["id"]: row["schema"] for row in rows}
 
 
 def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse.table import Table
 from silver.decode.arrow_types import arrow_type
+from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols import PROTOCOLS
@@ -24,7 +26,10 @@ from silver.decode.protocols import PROTOCOLS
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
 
-READ = tuple(f"_{field.name}" for field in fields(Record))
+READ_AHEAD = 5_000
+"""So many records in Avro are read together; their values stay in the processor's cache."""
+
+READ = tuple(f"_{field.name}" for field in fields(Record) if field.init)
 """The columns that a record is made of, in the order of its fields."""
 
 CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
@@ -88,7 +93,8 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
     output = _Output(plan)
     for part in _slices(batches):
         with _without_collector():
-            changes = [_decoded(decode, record) for record in _records(part)]
+            records = _records(part, plan.table, plan.columns)
+            changes = [_decoded(decode, record) for record in records]
             decoded = output.batch(part, changes)
         yield decoded
 
@@ -107,7 +113,8 @@ def discover_batches(
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            for record, position in zip(_records(part), positions, strict=True):
+            shown = _records(part, plan.table, plan.columns)
+            for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
     yield pa.RecordBatch.from_arrays(found, names=["discovery", "records"])
@@ -152,8 +159,13 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _records(part: pa.RecordBatch) -> Iterator[Record]:
-    return map(Record, *[part.column(name).to_pylist() for name in READ])
+def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+    records = map(Record, *[part.column(name).to_pylist() for name in READ])
+    if not columns.schemas:
+        yield from records
+    while some := list(islice(records, READ_AHEAD)):
+        read_ahead(some, columns.schemas, table.format == "debezium")
+        yield from some
 
 
 def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:

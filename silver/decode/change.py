@@ -1,7 +1,7 @@
 """What goes into a decoder and what comes out: a record of bronze, and the change it says."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 NOT_JSON: Final = "not_json"
@@ -23,7 +23,8 @@ class Record:
     `whole` says that `raw` is a whole record (`{"topic":…,"key":…,"value":…}`) with the value
     inside; else `raw` is the value. Times are microseconds since 1970: `timestamp` the record's
     own, `arrived_at` that of its arrival. `arrival` sorts in order of arrival, the same on every
-    replay. `file` is the path of the dropped file that the record lay in.
+    replay. `file` is the path of the dropped file that the record lay in. `value` is what was read
+    of `raw` together with other records.
     """
 
     raw: bytes | None
@@ -37,6 +38,7 @@ class Record:
     whole: bool
     arrival: str
     file: str | None = None
+    value: object = field(default=None, init=False)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ newest of each batch, which tells how far the source has come.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -19,9 +20,10 @@ from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append
+from silver.changelog import bronze_rows
 from silver.contract import TRANSACTIONS
 from silver.decode.expressions.sequence_columns import section
-from silver.groups.transaction_marks import FOUND_SQL, end_batches
+from silver.groups.transaction_marks import FOUND_SQL, READ, end_batches
 from silver.storage import layout
 from silver.storage.side_columns import TRANSACTION_COLUMNS
 
@@ -45,6 +47,7 @@ def read_new(
     kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
     known = kept.agg(F.max("feed_batch").alias("batch")).collect()
     done = {row["feed"]: int(row["batch"]) for row in known}
+    avro = any(source.value_format == "avro" for member in members for source in member.feeds)
     for feed in feeds(members):
         if names.exists(spark, target, "bronze", feed.feed):
             rows = spark.table(names.name(target, "bronze", feed.feed))
@@ -52,7 +55,8 @@ def read_new(
             own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
             newest = own.agg(F.max("_batch").alias("batch")).first()
             if newest is not None and newest["batch"] is not None:
-                found = ends(own, group, feed.feed, members)
+                schemas = bronze_rows.kept_schemas(spark, target, feed.feed) if avro else {}
+                found = ends(own, group, feed.feed, members, schemas)
                 append(spark, target, "silver", TRANSACTIONS, found)
                 done[feed.feed] = int(newest["batch"])
     return done
@@ -76,10 +80,20 @@ def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -
     return ends.where(named).join(asked, "transaction", "left_semi")
 
 
-def ends(raw: DataFrame, group: str, feed: str, members: Sequence[Table]) -> DataFrame:
-    """The ENDs among bronze rows as rows of `silver._transactions`, a repeat once a batch."""
-    read = raw.select(F.col("_raw").cast("binary"), "_whole", "_batch", "_arrival")
-    found = read.mapInArrow(end_batches, FOUND_SQL)
+def ends(
+    raw: DataFrame,
+    group: str,
+    feed: str,
+    members: Sequence[Table],
+    schemas: Mapping[str, str] = MappingProxyType({}),
+) -> DataFrame:
+    """The ENDs among bronze rows as rows of `silver._transactions`, a repeat once a batch.
+
+    `schemas` are those of the records by id, where these are Avro.
+    """
+    binary = {name: F.col(name).cast("binary") for name in ("_raw", "_headers")}
+    read = raw.select(*[binary.get(name, F.col(name)).alias(name) for name in READ])
+    found = read.mapInArrow(partial(end_batches, dict(schemas)), FOUND_SQL)
     rows = found.select(
         F.lit(group).alias("group"),
         transaction().alias("transaction"),

@@ -1,11 +1,13 @@
 """The ENDs of source transactions, as Debezium writes them to the connector's transaction topic."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import decode_avro
 from silver.decode.values.json_values import NotJson, parser_of
 
 
@@ -56,6 +58,8 @@ _FOUND = pa.schema(
         ("_arrival", pa.string()),
     ]
 )
+READ = ("_raw", "_headers", "_whole", "_batch", "_arrival")
+"""The columns that `end_batches` takes; `_raw` and `_headers` are binary."""
 FOUND_SQL = (
     "id string, counts map<string,bigint>, ended_at timestamp, feed_batch bigint, _arrival string"
 )
@@ -63,7 +67,7 @@ FOUND_SQL = (
 
 
 def read_end(raw: bytes | None, whole: bool) -> End | None:
-    """The END that a record is; None for every other record.
+    """The END that a record in JSON is; None for every other record.
 
     `whole` says that the record has its value inside, as `Record.whole` does.
     """
@@ -73,19 +77,39 @@ def read_end(raw: bytes | None, whole: bool) -> End | None:
         value = _parse_whole(raw).value if whole else _parse_value(raw)
     except NotJson:
         return None
-    marker = value and (value.payload or value)
+    return _end(value and (value.payload or value))
+
+
+def read_avro_end(
+    raw: bytes | None, headers: bytes | None, schemas: Mapping[str, str]
+) -> End | None:
+    """The END that a record in Avro is; None for every other record."""
+    if not raw:
+        return None
+    try:
+        value, _ = decode_avro(raw, schemas, headers)
+        return _end(msgspec.convert(value, _Marker))
+    except (NotAvro, msgspec.ValidationError):
+        return None
+
+
+def _end(marker: _Marker | None) -> End | None:
     if not marker or marker.status != "END" or not isinstance(marker.id, str):
         return None
     ended_at = marker.ts_ms * 1_000 if isinstance(marker.ts_ms, int) else None
     return End(marker.id, _counts(marker.data_collections), ended_at)
 
 
-def end_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The ENDs among Arrow batches with `_raw` (binary), `_whole`, `_batch` and `_arrival`."""
+def end_batches(
+    schemas: Mapping[str, str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The ENDs among Arrow batches with the columns `READ`; `schemas` are of Avro, by id."""
     for batch in batches:
-        names = ("_raw", "_whole", "_batch", "_arrival")
-        rows = zip(*[batch.column(name).to_pylist() for name in names], strict=True)
-        ends = [(read_end(raw, whole), *place) for raw, whole, *place in rows]
+        rows = zip(*[batch.column(name).to_pylist() for name in READ], strict=True)
+        ends = [
+            (read_avro_end(raw, headers, schemas) if schemas else read_end(raw, whole), *place)
+            for raw, headers, whole, *place in rows
+        ]
         found = [(*end, *place) for end, *place in ends if end is not None]
         columns = zip(*found, strict=True) if found else [()] * len(_FOUND)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _FOUND, strict=True)]

@@ -5,6 +5,7 @@ import pytest
 
 from tests.conftest import target_at
 from tests.e2e import broker, parts
+from tests.e2e.apicurio import Apicurio
 from tests.e2e.broker import Broker
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ NEEDED = {"live_shop", "node", "kafka"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without the real parts the tests are skipped, and the skip says how to get them."""
-    absent = parts.missing()
+    without, without_registry = parts.missing(), parts.missing(registry=True)
     for item in items:
         if item.path.is_relative_to(parts.ROOT / "tests" / "e2e"):
             item.add_marker(pytest.mark.live)
-            if absent and NEEDED.intersection(getattr(item, "fixturenames", ())):
+            used = getattr(item, "fixturenames", ())
+            absent = without_registry if "apicurio" in used else without
+            if absent and NEEDED.intersection(used):
                 told = f"{', '.join(absent)} not installed: run {parts.INSTALL}"
                 item.add_marker(pytest.mark.skip(reason=told))
 
@@ -41,6 +44,12 @@ def kafka() -> Iterator[Broker]:
     process = node.start()
     yield node
     process.stop()
+
+
+@pytest.fixture
+def apicurio() -> Apicurio:
+    """A registry that the test starts and stops."""
+    return Apicurio(parts.free_port())
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the live tests need: PostgreSQL from Debian, the Debezium engine and a Kafka broker from Maven Central.
-# Installs what is missing and nothing else; versions are pinned in engine/pom.xml and broker/pom.xml.
+# What the live tests need: PostgreSQL from Debian; the Debezium engine, a Kafka broker and a schema registry from
+# Maven Central. Installs what is missing and nothing else; the pom.xml of each part pins its version.
 set -euo pipefail
 cd "$(dirname "$0")"
 parts="$(cd ../.. && pwd)/build/live"
@@ -22,10 +22,12 @@ if ((${#missing[@]})); then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-for part in engine broker; do
+for part in engine broker registry; do
+  # The registry comes as an archive with all that it needs.
+  [ "$part" = registry ] && goal=unpack-dependencies || goal=copy-dependencies
   if ! cmp -s "$part/pom.xml" "$parts/$part.pom.xml"; then
     rm -rf "${parts:?}/$part"
-    (cd "$part" && mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+    (cd "$part" && mvn -q -B "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:$goal" \
       -DoutputDirectory="$parts/$part" -DincludeScope=runtime)
     cp "$part/pom.xml" "$parts/$part.pom.xml"
   fi

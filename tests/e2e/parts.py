@@ -53,12 +53,13 @@ class Process(NamedTuple):
             raise
 
 
-def missing() -> list[str]:
-    """Which parts are not installed."""
+def missing(registry: bool = False) -> list[str]:
+    """Which parts are not installed, the registry among them where it is needed."""
     parts = {
         "PostgreSQL": bool(postgres_programs()),
         "the Debezium engine": (PARTS / "engine").is_dir() and (PARTS / "classes").is_dir(),
         "the Kafka broker": (PARTS / "broker").is_dir(),
+        "the schema registry": not registry or (PARTS / "registry").is_dir(),
     }
     return [part for part, there in parts.items() if not there]
 

@@ -1,53 +1,35 @@
 """Avro records of Kafka in bronze, with their schemas; a rebuild needs no registry."""
 
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from bronze import kafka
-from bronze.avro_schemas import keep_schemas, known
-from bronze.feeds import feeds
-from bronze.storage import append, prepare
+from bronze.avro_schemas import known
 from lakehouse.cli.rebuild import rebuild_table
+from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests.avro import envelope_schema, optional, packed
-from tests.lake import quiet, rows, settle
+from tests.forms import Sent
+from tests.lake import arrive_from_kafka, quiet, rows, settle
+from tests.registry import Served, registry
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 FIRST = [{"name": "id", "type": "int"}, {"name": "old", **optional("string")}]
 SECOND = [*FIRST, {"name": "nr", **optional("int")}]
 THIRD = [{"name": "id", "type": "long"}, {"name": "nr", **optional("long")}]
 SCHEMAS = {1: KEY, 2: envelope_schema(FIRST), 3: envelope_schema(SECOND), 4: envelope_schema(THIRD)}
-RECORDS = [
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp",
-    "headers array<struct<key: string, value: binary>>",
-]
 
 
-class Served(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        id = int(self.path.rpartition("/")[2])
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"schema": json.dumps(SCHEMAS[id])}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def registry() -> Iterator[HTTPServer]:
-    server = HTTPServer(("127.0.0.1", 0), Served)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+def table(url: str) -> Table:
+    source = {
+        "format": "debezium",
+        "kafka": {"topic": "s.p.t", "bootstrap_servers": "localhost:9"},
+        "value_format": "avro",
+        "schema_registry": {"url": url},
+    }
+    return Table.model_validate({"table": "t", "keys": ["id"], "source": source})
 
 
 def event(id: int, lsn: int, row: dict[str, Any] | None) -> bytes:
@@ -61,37 +43,48 @@ def event(id: int, lsn: int, row: dict[str, Any] | None) -> bytes:
 
 
 def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_the_registry(
-    spark: SparkSession, target: Target, registry: HTTPServer
+    spark: SparkSession, target: Target
 ) -> None:
-    source = {
-        "format": "debezium",
-        "kafka": {"topic": "s.p.t", "bootstrap_servers": "localhost:9"},
-        "value_format": "avro",
-        "schema_registry": {"url": f"http://127.0.0.1:{registry.server_port}"},
-    }
-    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
     values = [
-        (9, event(4, 9, {"id": 2**40, "nr": 2**33})),
-        (1, event(2, 1, {"id": 1, "old": "a"})),
-        (3, event(2, 3, None)),
-        (2, event(3, 2, {"id": 2, "old": "b", "nr": 5})),
-        (1, None),
+        event(4, 9, {"id": 2**40, "nr": 2**33}),
+        event(2, 1, {"id": 1, "old": "a"}),
+        event(2, 3, None),
+        event(3, 2, {"id": 2, "old": "b", "nr": 5}),
+        None,
     ]
     key = packed(KEY, 1, {"id": 1})
-    given = [Row(key, value, "s.p.t", 0, at, None, None) for at, (_, value) in enumerate(values)]
-    records = spark.createDataFrame(given, ", ".join(RECORDS))
-    (feed,) = feeds([table])
-    prepare(spark, target, feed)
-
-    keep_schemas(records, target, feed)
-    assert feed.kafka is not None
-    append(spark, target, feed, kafka.rows(records, feed.kafka, feed, 1), None)
-    settle(spark, target, [table])
+    with registry(SCHEMAS) as server:
+        of = table(server.url)
+        arrive_from_kafka(spark, target, of, [Sent(key, value, 0) for value in values])
+        settle(spark, target, [of])
     expected = [{"id": 2, "nr": 5, "old": "b"}, {"id": 2**40, "nr": 2**33, "old": None}]
 
-    assert sorted(known(spark, target, feed.name)) == ["1", "2", "3", "4"]
+    assert sorted(known(spark, target, "t")) == ["1", "2", "3", "4"]
     assert sorted(rows(spark, target, "t"), key=lambda row: row["id"]) == expected
 
-    registry.shutdown()
-    rebuild_table(spark, target, table, quiet, [table])
+    rebuild_table(spark, target, of, quiet, [of])
     assert sorted(rows(spark, target, "t"), key=lambda row: row["id"]) == expected
+
+
+def test_ids_in_headers_are_asked_and_kept_as_numbers(spark: SparkSession, target: Target) -> None:
+    """The bare values begin with bytes that would be ids of their own."""
+    value, key = event(2, 1, {"id": 1, "old": "a"})[5:], packed(KEY, 1, {"id": 1})[5:]
+    ids = {"apicurio.value.globalId": 2**40 + 200, "apicurio.key.contentId": 1}
+    headers = [(header, id.to_bytes(8, "big")) for header, id in ids.items()]
+    answers = {
+        f"/apis/registry/v3/ids/globalIds/{2**40 + 200}": SCHEMAS[2],
+        "/apis/registry/v3/ids/contentIds/1": KEY,
+    }
+    server = Served(answers)
+    of = table(server.url)
+    sent = [Sent(key, value, 0, [*headers, ("trace", b"x")])]
+
+    arrive_from_kafka(spark, target, of, sent)
+    server.stop()
+    settle(spark, target, [of])
+    [kept] = spark.table(name(target, "bronze", "t")).select("_headers").collect()
+
+    assert value[0] == 0
+    assert json.loads(kept[0]) == {header: str(id) for header, id in ids.items()} | {"trace": "x"}
+    assert sorted(known(spark, target, "t")) == ["content:1", f"global:{2**40 + 200}"]
+    assert rows(spark, target, "t") == [{"id": 1, "old": "a"}]

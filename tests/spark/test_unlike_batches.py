@@ -142,7 +142,8 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
     one = table(columns={"id": "bigint"})
-    monkeypatch.setattr(decoded_batch, "FIRST_RECORDS", 2)
+    for module in (decoded_batch, decode_plan):
+        monkeypatch.setattr(module, "FIRST_RECORDS", 2)
     if first:
         land(spark, target, one, 1, NUMBERS)
         land(spark, target, one, 2, [TEXT])

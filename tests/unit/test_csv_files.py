@@ -8,6 +8,7 @@ import pytest
 from bronze.contract import feed_name, folder_columns
 from bronze.feeds import feeds
 from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
+from lakehouse.csv_options import Csv
 from lakehouse.table import Table
 
 
@@ -75,6 +76,18 @@ def test_a_feed_knows_what_its_table_declares() -> None:
     (feed,) = feeds([table])
 
     assert (feed.keys, feed.columns, feed.csv.header) == (("b",), ("a", "b"), False)
+
+
+def test_a_tab_may_be_written_as_spark_takes_it() -> None:
+    assert Csv(sep="\\t") == Csv(sep="\t")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("latin-1", "ISO-8859-1"), ("utf8", "UTF-8"), ("ascii", "US-ASCII"), ("UTF-16LE", "UTF-16LE")],
+)
+def test_encodings_have_the_names_that_spark_knows(given: str, expected: str) -> None:
+    assert Csv(encoding=given).encoding == expected
 
 
 def test_files_that_are_written_differently_are_no_common_feed() -> None:

@@ -2,16 +2,16 @@
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from bronze.contract import avro_schema_id
+from bronze.contract import PARTS, avro_schema_id
 from bronze.schema_registry import Registry, RegistryFailed
+from silver.decode.avro.binary import read_value
 from silver.decode.avro.schemas import writer_of
+from tests.registry import Served
 
 INNER = {
     "type": "record",
@@ -32,30 +32,20 @@ ANSWERS: dict[str, Any] = {
     "/schemas/ids/3": {"schema": "syntax = 'proto3'", "schemaType": "PROTOBUF"},
     "/subjects/inner/versions/3": {"schema": json.dumps(INNER), "id": 9, "version": 3},
     "/apis/registry/v3/ids/globalIds/77": INNER,
+    "/apis/registry/v2/ids/contentIds/78": "long",
 }
 
 
-class Served(BaseHTTPRequestHandler):
-    asked: ClassVar[list[tuple[str, str | None]]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers.get("Authorization")))
-        found = ANSWERS.get(self.path)
-        self.send_response(404 if found is None else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Served)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def served() -> Iterator[Served]:
+    server = Served(ANSWERS)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(served: Served) -> str:
+    return served.url
 
 
 def test_a_schema_is_had_by_its_id(url: str) -> None:
@@ -66,12 +56,20 @@ def test_referred_schemas_are_inside(url: str) -> None:
     text = Registry(url).schema("2")
 
     assert json.loads(text)["fields"][0]["type"] == INNER
-    assert writer_of(text).read(b"\x02\x02\x04", 0) == ({"one": {"a": 1}, "two": {"a": 2}}, 3)
+    assert read_value(writer_of(text).schema, b"\x02\x02\x04", 0) == {
+        "one": {"a": 1},
+        "two": {"a": 2},
+    }
 
 
 @pytest.mark.parametrize("path", ["", "/apis/ccompat/v7", "/apis/registry/v2/"])
 def test_global_ids_are_asked_of_apicurios_own_paths(url: str, path: str) -> None:
     assert json.loads(Registry(url + path).schema("global:77")) == INNER
+
+
+def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(served: Served) -> None:
+    assert Registry(served.url).schema("content:78") == '"long"'
+    assert "dereference=true" in served.asked[-1][0]
 
 
 @pytest.mark.parametrize(
@@ -87,12 +85,12 @@ def test_a_registry_that_does_not_answer_is_told() -> None:
         Registry("http://127.0.0.1:9").schema("1")
 
 
-def test_a_password_or_token_is_sent(url: str) -> None:
-    Registry(url, "me:pass").schema("1")
-    Registry(url, "token").schema("1")
+def test_a_password_or_token_is_sent(served: Served) -> None:
+    Registry(served.url, "me:pass").schema("1")
+    Registry(served.url, "token").schema("1")
 
     basic = base64.b64encode(b"me:pass").decode()
-    assert [auth for _, auth in Served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]
+    assert [auth for _, auth in served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]
 
 
 @pytest.mark.parametrize(
@@ -108,3 +106,23 @@ def test_a_password_or_token_is_sent(url: str) -> None:
 )
 def test_ids_stand_in_front_of_values(data: bytes, expected: object) -> None:
     assert avro_schema_id(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "value", "key"),
+    [
+        ({"apicurio.value.globalId": "7", "apicurio.key.globalId": "8"}, "global:7", "global:8"),
+        ({"apicurio.value.contentId": "5", "apicurio.value.encoding": "BINARY"}, "content:5", "1"),
+        ({"apicurio.value.globalId": "none"}, "1", "1"),
+        ({"trace": "apicurio.value.globalId"}, "1", "1"),
+    ],
+)
+def test_ids_in_headers_come_before_those_in_front(
+    headers: dict[str, str], value: str, key: str
+) -> None:
+    text = json.dumps(headers).encode()
+    data = b"\0\0\0\0\x01x"
+
+    found = [avro_schema_id(data, part, text) for part in PARTS]
+
+    assert found == [(id, 0 if ":" in id else 5) for id in (key, value)]

@@ -11,6 +11,11 @@ BIGQUERY = {"format": "bigquery", "path": "shop"}
 YDB = {"format": "ydb", "path": "shop"}
 SNAPSHOT = {"format": "snapshot", "path": "p", "mode": "full"}
 KAFKA = {"topic": "t", "bootstrap_servers": "localhost:9092"}
+AVRO = {"format": "debezium", "kafka": KAFKA, "value_format": "avro"}
+
+
+def registry(name: str) -> dict[str, object]:
+    return AVRO | {"schema_registry": {"url": f"http://{name}:8081"}}
 
 
 def table(**keys: object) -> Table:
@@ -34,6 +39,7 @@ def problem_keys(**keys: object) -> list[str]:
         {"source": YDB | {"start_sequence": [1, 2]}},
         {"source": SNAPSHOT},
         {"source": {"format": "debezium", "kafka": KAFKA, "max_offsets_per_trigger": 9}},
+        {"source": None, "sources": [{**DEBEZIUM, "once": True}, registry("a"), registry("a")]},
         {"stored_as_scd_type": 2, "track_history_column_list": ["a"]},
         {"columns": {"shard": {"from": "source.db"}, "id": {"type": "int", "nullable": True}}},
         {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
@@ -48,6 +54,7 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
     [
         ({"source": YDB, "columns": {"shard": {"from": "source.db"}}}, "columns.shard.from"),
         ({"source": None}, "source"),
+        ({"source": None, "sources": [registry("a"), registry("b")]}, "sources"),
         ({"sources": [DEBEZIUM]}, "source"),
         ({"source": {"format": "debezium"}}, "source"),
         ({"source": DEBEZIUM | {"kafka": KAFKA}}, "source"),

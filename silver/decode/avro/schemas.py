@@ -5,18 +5,15 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from bronze.contract import avro_schema_id
-from silver.decode.avro.binary import NotAvro, Read, read_value, reader_of
-from silver.decode.debezium.events.envelope import Source, Transaction
+from bronze.contract import Part, avro_schema_id
+from silver.decode.avro.binary import NotAvro, Schema, parse_schema, read_value
+from silver.decode.change import Record
 
 UNDECLARED_AVRO = (
     "found Avro in Confluent's wire format, expected JSON: say source.value_format: avro and "
     "source.schema_registry"
 )
 
-_SOURCE = frozenset(Source.__struct_fields__)
-_TRANSACTION = frozenset(Transaction.__struct_fields__)
-_ONLY = {"source": _SOURCE, "transaction": _TRANSACTION}
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "fixed": "bytes", "enum": "string"}
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
 _LOGICAL = {
@@ -39,29 +36,41 @@ class Writer(NamedTuple):
 
     Attributes:
         text: the schema's JSON.
-        read: reads a record's value.
+        schema: what that says.
         is_envelope: whether the value is a Debezium envelope.
+        has_documents: whether the rows in that envelope are JSON text, as MongoDB's documents are.
     """
 
     text: bytes
-    read: Read
+    schema: Schema
     is_envelope: bool
+    has_documents: bool
 
 
-class AvroValue(NamedTuple):
-    """A value as its writer's schema has it, and that schema's text."""
-
-    value: object
-    writer: Writer
+AvroValue = tuple[object, Writer]
+"""A value as its writer's schema has it, and that writer."""
 
 
-def decode_avro(data: bytes, schemas: Mapping[str, str]) -> AvroValue:
-    """The value in bytes of the wire format; `schemas` are the registry's, by id.
+def avro_value(record: Record, schemas: Mapping[str, str]) -> AvroValue:
+    """The value of a record, which may have been read before; `schemas` are those by id.
+
+    Raises:
+        NotAvro: as `decode_avro` does.
+    """
+    if isinstance(record.value, tuple):
+        return record.value
+    return decode_avro(record.raw or b"", schemas, record.headers)
+
+
+def decode_avro(
+    data: bytes, schemas: Mapping[str, str], headers: bytes | None, part: Part = "value"
+) -> AvroValue:
+    """The key or value of a record with these headers; `schemas` are the registry's, by id.
 
     Raises:
         NotAvro: the bytes are in no wire format, of an unknown schema, or not of their schema.
     """
-    found = avro_schema_id(data)
+    found = avro_schema_id(data, part, headers)
     if found is None:
         raise NotAvro("found bytes without the id of a schema in front")
     id, start = found
@@ -69,7 +78,7 @@ def decode_avro(data: bytes, schemas: Mapping[str, str]) -> AvroValue:
         raise NotAvro(f"found schema {id}, which bronze does not keep")
     writer = writer_of(schemas[id])
     try:
-        return AvroValue(read_value(writer.read, data, start), writer)
+        return read_value(writer.schema, data, start), writer
     except NotAvro as error:
         raise NotAvro(f"the bytes are not of schema {id}: {error}") from None
 
@@ -83,11 +92,20 @@ def writer_of(text: str) -> Writer:
     """
     try:
         schema = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NotAvro("the schema is no JSON") from None
-    names = {name for name, _ in _members(schema)}
-    is_envelope = "op" in names and not names.isdisjoint({"after", "before"})
-    return Writer(text.encode(), reader_of(schema, _ONLY if is_envelope else None), is_envelope)
+    named: dict[str, object] = {}
+    _collect(schema, named)
+    kinds = {name: _field(type, named).get("type") for name, type in _members(schema)}
+    rows = {kind for name, kind in kinds.items() if name in ("before", "after")}
+    others = {kind for name, kind in kinds.items() if name in ("source", "transaction")}
+    is_envelope = "op" in kinds and len(rows) == 1 and others <= {"struct"}
+    return Writer(
+        text=text.encode(),
+        schema=parse_schema(schema),
+        is_envelope=is_envelope and rows <= {"struct", "string"},
+        has_documents=is_envelope and rows == {"string"},
+    )
 
 
 def is_avro(block: object) -> bool:

@@ -2,7 +2,6 @@
 
 import base64
 import math
-from decimal import Decimal
 
 from pyspark.sql import types as T
 
@@ -21,6 +20,8 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
 
     It raises `Misfit` for a value that does not fit, by the same rules as for JSON.
     """
+    if encoding.kind == "plain" and encoding.type == type and isinstance(type, T.IntegralType):
+        return _as_it_is
     from_json = converter_of(encoding, type)
     if isinstance(type, T.BinaryType) and encoding.kind == "base64":
         return lambda value: value if isinstance(value, bytes) else from_json(as_json(value))
@@ -31,6 +32,10 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
     if encoding.kind in _SAME_KINDS and not isinstance(encoding.type, T.FractionalType):
         return from_json
     return lambda value: from_json(as_json(value))
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def as_json(value: object) -> object:
@@ -56,8 +61,8 @@ def _decimal(scale: int, type: T.DecimalType, from_json: Converter) -> Converter
     def convert(value: object) -> object:
         if exact and isinstance(value, bytes) and 0 < len(value) <= numbers.LONGEST:
             integer = int.from_bytes(value, "big", signed=True)
-            if abs(integer) < limit:
-                return Decimal(integer).scaleb(-scale)
+            if -limit < integer < limit:
+                return numbers.scaled(integer, scale)
         return from_json(as_json(value))
 
     return convert

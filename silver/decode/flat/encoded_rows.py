@@ -7,8 +7,9 @@ decimals as base64, and have placeholders in place of values that the source lef
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from bronze.contract import avro_schema_id
 from lakehouse.table import Table
-from silver.decode.avro.schemas import decode_avro
+from silver.decode.avro.schemas import avro_value
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Column, Columns
@@ -54,7 +55,8 @@ class RowOpener:
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._rows = FileRows(table, columns)
-        self._avro, self._schemas = table.feeds[0].value_format == "avro", columns.schemas
+        self._avro = {source.value_format == "avro" for source in table.feeds}
+        self._schemas = columns.schemas
         source = table.feeds[0]
         self._source = source
         self._placeholders = Placeholders(source.unavailable_value)
@@ -76,8 +78,8 @@ class RowOpener:
         raw = record.raw or b""
         members: object
         block = None
-        if self._avro:
-            value, writer = decode_avro(raw, self._schemas)
+        if self._is_avro(raw, record):
+            value, writer = avro_value(record, self._schemas)
             members, block = as_json(value), writer.text
         elif self._wraps and b'"payload"' in raw:
             members, block = open_row(record)
@@ -113,6 +115,12 @@ class RowOpener:
         encoded = converter_of(self._assumed(column), column.type)
         told_apart = holds_decimals(column.type) and declares_decimals(self._source)
         return encoded if told_apart else _either(plain, encoded)
+
+    def _is_avro(self, raw: bytes, record: Record) -> bool:
+        """Whether a value is Avro; where only some sources have Avro, its schema's id tells."""
+        if True not in self._avro:
+            return False
+        return len(self._avro) == 1 or avro_schema_id(raw, headers=record.headers) is not None
 
     def _assumed(self, column: Column) -> Encoding:
         return assumed(column.type, self._source)

@@ -77,7 +77,7 @@ def decoded(
     kind = rows.Discovery if of.format == "rows" else Discovery
     discovery = kind(of, known)
     for at, record in enumerate(records):
-        discovery.look(record, str(at))
+        discovery.look(replace(record), str(at))
     columns, _ = discovery.settle()
     made = rows.Decoder(of, columns) if of.format == "rows" else Decoder(of, columns)
     return columns, [made.decode(record) for record in records]
@@ -104,6 +104,21 @@ def test_types_and_values_are_those_of_the_schema() -> None:
         "tags": "array<string>",
     }
     assert dict(zip(columns.names, change.values, strict=True)) == ROW | {"price": Decimal("10.50")}
+
+
+@pytest.mark.parametrize("integer", [10**37 + 1, -(10**38) + 1, 0, -1])
+def test_decimals_keep_all_their_digits(integer: int) -> None:
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}
+    fields = [{"name": "id", "type": "long"}, {"name": "price", "type": wide}]
+    row = {"id": 1, "price": integer.to_bytes(17, "big", signed=True)}
+    schema = envelope_schema(fields)
+
+    columns, [change] = decoded(
+        table(), [sent(packed(schema, 1, event("c", row)))], registered(schema)
+    )
+
+    digits = tuple(int(digit) for digit in str(abs(integer)))
+    assert change.values[columns.names.index("price")] == Decimal((integer < 0, digits, -2))
 
 
 def test_changes_are_those_of_the_same_events_in_json() -> None:
@@ -221,6 +236,118 @@ def test_ids_of_eight_bytes_are_global_ones() -> None:
     _, [change] = decoded(table(), [record], {"global:77": json.dumps(schema)})
 
     assert (change.operation, change.values[0]) == ("upsert", 1)
+
+
+def test_ids_in_headers_leave_values_and_keys_bare() -> None:
+    """As Apicurio's serializers write them, with global ids or content ids."""
+    schema = envelope_schema(FIELDS)
+    value, key = packed(schema, 1, event("d", None))[5:], packed(KEY, 2, {"id": 1})[5:]
+    headers = {"apicurio.value.globalId": "7", "apicurio.key.contentId": "8"}
+    record = replace(sent(value, key), headers=json.dumps(headers).encode())
+    schemas = {"global:7": json.dumps(schema), "content:8": json.dumps(KEY)}
+
+    _, [change] = decoded(table(), [record], schemas)
+
+    assert (change.operation, change.values[0]) == ("delete", 1)
+
+
+DOCUMENT = {"type": "string", "connect.name": "io.debezium.data.Json"}
+UPDATE = {
+    "type": "record",
+    "name": "updatedescription",
+    "namespace": "io.debezium.connector.mongodb",
+    "fields": [
+        {"name": "removedFields", **optional({"type": "array", "items": "string"})},
+        {"name": "updatedFields", **optional(DOCUMENT)},
+    ],
+}
+OF_MONGODB: Given = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.clips",
+    "fields": [
+        {"name": "before", **optional(DOCUMENT)},
+        {"name": "after", **optional(DOCUMENT)},
+        {"name": "updateDescription", **optional(UPDATE)},
+        {
+            "name": "source",
+            "type": {
+                "type": "record",
+                "name": "Source",
+                "fields": [
+                    {"name": "connector", "type": "string"},
+                    {"name": "ts_ms", "type": "long"},
+                    {"name": "ord", "type": "int"},
+                ],
+            },
+        },
+        {"name": "op", **optional("string")},
+    ],
+}
+DOCUMENT_KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "string"}]}
+
+
+def document(op: str, ord: int, after: str | None = None, **parts: object) -> Record:
+    source = {"connector": "mongodb", "ts_ms": 5000, "ord": ord}
+    value = {"before": None, "after": after, "source": source, "op": op} | parts
+    key = packed(DOCUMENT_KEY, 2, {"id": "5"})
+    return sent(packed(OF_MONGODB, 1, value), key, ord)
+
+
+def test_documents_of_mongodb_are_those_of_the_same_events_in_json() -> None:
+    text = '{"_id": {"$numberLong": "5"}, "at": {"$date": 1000}, "n": {"m": [1]}, "name": "a"}'
+    update = {"removedFields": ["name"], "updatedFields": '{"n": 1.5}'}
+    avro = [
+        document("c", 1, text),
+        document("u", 2, updateDescription=update),
+        document("d", 3),
+        document("c", 4, "[]"),
+    ]
+    in_json = [
+        (b'{"id":"5"}', {"op": "c", "after": text}),
+        (b'{"id":"5"}', {"op": "u", "updateDescription": update}),
+        (b'{"id":"5"}', {"op": "d"}),
+    ]
+    plain = []
+    for ord, (key, value) in enumerate(in_json, 1):
+        source = {"connector": "mongodb", "ts_ms": 5000, "ord": ord}
+        plain.append(sent(json.dumps(value | {"source": source}).encode(), key, ord))
+    declared = {"id": "bigint", "at": "timestamp", "n": "string", "name": "string"}
+    of_json = {"format": "debezium", "path": "t"}
+    given = {"table": "t", "keys": ["id"], "source": of_json, "columns": declared}
+
+    columns, changes = decoded(table(columns=declared), avro, registered(OF_MONGODB, DOCUMENT_KEY))
+    expected = decoded(Table.model_validate(given), plain)
+
+    assert _named(columns, changes[:3]) == _named(*expected)
+    assert [c.operation for c in changes] == ["upsert", "upsert", "delete", None]
+    assert [c.absent for c in changes] == [None, ["at"], None, None]
+    assert (changes[3].reason, changes[3].message) == (
+        "not_avro",
+        "found a document that is not JSON: the document is no object",
+    )
+
+
+@pytest.mark.parametrize("format", ["debezium", "rows"])
+def test_records_of_a_source_in_json_stand_beside_avro(format: str) -> None:
+    """A load of files, once, and the stream in Avro."""
+    kafka = {"topic": "shop.public.t", "bootstrap_servers": "k:9092"}
+    sources = [
+        {"format": format, "path": "load", "once": True},
+        {"format": format, "kafka": kafka} | REGISTRY,
+    ]
+    given = {"table": "t", "keys": ["id"], "sources": sources, "columns": {"id": "bigint"}}
+    of = Table.model_validate(given | ({"sequence_by": "id"} if format == "rows" else {}))
+    if format == "debezium":
+        raw = json.dumps(event("c", {"id": 5})).encode()
+        avro = packed(envelope_schema(FIELDS), 1, event("c", ROW))
+    else:
+        raw, avro = b'{"id":5}', packed(row_schema(FIELDS), 3, ROW)
+
+    columns, changes = decoded(of, [sent(raw), sent(avro, None, 1)])
+
+    at = columns.names.index("id")
+    assert [(c.operation, c.values[at]) for c in changes] == [("upsert", 5), ("upsert", 1)]
 
 
 ROUTED = "__dbz__physicalTableIdentifier"

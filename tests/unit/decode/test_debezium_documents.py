@@ -99,6 +99,26 @@ def test_changed_fields_leave_the_others_as_they_were() -> None:
     ]
 
 
+def test_patches_of_an_older_debezium_are_updates() -> None:
+    patches = [
+        {"$v": 1, "$set": {"title": "uno", "size": {"$numberLong": "3"}}},
+        {"$set": {"title": "duo"}, "$unset": {"size": True}},
+        {"_id": {"$oid": "64"}, "title": "whole"},
+        {"$set": {"address.city": "Ulm"}},
+        {"$v": 2, "diff": {"u": {"title": "tre"}}},
+    ]
+    records = [sent(event("u", None, patch=json.dumps(one))) for one in patches]
+
+    found = told(clips(), records, "_operation", "title", "size", "_absent", "_reason")
+    assert found == [
+        ("upsert", "uno", 3, None, None),
+        ("upsert", "duo", None, None, None),
+        ("upsert", "whole", None, None, None),
+        (None, None, None, None, "illegal_change"),
+        (None, None, None, None, "illegal_change"),
+    ]
+
+
 @pytest.mark.parametrize(
     "update",
     [

@@ -62,7 +62,7 @@ def test_members_of_the_envelope_are_no_columns() -> None:
     assert columns.envelope == REWRITTEN
 
 
-@pytest.mark.parametrize("flag", ["true", True])
+@pytest.mark.parametrize("flag", ["true", True, "True", "t", 1])
 def test_a_rewritten_delete_is_one(flag: object) -> None:
     gone = sent(1, {"id": 1}, {"id": 1, "name": None, "__deleted": flag})
     keyless = sent(2, None, {"id": 2, "name": None, "__deleted": flag})

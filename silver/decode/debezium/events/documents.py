@@ -50,19 +50,22 @@ class _Update(msgspec.Struct, gc=False):
     truncatedArrays: list[object] | None = None
 
 
-class _Event(msgspec.Struct, gc=False):
+class DocumentEvent(msgspec.Struct, gc=False):
+    """An envelope whose rows are documents, as JSON text or objects."""
+
     before: object = None
     after: object = None
     source: Source | None = None
     transaction: Transaction | None = None
     op: object = None
     updateDescription: _Update | None = None
+    patch: object = None  # of Debezium before 2.0
     ts_us: object = None
     ts_ms: object = None
 
 
-class _Value(_Event, gc=False):
-    payload: _Event | None = None
+class _Value(DocumentEvent, gc=False):
+    payload: DocumentEvent | None = None
 
 
 class _Whole(msgspec.Struct, gc=False):
@@ -81,28 +84,30 @@ def open_document(record: Record) -> DocumentChange | None:
         event = value and (value.payload or value)
         if not event or not _is_of_documents(event):
             return None
-        return _opened(event, record)
+        return document_of(event, record)
     except NotJson:
         return None
 
 
-def _is_of_documents(event: _Event) -> bool:
-    named = event.source is not None and event.source.connector == CONNECTOR
-    return named or isinstance(event.after, str) or isinstance(event.before, str)
+def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
+    """The change that an event says; `record` has the key.
 
-
-def _opened(event: _Event, record: Record) -> DocumentChange:
+    Raises:
+        NotJson: a document is no JSON object.
+    """
     key = (key_row(record.key) or {}).get(_KEY)
+    patch = _object(event.patch)
+    is_document = patch is not None and not any(name.startswith("$") for name in patch)
     envelope = Envelope(
         before=_row(event.before, key),
-        after=_row(event.after, key),
+        after=_row(patch if is_document else event.after, key),
         source=event.source,
         transaction=event.transaction,
         op=event.op,
         ts_us=event.ts_us,
         ts_ms=event.ts_ms,
     )
-    update = event.updateDescription
+    update = event.updateDescription or _patched(patch)
     if event.op != "u" or envelope.after is not None or update is None:
         return DocumentChange(envelope)
     updated = _object(update.updatedFields) or {}
@@ -115,6 +120,19 @@ def _opened(event: _Event, record: Record) -> DocumentChange:
     envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
     envelope.after |= {_named(name): None for name in removed}
     return DocumentChange(envelope, True)
+
+
+def _patched(patch: Mapping[str, object] | None) -> _Update | None:
+    """The update that a patch says, as MongoDB's oplog has it; `a.` stands for a part of a."""
+    if patch is None:
+        return None
+    others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
+    return _Update([*(_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
+
+
+def _is_of_documents(event: DocumentEvent) -> bool:
+    named = event.source is not None and event.source.connector == CONNECTOR
+    return named or isinstance(event.after, str) or isinstance(event.before, str)
 
 
 def _nested(shown: str) -> str:

@@ -18,7 +18,7 @@ from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow
 
 PREFIX = "__"
-_DELETED = "__deleted"
+_DELETED, _TRUE = "__deleted", ("true", "t", "1")
 _OF_SOURCE = frozenset(Source.__struct_fields__)
 _OF_ENVELOPE = frozenset(("op", "ts_ms", "ts_us"))
 _OF_TRANSACTION = {
@@ -70,7 +70,7 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
     own = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
     if "_id" in own:
         own.setdefault("id", own["_id"])  # of MongoDB's documents
-    if flag is True or flag == "true" or envelope.op == "d":
+    if envelope.op == "d" or str(flag).lower() in _TRUE:
         envelope.op, envelope.before = "d", own
     else:
         envelope.op = "u" if envelope.op is None else envelope.op

@@ -1,17 +1,22 @@
 """Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.schemas import Writer, decode_avro
-from silver.decode.avro.values import as_json
+from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.events.documents import CONNECTOR, DocumentChange, open_document
+from silver.decode.debezium.events.documents import (
+    CONNECTOR,
+    DocumentChange,
+    DocumentEvent,
+    document_of,
+    open_document,
+)
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, open_record
 from silver.decode.debezium.events.flattened import FlattenedEvent, event_of, is_flattened, is_other
 from silver.decode.values.json_values import NotJson, json_text
@@ -19,6 +24,8 @@ from silver.decode.wrapped import OpenedRow, open_row
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
 """The forms; tombstones of a feed whose deletes are rows say nothing more."""
+
+_Event = TypeVar("_Event", Envelope, DocumentEvent)
 
 
 class Opened(NamedTuple):
@@ -105,12 +112,15 @@ class Opener:
 class AvroOpener(Opener):
     """Opens the records of a table whose values and keys are Avro.
 
-    Keys become JSON where a change needs them; a key that is no Avro stays as it is.
+    Keys become JSON where a change needs them; a key that is no Avro stays as it is. Where another
+    source of the table has JSON, a value without the id of a schema is JSON.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)
         self._schemas = columns.schemas
+        self._opened_key: bytes | None = None
+        self._has_json = any(source.value_format != "avro" for source in table.feeds)
         self._table_keys = frozenset(table.keys)
         origins = [column.origin for column in table.columns.values()]
         self._takes_from_key = any(o is not None and not o.startswith(OF_SOURCE) for o in origins)
@@ -123,22 +133,35 @@ class AvroOpener(Opener):
         """
         if record.raw is None:
             return self._tombstone(record)
-        value, writer = decode_avro(record.raw, self._schemas)
+        if self._has_json and avro_schema_id(record.raw, headers=record.headers) is None:
+            return super().open(record)
+        value, writer = avro_value(record, self._schemas)
         if not writer.is_envelope:
             if not isinstance(value, dict):
                 raise NotAvro("found a value that is no record")
             return self._row(value, writer, record)
+        if writer.has_documents:
+            return self._document(value, record)
+        envelope = value if isinstance(value, Envelope) else self._converted(value, Envelope)
         if self.form in (FLATTENED, REWRITTEN):
-            return Opened(self._envelope(value), writer.text)
-        envelope = self._envelope(value)
+            return Opened(envelope, writer.text)
         after = envelope.after
         if self._takes_from_key or after is None or not self._table_keys <= after.keys():
             self.open_key(record)
         return Opened(envelope, writer.text)
 
-    def _envelope(self, value: object) -> Envelope:
+    def _document(self, value: object, record: Record) -> Opened:
+        """An event of MongoDB; what is inside of its documents is JSON."""
+        self.open_key(record)
         try:
-            return msgspec.convert(value, Envelope)
+            document = document_of(self._converted(value, DocumentEvent), record)
+        except NotJson as error:
+            raise NotAvro(f"found a document that is not JSON: {error}") from None
+        return Opened(document.envelope, None, None, document)
+
+    def _converted(self, value: object, type: type[_Event]) -> _Event:
+        try:
+            return msgspec.convert(value, type)
         except msgspec.ValidationError as error:
             raise NotAvro(str(error)) from None
 
@@ -163,14 +186,17 @@ class AvroOpener(Opener):
         Raises:
             NotAvro: the key is not Avro of a schema that bronze keeps.
         """
-        if record.key is not None and avro_schema_id(record.key) is not None:
-            found, _ = decode_avro(record.key, self._schemas)
-            record.key = json_text(as_json(found)).encode()
+        key = record.key
+        if key is None or key is self._opened_key:
+            return
+        if avro_schema_id(key, "key", record.headers) is not None:
+            found, _ = decode_avro(key, self._schemas, record.headers, "key")
+            record.key = self._opened_key = json_text(found).encode()
 
 
 def record_opener(table: Table, columns: Columns) -> Opener:
     """What opens a table's records, by the format of their values."""
-    avro = table.feeds[0].value_format == "avro"
+    avro = any(source.value_format == "avro" for source in table.feeds)
     return AvroOpener(table, columns) if avro else Opener(table, columns)
 
 

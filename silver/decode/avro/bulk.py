@@ -1,0 +1,225 @@
+"""Avro's binary encoding, read for many records of one schema at once.
+
+Each field is read of all records before the next one, by a few operations of numpy, which costs
+less than a tenth of reading record by record. Records stand apart: the bytes of a broken one move
+no place in another.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Places = npt.NDArray[np.int64]
+Values = Sequence[object]
+Make = Callable[..., object]
+
+_PADDING = 64
+_LONGEST_NUMBER = 10
+_LONGEST_NAME = 64
+_FLOATS = {"float": "<f4", "double": "<f8"}
+
+
+class Unsupported(ValueError):
+    """A schema with types that are read record by record: arrays, maps, types within themselves."""
+
+
+class RecordType:
+    """What one record of a schema becomes: an object with some of its fields.
+
+    `fields` of None are all fields, which `make` takes as a dictionary; else it takes the values of
+    these, in this order, and None for those that the schema does not have. `inner` are the types of
+    fields that are records.
+    """
+
+    def __init__(
+        self,
+        make: Make = dict,
+        fields: Sequence[str] | None = None,
+        inner: "Mapping[str, RecordType] | None" = None,
+    ) -> None:
+        self.make = make
+        self.fields = fields
+        self.inner = inner or {}
+
+
+ROW = RecordType()
+
+
+def read_records(
+    schema: object, type: RecordType, records: Sequence[bytes], start: int
+) -> list[object]:
+    """The value of each record, which begin at `start`; None for one that is not of the schema.
+
+    Args:
+        schema: as `fastavro.parse_schema` gives it.
+        type: what the outermost record becomes.
+        records: the bytes.
+        start: where the value begins in each.
+
+    Raises:
+        Unsupported: values of the schema are not read so.
+        UnicodeError: some text is not in UTF-8.
+    """
+    sizes = np.fromiter(map(len, records), np.int64, len(records))
+    ends = np.cumsum(sizes)
+    reader = _Reader(b"".join([*records, bytes(_PADDING)]), ends - sizes + start)
+    values = reader.read(schema, type)
+    broken = reader.broken | (reader.at != ends)
+    return [None if b else v for b, v in zip(broken.tolist(), values, strict=True)]
+
+
+class _Reader:
+    """Reads the values at the places of some records, and moves these places behind them.
+
+    Attributes:
+        at: the place of each record.
+        broken: whether what a record has is not of the schema.
+    """
+
+    def __init__(self, data: bytes, at: Places, named: dict[str, object] | None = None) -> None:
+        self.data = data
+        self.bytes = np.frombuffer(data, np.uint8)
+        self.at = at
+        self.broken = np.zeros(len(at), np.bool_)
+        self.named = {} if named is None else named
+
+    def read(self, schema: object, type: RecordType, wanted: bool = True) -> Values:
+        """The values of a schema, one per record; nothing where they are not wanted."""
+        if isinstance(schema, str) and schema in self.named:
+            schema = self.named[schema]
+        if isinstance(schema, list):
+            return self._optional(schema, type, wanted)
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        if isinstance(schema, dict) and kind == "record":
+            return self._record(schema, type, wanted)
+        if isinstance(schema, dict) and kind in ("enum", "fixed"):
+            self.named[schema["name"]] = schema
+        if kind in ("string", "bytes", "fixed"):
+            size = schema["size"] if isinstance(schema, dict) and kind == "fixed" else None
+            return self._texts(kind == "string", size, wanted)
+        if kind in ("int", "long"):
+            numbers = self._numbers()
+            return _listed(numbers) if wanted else ()
+        if kind in _FLOATS:
+            return self._floats(_FLOATS[kind])
+        if kind == "boolean":
+            found = self.bytes[self.at] != 0
+            self._move(1)
+            return _listed(found)
+        if kind == "enum" and isinstance(schema, dict):
+            return self._symbols(schema["symbols"])
+        if kind == "null":
+            return [None] * len(self.at)
+        raise Unsupported(str(kind))
+
+    def _record(self, schema: Mapping[str, object], type: RecordType, wanted: bool) -> Values:
+        fields = schema["fields"]
+        found: dict[str, Values] = {}
+        for field in fields if isinstance(fields, list) else []:
+            name = field["name"]
+            kept = wanted and (type.fields is None or name in type.fields)
+            found[name] = self.read(field["type"], type.inner.get(name, ROW), kept)
+        # A record is known by its name only behind its end: nothing is within itself.
+        self.named[str(schema["name"])] = schema
+        if not wanted:
+            return ()
+        if type.fields is not None:
+            own = [found.get(name, repeat(None, len(self.at))) for name in type.fields]
+            return list(map(type.make, *own))
+        names = list(found)
+        if not names:
+            return [{} for _ in self.at]
+        return [dict(zip(names, row, strict=False)) for row in zip(*found.values(), strict=True)]
+
+    def _optional(self, branches: Sequence[object], type: RecordType, wanted: bool) -> Values:
+        """The values of a union of null and another type."""
+        if len(branches) != 2 or "null" not in branches:
+            raise Unsupported("union")
+        null = branches.index("null")
+        branch = self.bytes[self.at]
+        self.broken |= (branch != 0) & (branch != 2)
+        self._move(1)
+        given = branch == 2 * (1 - null)
+        inner = branches[1 - null]
+        if given.all():
+            return self.read(inner, type, wanted)
+        places = np.flatnonzero(given)
+        part = _Reader(self.data, self.at[places], self.named)
+        values = part.read(inner, type, wanted)
+        self.at[places] = part.at
+        self.broken[places] |= part.broken
+        if not wanted:
+            return ()
+        found = np.empty(len(self.at), np.object_)  # of None
+        found[places] = values
+        return _listed(found)
+
+    def _numbers(self) -> Places:
+        """Zigzag numbers of up to ten bytes with seven bits each."""
+        byte = self.bytes[self.at]
+        found = (byte & 127).astype(np.uint64)
+        more = np.flatnonzero(byte & 128)
+        self._move(1)
+        for nth in range(1, _LONGEST_NUMBER):
+            if not more.size:
+                break
+            byte = self.bytes[self.at[more]]
+            found[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * nth)
+            self.at[more] += 1
+            more = more[(byte & 128) != 0]
+        self.broken[more] = True
+        self._move(0)
+        signs = (found & np.uint64(1)).astype(np.int64)
+        numbers: Places = (found >> np.uint64(1)).astype(np.int64) ^ -signs
+        return numbers
+
+    def _texts(self, text: bool, size: int | None, wanted: bool) -> Values:
+        sizes = self._numbers() if size is None else np.full(len(self.at), size, np.int64)
+        self.broken |= (sizes < 0) | (sizes > len(self.data))
+        starts = self.at.copy()
+        self._move(np.where(self.broken, 0, sizes))
+        if not wanted:
+            return ()
+        data = self.data
+        if self._are_the_same(starts, sizes):
+            one = data[starts[0] : starts[0] + sizes[0]]
+            return [one.decode() if text else one] * len(starts)
+        spans = zip(starts.tolist(), self.at.tolist(), strict=True)
+        if text:
+            return [data[start:end].decode() for start, end in spans]
+        return [data[start:end] for start, end in spans]
+
+    def _are_the_same(self, starts: Places, sizes: Places) -> bool:
+        """Whether all texts are one, as the names in Debezium's source blocks are."""
+        size = int(sizes[0]) if sizes.size else 0
+        if not 0 < size <= _LONGEST_NAME or (sizes != size).any():
+            return False
+        letters = np.arange(size)
+        first = self.bytes[starts[0] + letters]
+        if (self.bytes[starts[-1] + letters] != first).any():
+            return False
+        return bool((self.bytes[starts[:, None] + letters] == first).all())
+
+    def _floats(self, kind: str) -> Values:
+        size = np.dtype(kind).itemsize
+        each = self.bytes[self.at[:, None] + np.arange(size)]
+        self._move(size)
+        return _listed(each.view(kind).ravel())
+
+    def _symbols(self, symbols: Sequence[str]) -> Values:
+        places = self._numbers()
+        self.broken |= (places < 0) | (places >= len(symbols))
+        return [symbols[place] for place in np.where(self.broken, 0, places).tolist()]
+
+    def _move(self, size: int | Places) -> None:
+        """Moves the places; one that leaves the data stays behind the end of every record."""
+        self.at += size
+        np.minimum(self.at, len(self.data) - _PADDING + 1, out=self.at)
+
+
+def _listed(values: npt.NDArray[Any]) -> list[object]:
+    found: list[object] = values.tolist()
+    return found

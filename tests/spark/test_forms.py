@@ -1,0 +1,72 @@
+"""A table's changes in every form of Debezium's, as JSON and as Avro: the same rows and history."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.table import Table
+from lakehouse.target import Target
+from tests.conftest import target_at
+from tests.forms import CHANGES, COLUMNS, FORMS, SCHEMAS
+from tests.lake import arrive_from_kafka, rows, settle
+from tests.registry import registry
+
+pytestmark = pytest.mark.slow
+
+CUT = 4
+SHOWN = ("valid_from", "valid_to", "is_current", *COLUMNS)
+
+
+def table(form: str, url: str) -> Table:
+    kafka = {"topic": f"shop.{form}.t", "bootstrap_servers": "localhost:9"}
+    avro = {"value_format": "avro", "schema_registry": {"url": url}}
+    source = {"format": "debezium", "kafka": kafka} | (avro if form.endswith("avro") else {})
+    given = {"table": form, "keys": ["id"], "source": source, "columns": COLUMNS}
+    return Table.model_validate(given | {"stored_as_scd_type": 2})
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    """All forms in two batches; the second one begins with a delete."""
+    target = target_at(tmp_path_factory.mktemp("forms"))
+    with registry(SCHEMAS) as server:
+        tables = {form: table(form, server.url) for form in FORMS}
+        first = {form: len([*FORMS[form](CHANGES[:CUT])]) for form in FORMS}
+        for part, changes in enumerate((CHANGES[:CUT], CHANGES[CUT:])):
+            for form, of in tables.items():
+                offset = part * first[form]
+                arrive_from_kafka(spark, target, of, [*FORMS[form](changes)], part + 1, offset)
+            settle(spark, target, [*tables.values()])
+    return target
+
+
+def history(spark: SparkSession, target: Target, form: str) -> list[tuple[Any, ...]]:
+    found = rows(spark, target, f"{form}_history")
+    return sorted(tuple(row[name] for name in SHOWN) for row in found)
+
+
+def test_full_envelopes_give_what_happened(spark: SparkSession, lake: Target) -> None:
+    names = {row["id"]: row["name"] for row in rows(spark, lake, "full")}
+    versions = [(row[3], row[4], row[2]) for row in history(spark, lake, "full")]
+
+    assert names == {2: "Bo again", 3: "Cy"}
+    assert sorted(versions) == [
+        (1, "Ada", False),
+        (1, "Ada L", False),
+        (2, "Bo", False),
+        (2, "Bo again", False),
+        (2, "Bo again", True),
+        (3, "Cy", False),
+        (3, "Cy", True),
+    ]
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "full"])
+def test_every_form_gives_the_rows_and_history_of_full_envelopes(
+    spark: SparkSession, lake: Target, form: str
+) -> None:
+    found, expected = (sorted(rows(spark, lake, one), key=repr) for one in (form, "full"))
+
+    assert found == expected
+    assert history(spark, lake, form) == history(spark, lake, "full")
