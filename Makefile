@@ -38,8 +38,8 @@ test-live: venv  # a short run of each kind, about 8 minutes; LAKEHOUSE_LIVE=ful
 test-slow: venv  # what these two leave out: more cases, more kills, large figures
 	$(BIN)/python -m pytest -m slow $(QUICK) tests/e2e
 
-test-bundle: venv
-	$(BIN)/python -m pytest tests/bundle
+test-bundle: venv  # the bundle, the wheel, and that the code uses nothing that serverless compute lacks
+	$(BIN)/python -m pytest tests/bundle tests/unit/test_architecture.py tests/unit/test_function_memory.py
 
 test-connect: venv $(DATABRICKS)/.made  # tests/spark on a Spark Connect server; the main job through databricks-connect
 	$(BIN)/python -m tests.connect $(BIN)/python -m pytest tests/spark tests/connect
