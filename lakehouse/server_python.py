@@ -9,18 +9,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import SparkUnavailable
-from lakehouse.target import Target
 
 
-def check_server_python(spark: SparkSession, target: Target) -> None:
+def check_server_python(spark: SparkSession) -> None:
     """Send one function to the server, before any work, and see whether it runs there.
 
-    Nothing is asked where the functions run in this installation: local Spark, a Databricks job.
+    Nothing is asked in a Databricks job, whose functions run in the job's own environment.
 
     Raises:
         SparkUnavailable: the server has another minor version of Python, or lacks the wheel.
     """
-    if target.kind == "local" or "DATABRICKS_RUNTIME_VERSION" in os.environ:
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         return
     try:
         spark.range(1).mapInArrow(same_batches, "id bigint").collect()

@@ -161,15 +161,15 @@ def start(
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
     from lakehouse.console import progress
-    from lakehouse.server_python import check_server_python
     from lakehouse.session import get_spark
 
     connector = importlib.import_module("bronze.kafka")
     with progress("starting Spark"):
         needed = connector.packages(tables), connector.jars(tables)
         spark = get_spark(target, *needed, open_ended)
-        if sends_functions:
-            check_server_python(spark, target)
+        if sends_functions and target.kind != "local":
+            server = importlib.import_module("lakehouse.server_python")
+            server.check_server_python(spark)
         return spark
 
 
