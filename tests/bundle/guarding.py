@@ -39,7 +39,7 @@ def closed_schema(bundle: Bundle) -> Iterator[Finding]:
     usable, granted = set(), []
     for kind in DATA if bundle.mode == "production" else ():
         for key, resource in bundle.resources.get(kind, {}).items():
-            own = resource["name"] if kind == "schemas" else resource["schema_name"]
+            own = resource.get("name" if kind == "schemas" else "schema_name", "")
             schema = resolved(own, bundle.known)
             for grant in resource.get("grants", []):
                 granted.append((f"{kind}.{key}", schema, grant["principal"]))

@@ -103,7 +103,7 @@ FAULTS = [
         "gold.schema.yml",
         "    gold:",
         "    golden:",
-        ("undeclared_override", "undeclared_resource", "unguarded_data"),
+        ("closed_schema", "undeclared_override", "undeclared_resource", "unguarded_data"),
     ),
     Fault(
         "missing_entry_point",
