@@ -43,7 +43,7 @@ BROKEN_OFF = [
 TAKEN_AGAIN = Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), None, 12, 12, "s:95", last=True)
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_on(
     spark: SparkSession, target: Target, scd: int
 ) -> None:
