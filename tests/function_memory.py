@@ -44,11 +44,11 @@ def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[object]:
 
 def discover() -> Iterator[object]:
     columns = known_columns(records.EVENTS, {})
-    return discover_batches(DiscoveryPlan(records.EVENTS, columns), raws(5, 10_000, 6_000))
+    return discover_batches(DiscoveryPlan(records.EVENTS, columns), raws(3, 10_000, 6_000))
 
 
 def fold() -> Iterator[object]:
-    return fold_batches(changes.plan(history=True), changes.hot_key(500_000, partial=True))
+    return fold_batches(changes.plan(history=True), changes.hot_key(200_000, partial=True))
 
 
 def array() -> Iterator[object]:
@@ -60,9 +60,11 @@ def array() -> Iterator[object]:
 
 def parquet() -> Iterator[object]:
     """A dropped Parquet file that Spark cannot read."""
-    texts = pa.array([f"{at:0500d}" for at in range(FILE // 500)])
+    texts = pa.table({"text": [f"{at:0500d}" for at in range(10_000)]})
     file = io.BytesIO()
-    pq.write_table(pa.table({"text": texts}), file, compression="none", use_dictionary=False)
+    with pq.ParquetWriter(file, texts.schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(FILE // (10_000 * 500)):
+            writer.write_table(texts)
     return json_rows(iter([_file(file.getvalue())]))
 
 
@@ -72,7 +74,7 @@ def _file(content: bytes) -> pa.RecordBatch:
 
 
 WORKS: dict[str, Callable[[], Iterator[object]]] = {
-    "decode small records": lambda: decode(raws(5, 10_000, 6_000)),
+    "decode small records": lambda: decode(raws(3, 10_000, 6_000)),
     "decode large records": lambda: decode(raws(2, 30, 5_000_000)),
     "discover": discover,
     "fold": fold,
