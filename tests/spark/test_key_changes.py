@@ -42,6 +42,7 @@ def test_a_row_that_moves_many_times_in_a_batch_takes_its_value_along(
     came_out(spark, target, moves(list(range(1, 22)), 10), [], scd)
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_back_to_its_key_has_its_value(
     spark: SparkSession, target: Target
 ) -> None:

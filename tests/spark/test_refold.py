@@ -21,6 +21,7 @@ def record(offset: int, op: str, text: str, snapshot: str = "false") -> dict[str
     return {"topic": "s.t", "partition": 0, "offset": offset, "key": None, "value": value}
 
 
+@pytest.mark.slow
 def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(
     spark: SparkSession, target: Target
 ) -> None:
@@ -86,7 +87,7 @@ REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
 @pytest.mark.parametrize(
     ("scd", "lost", "again"),
     [
-        (1, "superseded", 9),
+        pytest.param(1, "superseded", 9, marks=pytest.mark.slow),
         (2, "late", 1),
         pytest.param(1, "superseded", 1, marks=pytest.mark.slow),
         pytest.param(2, "late", 9, marks=pytest.mark.slow),

@@ -103,6 +103,7 @@ def test_a_batch_of_known_columns_is_not_looked_at_and_another_is_once(
     assert batches == [1, 2, 2, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_members_that_only_expressions_use_are_not_looked_for_again(
     spark: SparkSession, target: Target, looks: list[int | None]
 ) -> None:
