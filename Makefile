@@ -35,8 +35,9 @@ test-live: venv  # a short run of each kind, about 8 minutes; LAKEHOUSE_LIVE=ful
 	tests/e2e/install.sh || echo "the live tests will be skipped: their parts could not be installed" >&2
 	$(BIN)/python -m pytest -m "not slow" tests/e2e --ignore tests/e2e/test_kill.py
 
-test-slow: venv  # what these two leave out: more cases, more kills, large figures
+test-slow: venv  # what these two leave out: more cases, more kills, larger figures, many more examples
 	$(BIN)/python -m pytest -m slow $(QUICK) tests/e2e
+	LAKEHOUSE_EXAMPLES=3000 $(BIN)/python -m pytest tests/properties/test_fold.py tests/properties/test_fold_key.py
 
 test-bundle: venv  # the bundle, the wheel, and that the code uses nothing that serverless compute lacks
 	$(BIN)/python -m pytest tests/bundle tests/unit/test_architecture.py tests/unit/test_function_memory.py
