@@ -192,13 +192,12 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
 def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, node: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    files = map(yaml_file, BY_TOPIC)
-    topics = [yaml.safe_load(file.read_text())["source"]["topic"] for file in files]
-    topics.append("shop.transaction")
-    kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
+    sent = [*map(topic_of, TABLES), "shop.transaction"]
+    read = [*map(topic_of, BY_TOPIC), "shop.transaction"]
+    kafka = {"topic": ",".join(read), "bootstrap_servers": node.servers}
     conf = configuration(tmp_path, {"kafka": kafka}, BY_TOPIC, group=reader.TABLES)
     server = Killed(node.start)
-    for topic in topics:
+    for topic in sent:
         node.create(topic)
     connect = connector.worker(node, tmp_path / "connect")
     capture = Killed(connect.start)
@@ -257,3 +256,8 @@ def test_a_new_snapshot_makes_up_for_records_that_were_lost(
 def snapshots(capture: Process) -> int:
     """How many snapshots the connector has taken."""
     return capture.said().count("Snapshot completed")
+
+
+def topic_of(table: str) -> str:
+    """The topic that the connector sends a table's changes to."""
+    return str(yaml.safe_load(yaml_file(table).read_text())["source"]["topic"])
