@@ -45,9 +45,8 @@ def array_elements(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 def split_arrays(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The elements of the arrays in `value` (binary), with their file and place in it."""
     for batch in batches:
-        rows = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
-        for text, url in rows:
-            elements = _elements(text)
+        for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
+            elements = _elements(text.as_py())
             count = len(elements)
             yield pa.RecordBatch.from_arrays(
                 [

@@ -5,7 +5,6 @@ cut off.
 """
 
 import base64
-import io
 import math
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
@@ -34,7 +33,7 @@ def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
             place = 0
-            file = pq.ParquetFile(io.BytesIO(content.as_py()))
+            file = pq.ParquetFile(pa.BufferReader(content.as_buffer()))
             for part in file.iter_batches(batch_size=_ROWS):
                 rows = [_encode(row).decode() for row in _rows(part)]
                 count = len(rows)

@@ -38,7 +38,7 @@ def demo(chosen: Chosen) -> None:
     with _step(1, "the captured events are dropped into landing/shop"):
         dropped = shop.place_events(target, tables)
     with _step(2, "Spark is up"):
-        spark = start(target, tables)
+        spark = start(target, tables, sends_functions=True)
     with _step(3, "bronze, silver and gold are done"):
         entries = one_round(spark, target, tables, list(JOBS))
     with _step(4, "the report is written"):

@@ -65,7 +65,8 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     wanted = Erasure(one, key_of(key, one), landing, print)
     check_lake(target)
     with alone(target, whole_groups([one], tables), wanted.run_id):
-        erase_key(start(target, [one]), target, wanted, tables)
+        spark = start(target, [one], sends_functions=True)
+        erase_key(spark, target, wanted, tables)
 
 
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:

@@ -146,10 +146,19 @@ def check_lake(target: Target) -> None:
     )
 
 
-def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> "SparkSession":
+def start(
+    target: Target,
+    tables: Sequence[Table],
+    open_ended: bool = False,
+    sends_functions: bool = False,
+) -> "SparkSession":
     """The Spark session, with a live line on a terminal while it starts.
 
-    `open_ended` work may meet more than lies there now.
+    `open_ended` work may meet more than lies there now. Work that `sends_functions` decodes or
+    folds records: a server must be able to run this process's Python functions.
+
+    Raises:
+        SparkUnavailable: there is no session, or it cannot run the functions.
     """
     from lakehouse.console import progress
     from lakehouse.session import get_spark
@@ -157,7 +166,11 @@ def start(target: Target, tables: Sequence[Table], open_ended: bool = False) -> 
     connector = importlib.import_module("bronze.kafka")
     with progress("starting Spark"):
         needed = connector.packages(tables), connector.jars(tables)
-        return get_spark(target, *needed, open_ended)
+        spark = get_spark(target, *needed, open_ended)
+        if sends_functions and target.kind != "local":
+            server = importlib.import_module("lakehouse.server_python")
+            server.check_server_python(spark)
+        return spark
 
 
 def expectation_problems(table: Table) -> Sequence[str]:

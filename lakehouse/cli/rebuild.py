@@ -33,7 +33,8 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     (one,) = select(tables, [table])
     check_lake(target)
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
-        rebuild_table(start(target, [one]), target, one, print, tables)
+        spark = start(target, [one], sends_functions=True)
+        rebuild_table(spark, target, one, print, tables)
 
 
 def rebuild_table(

@@ -45,7 +45,7 @@ def _replayed(
     """Replays, says what came of it table by table, and publishes."""
     from lakehouse.console import progress
 
-    spark = start(target, tables)
+    spark = start(target, tables, sends_functions=True)
     wanted = importlib.import_module("silver.changelog.dead_letter_list").Wanted(reasons, key)
     silver = importlib.import_module("silver.maintenance.replay_job")
     with progress("replay") as tell:

@@ -92,8 +92,9 @@ def run_layers(
     with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
         memory = None if target.catalog else Memory(len(free) if continuous else None)
         topics = importlib.import_module("bronze.kafka").reads_kafka(free)
-        spark = start(target, free, open_ended=continuous or topics) if free else None
-        if spark is not None:
+        if free:
+            functions = list(layers) != ["gold"]
+            spark = start(target, free, continuous or topics, sends_functions=functions)
             rest = layers, run_id, everything, memory
             with telling_together(spark, target, layers, memory):
                 if continuous:

@@ -60,7 +60,7 @@ def verify(
     target, (one,) = configured(chosen._replace(only=[table]))
     url = None if source is None else source_check.checked(source)
     check_lake(target)
-    spark = start(target, [one])
+    spark = start(target, [one], sends_functions=url is None)
     if url is not None:
         source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")
         return

@@ -1,12 +1,9 @@
 import subprocess
-import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
+from tests.wheel import PROJECT, build_wheel, install_wheel
 
 
 @pytest.fixture(scope="session")
@@ -16,34 +13,15 @@ def project() -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as the bundle's artifact is built, but with the back end that is installed here."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        folder,
-        project,
-    ]
-    subprocess.run(build, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="session")
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the programs of a clean environment with the wheel; what it needs is borrowed."""
-    folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
-    subprocess.run([*pip, "--no-index", wheel], check=True)
-    site = next(folder.glob("lib/python*/site-packages"))
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-    return python.parent
+    """Folder of the programs of a clean environment with the wheel."""
+    return install_wheel(wheel, tmp_path_factory.mktemp("clean"))
 
 
 def ended(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import Bundle
+from tests.bundle.reading import Bundle, resolved
 
 DATA = ("schemas", "volumes")
 GRANTED = {
@@ -34,6 +34,22 @@ def nobody_granted(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("nobody_granted", place, f"nobody has {privilege}")
 
 
+def closed_schema(bundle: Bundle) -> Iterator[Finding]:
+    """A privilege on a schema or a volume is of no use to whoever may not use the schema."""
+    usable, granted = set(), []
+    for kind in DATA if bundle.mode == "production" else ():
+        for key, resource in bundle.resources.get(kind, {}).items():
+            own = resource.get("name" if kind == "schemas" else "schema_name", "")
+            schema = resolved(own, bundle.known)
+            for grant in resource.get("grants", []):
+                granted.append((f"{kind}.{key}", schema, grant["principal"]))
+                if "USE_SCHEMA" in grant["privileges"]:
+                    usable.add((schema, grant["principal"]))
+    for place, schema, principal in granted:
+        if (schema, principal) not in usable:
+            yield Finding("closed_schema", place, f"{principal} has no USE_SCHEMA on {schema}")
+
+
 def nobody_permitted(bundle: Bundle) -> Iterator[Finding]:
     """The permissions of a bundle give readers neither its dashboards nor its warehouses."""
     for kind, level in PERMITTED.items() if bundle.mode == "production" else ():
@@ -52,4 +68,10 @@ def missing_layout(bundle: Bundle) -> Iterator[Finding]:
                 yield Finding("missing_layout", place, f"layoutVersion is not {LAYOUT}")
 
 
-RULES: tuple[Rule, ...] = (unguarded_data, nobody_granted, nobody_permitted, missing_layout)
+RULES: tuple[Rule, ...] = (
+    unguarded_data,
+    nobody_granted,
+    closed_schema,
+    nobody_permitted,
+    missing_layout,
+)

@@ -103,7 +103,7 @@ FAULTS = [
         "gold.schema.yml",
         "    gold:",
         "    golden:",
-        ("undeclared_override", "undeclared_resource", "unguarded_data"),
+        ("closed_schema", "undeclared_override", "undeclared_resource", "unguarded_data"),
     ),
     Fault(
         "missing_entry_point",
@@ -212,6 +212,13 @@ FAULTS = [
     Fault("nobody_granted", MAIN, "privileges: [USE_SCHEMA, SELECT, ", "privileges: [USE_SCHEMA, "),
     Fault("nobody_granted", MAIN, "[READ_VOLUME, WRITE_VOLUME]}", "[READ_VOLUME]}"),
     Fault("nobody_granted", MAIN, "privileges: [READ_VOLUME]}", "privileges: [APPLY_TAG]}"),
+    Fault(
+        "closed_schema",
+        MAIN,
+        'producers}", privileges: [USE_SCHEMA]',
+        'producers}", privileges: []',
+    ),
+    Fault("closed_schema", MAIN, "[USE_SCHEMA, SELECT, EXECUTE]", "[SELECT, EXECUTE]"),
     Fault("nobody_permitted", MAIN, "level: CAN_READ", "level: CAN_EDIT"),
     Fault("nobody_permitted", MAIN, "level: CAN_USE", "level: CAN_VIEW"),
     Fault("old_cli", MAIN, '">= 1.3.0"', '">= 0.285.0"'),

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from lakehouse.java import use_java
 from lakehouse.local_settings import local_settings
 from lakehouse.scratch import make_temporary
 from lakehouse.target import Target
+from tests.wheel import build_wheel, install_wheel
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 LONGEST_START = 180.0
@@ -30,8 +30,8 @@ def serving(folder: Path, port: int | None = None) -> Iterator[str]:
 
     It listens on `port`, or on one that is free.
 
-    It has the settings of a local lake. Its Python workers are this interpreter, which must see the
-    project: a stream's batches are handled there.
+    It has the settings of a local lake. Its Python workers have the wheel and nothing else of this
+    project: functions that are sent there are imported from the wheel, as in a workspace.
 
     Raises:
         RuntimeError: it ended, or did not answer, instead of starting; its log is named.
@@ -40,9 +40,10 @@ def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     port, log = port or free_port(), folder / "server.log"
     (folder / "cwd").mkdir(parents=True, exist_ok=True)
     make_temporary(f"{folder}/lake")
+    environment = _environment(_worker_python(folder))
     with log.open("wb") as output:
         server = subprocess.Popen(
-            _command(folder, port), cwd=folder / "cwd", env=_environment(),
+            _command(folder, port), cwd=folder / "cwd", env=environment,
             stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
@@ -73,13 +74,22 @@ def _delta() -> str:
     return options[PACKAGES]
 
 
-def _environment() -> dict[str, str]:
-    inherited = {key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"}
+def _worker_python(folder: Path) -> Path:
+    """An interpreter with the wheel; made once for all servers of the folder."""
+    programs = folder / "python" / "bin"
+    if not programs.exists():
+        install_wheel(build_wheel(folder / "dist"), folder / "python")
+    return programs / "python"
+
+
+def _environment(python: Path) -> dict[str, str]:
+    left_out = ("PYTHONPATH", "SPARK_REMOTE")
+    inherited = {key: value for key, value in os.environ.items() if key not in left_out}
     home = str(Path(pyspark.__file__).parent)
     return inherited | {
         "SPARK_HOME": home,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(python),
         "TZ": "UTC",
     }
 

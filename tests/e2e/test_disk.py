@@ -133,8 +133,10 @@ def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) 
 
 @pytest.mark.parametrize(
     ("spoil", "mend", "way_out"),
-    [(fill, empty, FULL), (lock, unlock, READ_ONLY)],
-    ids=["full", "read-only"],
+    [
+        pytest.param(fill, empty, FULL, id="full"),
+        pytest.param(lock, unlock, READ_ONLY, id="read-only", marks=pytest.mark.slow),
+    ],
 )
 def test_a_disk_that_fails_in_the_midst(
     disk: Path, spoil: Callable[[Path], None], mend: Callable[[Path], None], way_out: str
@@ -150,6 +152,7 @@ def test_a_disk_that_fails_in_the_midst(
     succeeds("verify", options, "t")
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> None:
     options, records = lake(disk, 1), list(events(3, 2 * PART))
     said = disk.parent / "said"

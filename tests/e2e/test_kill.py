@@ -16,6 +16,7 @@ pytestmark = pytest.mark.live
 KILLS = int(os.environ.get("LAKEHOUSE_KILLS", "3"))
 EVENTS = int(os.environ.get("LAKEHOUSE_KILL_EVENTS", "10000"))
 PER_FILE = 1000
+ONCE = "SELECT count(*) AS records, count(DISTINCT _offset) AS offsets FROM bronze.t"
 
 
 def killed_after(seconds: float, options: list[str]) -> bool:
@@ -37,37 +38,49 @@ def killed_after(seconds: float, options: list[str]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("scd", [1, 2])
-def test_runs_that_are_killed_end_as_an_undisturbed_one(tmp_path: Path, scd: int) -> None:
+@pytest.mark.parametrize(
+    ("scd", "number", "times"),
+    [
+        (2, 3 * PER_FILE, 2),
+        pytest.param(1, EVENTS, KILLS, marks=pytest.mark.slow),
+        pytest.param(2, EVENTS, KILLS, marks=pytest.mark.slow),
+    ],
+)
+def test_runs_that_are_killed_end_as_an_undisturbed_one(
+    tmp_path: Path, scd: int, number: int, times: int
+) -> None:
     chance = random.Random(scd)
-    records = list(events(scd, EVENTS))
-    files = [records[at : at + PER_FILE] for at in range(0, EVENTS, PER_FILE)]
+    records = list(events(scd, number))
+    files = [records[at : at + PER_FILE] for at in range(0, number, PER_FILE)]
     calm, wild = tmp_path / "calm", tmp_path / "wild"
     calmly, wildly = lake(calm, scd), lake(wild, scd)
-    for number, part in enumerate(files):
-        drop(calm, number, part)
+    for at, part in enumerate(files):
+        drop(calm, at, part)
     began = time.monotonic()
     succeeds("run", calmly)
     lasts = time.monotonic() - began
     kills, dropped = 0, 0
-    while kills < KILLS:
-        for number in range(dropped, len(files) * (kills + 1) // KILLS):
-            drop(wild, number, files[number])
-            dropped = number + 1
+    while kills < times:
+        for at in range(dropped, len(files) * (kills + 1) // times):
+            drop(wild, at, files[at])
+            dropped = at + 1
         kills += killed_after(chance.uniform(0.2, 1.0) * lasts, wildly)
     succeeds("run", wildly)
     view = "gold.t" if scd == 1 else "gold.t_history"
-    query = f"SELECT * FROM {view} ORDER BY ALL"
-    assert answer(wildly, query) == answer(calmly, query)
-    once = "SELECT count(*) AS n, count(DISTINCT _offset) AS offsets FROM bronze.t"
-    assert answer(wildly, once) == [{"n": EVENTS, "offsets": EVENTS}]
+    query = f"SELECT t.*, b.* FROM {view} t CROSS JOIN ({ONCE}) b ORDER BY ALL"
+    shown = answer(wildly, query)
+    assert shown == answer(calmly, query)
+    assert {(row["records"], row["offsets"]) for row in shown} == {(number, number)}
 
 
-@pytest.mark.parametrize("more", [["--continuous", "--interval", "1s"], []])
+@pytest.mark.parametrize(
+    "more",
+    [[], pytest.param(["--continuous", "--interval", "1s"], marks=pytest.mark.slow)],
+    ids=["once", "continuous"],
+)
 def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[str]) -> None:
-    options, records = lake(tmp_path, 1), list(events(1, EVENTS))
-    for number in range(EVENTS // PER_FILE):
-        drop(tmp_path, number, records[number * PER_FILE : (number + 1) * PER_FILE])
+    options = lake(tmp_path, 1)
+    drop(tmp_path, 1, list(events(1, PER_FILE)))
     bronze = tmp_path / "lake" / "bronze" / "t" / "_delta_log"
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(command("run", options, *more), stdout=said, stderr=said)

@@ -16,7 +16,7 @@ from tests.oracle import Event
 from tests.properties.budget import budget
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 @budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_of_a_stream_gives_the_oracles_tables(

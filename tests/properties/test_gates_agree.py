@@ -221,6 +221,7 @@ def _of_several(draw: st.DrawFn) -> Iterator[dict[str, Any]]:
         yield rule("expect_multicolumn_sum_to_equal", **record, **_condition(draw))
 
 
+@pytest.mark.slow
 @settings(
     derandomize=True,
     max_examples=1,

@@ -23,40 +23,46 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_other_tables_are_done_and_the_table_is_named(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, step: str
+def test_the_other_tables_are_done_and_each_table_is_named(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = [table("bad"), table("good")]
+    """One table for each step, which fails there, and one that nothing happens to."""
+    failing = {f"bad{at}": step for at, step in enumerate(STEPS)}
+    tables = [table(name) for name in (*failing, "good")]
     for one in tables:
         drop(target, one.table, "1.jsonl", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
     bronze.ingest(spark, target, tables, "run", quiet)
     with monkeypatch.context() as patch:
-        patch.setattr(step, _broken(pkgutil.resolve_name(step)))
+        for name, step in failing.items():
+            patch.setattr(step, _broken(step, name))
         entries = {e.table: e for e in job.apply(spark, target, tables, "run", quiet)}
-    assert entries["good"].status == "ok"
-    assert entries["good"].counts["inserted"] == 2
-    assert entries["bad"].status == "failed"
-    assert "ZeroDivisionError: at the step" in str(entries["bad"].message)
+    good = entries.pop("good")
+    assert (good.status, good.counts["inserted"]) == ("ok", 2)
+    assert {name: entry.status for name, entry in entries.items()} == dict.fromkeys(
+        failing, "failed"
+    )
+    for name, step in failing.items():
+        assert f"ZeroDivisionError: at {step}" in str(entries[name].message)
     assert {e.status for e in job.apply(spark, target, tables, "run", quiet)} == {"ok"}
     for one in tables:
         rows = spark.table(names.name(target, "silver", one.table)).orderBy("id").collect()
         assert [(row["id"], row["v"]) for row in rows] == [(1, 1), (2, 2)]
 
 
-def _broken(right: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, which raises for the table `bad`."""
+def _broken(step: str, name: str) -> Callable[..., Any]:
+    """The function of a step, which raises for the table of that name."""
+    right = pkgutil.resolve_name(step)
 
     def broken(*given: Any, **more: Any) -> Any:
-        if any(_is_bad(one) for one in given):
-            raise ZeroDivisionError("at the step")
+        if any(_table_of(one) == name for one in given):
+            raise ZeroDivisionError(f"at {step}")
         return right(*given, **more)
 
     return broken
 
 
-def _is_bad(given: Any) -> bool:
-    """Whether an argument is the table `bad`, or belongs to it."""
+def _table_of(given: Any) -> Any:
+    """The name of the table that an argument is, or belongs to."""
     for inner in ("config", "table", "table"):
         given = getattr(given, inner, given)
-    return isinstance(given, str) and given == "bad"
+    return given

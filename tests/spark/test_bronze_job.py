@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bronze import job
 from bronze.feeds import feeds
@@ -19,7 +20,7 @@ from lakehouse.names import name
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import stored
-from tests.conftest import REMOTE
+from tests.conftest import REMOTE, target_at
 
 
 def table(called: str = "orders", path: str = "orders", **source: object) -> Table:
@@ -57,37 +58,17 @@ def test_a_missing_folder_is_made_and_gives_no_records(spark: SparkSession, targ
     assert Path(target.landing, "orders").is_dir()
 
 
-def test_lines_are_kept_as_they_are_and_blank_ones_left_out(
-    spark: SparkSession, target: Target
-) -> None:
-    drop(target, "orders/a.json", b'{"a": 1}\r\n\n \t\r\n{"b":"\xff"}\nno json')
-    run(spark, target)
-    rows = spark.table(name(target, "bronze", "orders")).orderBy("_arrival")
-    kept = [bytes(row[0]) for row in rows.selectExpr("cast(_raw as binary)").collect()]
-    assert kept == [b'{"a": 1}\r', b'{"b":"\xff"}', b"no json"]
-
-
-def test_gzip_odd_names_and_nested_folders_are_read(spark: SparkSession, target: Target) -> None:
-    drop(target, "orders/a.json.gz", gzip.compress(b"in gzip\n"))
-    drop(target, "orders/x/y/b [1]{2}*é%20.json", "nested")
-    run(spark, target)
-    assert sorted(raw(spark, target)) == ["in gzip", "nested"]
-    files = bronze(spark, target, ["_file"])
-    assert any(file.endswith("/orders/x/y/b [1]{2}*é%20.json") for file in files)
-
-
-def test_files_still_being_written_are_left_alone(spark: SparkSession, target: Target) -> None:
+@pytest.fixture(scope="module")
+def taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    """A lake that took files of all kinds in one run, a folder for each test below."""
+    target = target_at(tmp_path_factory.mktemp("taken"))
+    drop(target, "orders/lines/a.json", b'{"a": 1}\r\n\n \t\r\n{"b":"\xff"}\nno json')
+    drop(target, "orders/odd/a.json.gz", gzip.compress(b"in gzip\n"))
+    drop(target, "orders/odd/x/y/b [1]{2}*é%20.json", "nested")
     for file in (".hidden", "_hidden", "_a=b.json", "a.tmp", "done.tmpx", "tmp", "p"):
-        drop(target, f"orders/{file}", file)
-    run(spark, target)
-    assert sorted(raw(spark, target)) == ["done.tmpx", "p", "tmp"]
-
-
-def test_arrival_follows_the_time_of_the_files_then_their_names_then_the_lines(
-    spark: SparkSession, target: Target
-) -> None:
+        drop(target, f"orders/unfinished/{file}", file)
     for age, file in ((3, "z"), (1, "b"), (1, "a")):
-        written = drop(target, f"orders/{file}", f"{file}1\n{file}2")
+        written = drop(target, f"orders/ages/{file}", f"{file}1\n{file}2")
         then = (
             (datetime.now(timezone.utc) - timedelta(days=30 * age))
             .replace(microsecond=0)
@@ -95,7 +76,39 @@ def test_arrival_follows_the_time_of_the_files_then_their_names_then_the_lines(
         )
         os.utime(written, (then, then))
     run(spark, target)
-    assert raw(spark, target) == ["z1", "z2", "a1", "a2", "b1", "b2"]
+    return target
+
+
+def of_folder(spark: SparkSession, target: Target, folder: str) -> DataFrame:
+    """The rows of the files in a folder of the feed, in their order of arrival."""
+    rows = spark.table(name(target, "bronze", "orders")).orderBy("_arrival")
+    return rows.where(F.col("_file").contains(f"/orders/{folder}/"))
+
+
+def test_lines_are_kept_as_they_are_and_blank_ones_left_out(
+    spark: SparkSession, taken: Target
+) -> None:
+    rows = of_folder(spark, taken, "lines")
+    kept = [bytes(row[0]) for row in rows.selectExpr("cast(_raw as binary)").collect()]
+    assert kept == [b'{"a": 1}\r', b'{"b":"\xff"}', b"no json"]
+
+
+def test_gzip_odd_names_and_nested_folders_are_read(spark: SparkSession, taken: Target) -> None:
+    rows = of_folder(spark, taken, "odd").select("_raw", "_file").collect()
+    assert sorted(row["_raw"] for row in rows) == ["in gzip", "nested"]
+    assert any(row["_file"].endswith("/orders/odd/x/y/b [1]{2}*é%20.json") for row in rows)
+
+
+def test_files_still_being_written_are_left_alone(spark: SparkSession, taken: Target) -> None:
+    rows = of_folder(spark, taken, "unfinished").collect()
+    assert sorted(row["_raw"] for row in rows) == ["done.tmpx", "p", "tmp"]
+
+
+def test_arrival_follows_the_time_of_the_files_then_their_names_then_the_lines(
+    spark: SparkSession, taken: Target
+) -> None:
+    rows = of_folder(spark, taken, "ages").collect()
+    assert [row["_raw"] for row in rows] == ["z1", "z2", "a1", "a2", "b1", "b2"]
 
 
 def test_each_file_is_read_once_in_numbered_batches(spark: SparkSession, target: Target) -> None:
@@ -131,6 +144,7 @@ def test_a_lost_checkpoint_neither_loses_nor_repeats_a_line(
     assert sorted(raw(spark, target)) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_a_remembered_checkpoint_that_is_lost_neither_loses_nor_repeats_a_line(
     spark: SparkSession, target: Target
 ) -> None:
@@ -169,18 +183,6 @@ def test_a_lost_bronze_table_is_read_again_from_the_files(
     assert raw(spark, target) == ["1"]
 
 
-def test_a_batch_whose_end_was_not_noted_is_not_repeated(
-    spark: SparkSession, target: Target
-) -> None:
-    drop(target, "orders/a", "1")
-    run(spark, target)
-    (ended,) = Path(target.checkpoints).rglob("commits/0")
-    ended.unlink()
-    drop(target, "orders/b", "2")
-    run(spark, target)
-    assert raw(spark, target) == ["1", "2"]
-
-
 def test_a_run_that_was_killed_while_it_noted_its_first_offsets_is_gone_on_with(
     spark: SparkSession, target: Target
 ) -> None:
@@ -212,6 +214,7 @@ def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
     assert run(spark, target)[0].counts == {"records": 0}
 
 
+@pytest.mark.slow
 def test_an_unreadable_file_that_is_taken_away_fails_no_more(
     spark: SparkSession, target: Target
 ) -> None:
@@ -267,7 +270,7 @@ TOPICS: dict[str, tuple[list[Table], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("limit", [1, 9])
+@pytest.mark.parametrize("limit", [1, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", TOPICS)
 def test_what_a_write_tells_is_what_bronze_holds(
     spark: SparkSession, target: Target, case: str, limit: int
@@ -306,7 +309,7 @@ def test_bronze_is_not_asked_what_was_just_written(
     assert told == [("ok", {"records": n}, at) for n, at in ((1, 1), (0, 1), (2, 2))]
 
 
-def test_after_a_batch_that_may_be_there_already_bronze_is_asked(
+def test_a_batch_whose_end_was_not_noted_is_not_repeated_and_bronze_is_asked(
     spark: SparkSession, target: Target
 ) -> None:
     drop(target, "orders/a", "1")

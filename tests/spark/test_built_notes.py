@@ -40,6 +40,7 @@ def test_a_first_run_notes_all_tables_in_two_commits(spark: SparkSession, target
     assert len(commits(spark, target)) == 2
 
 
+@pytest.mark.slow
 def test_a_change_of_columns_is_recorded_once_though_a_run_was_killed_before_it_was_noted(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:

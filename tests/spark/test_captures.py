@@ -8,7 +8,9 @@ from tests import lake
 from tests.captures import check, lines, shop
 
 
-@pytest.mark.parametrize("capture", ["small_with_schemas", "edge_slot"])
+@pytest.mark.parametrize(
+    "capture", ["small_with_schemas", pytest.param("edge_slot", marks=pytest.mark.slow)]
+)
 def test_every_captured_table_equals_its_truth(
     spark: SparkSession, target: Target, capture: str
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_table_built_anew_stays_with_the_transactions_that_are_shown(
     assert broken(spark, target, ORDERS) == []
 
 
+@pytest.mark.slow
 def test_a_table_built_anew_takes_the_others_along_to_what_a_killed_run_has_applied(
     spark: SparkSession, target: Target
 ) -> None:

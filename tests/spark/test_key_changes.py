@@ -35,13 +35,14 @@ def came_out(
     assert core.outcome(spark, target, config).current == want.current
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_row_that_moves_many_times_in_a_batch_takes_its_value_along(
     spark: SparkSession, target: Target, scd: int
 ) -> None:
     came_out(spark, target, moves(list(range(1, 22)), 10), [], scd)
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_back_to_its_key_has_its_value(
     spark: SparkSession, target: Target
 ) -> None:
@@ -70,7 +71,7 @@ OF_ANOTHER_ROW = [
 LATE_DELETE = [TWO_LIVES[at] for at in (0, 2, 3, 1, 4)]
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_what_moves_is_what_the_last_life_of_the_old_key_had(
     spark: SparkSession, target: Target, scd: int
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_second_round_asks_the_lake_nothing(
     assert sorted((row["id"], row["v"]) for row in rows(spark, target, "t")) == [(1, 2), (2, 2)]
 
 
+@pytest.mark.slow
 def test_the_write_of_a_run_tells_what_became_of_all_its_records(
     spark: SparkSession, target: Target
 ) -> None:

@@ -31,7 +31,7 @@ def line(key: int, text: str, at: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("keys", "scd", "wait"),
     [
-        (KEYS, 1, False),
+        pytest.param(KEYS, 1, False, marks=pytest.mark.slow),
         (KEYS, 2, False),
         ([], 1, False),
         pytest.param(KEYS, 1, True, marks=pytest.mark.slow),

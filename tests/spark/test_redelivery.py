@@ -15,7 +15,7 @@ from tests.sums import sums
 WHOLE = (("a", "a"), ("b", "b"))
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_delete_counts_that_comes_with_its_row_s_upsert_once_more(
     spark: SparkSession, target: Target, scd: int
 ) -> None:

@@ -21,6 +21,7 @@ def record(offset: int, op: str, text: str, snapshot: str = "false") -> dict[str
     return {"topic": "s.t", "partition": 0, "offset": offset, "key": None, "value": value}
 
 
+@pytest.mark.slow
 def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(
     spark: SparkSession, target: Target
 ) -> None:
@@ -43,7 +44,7 @@ BROKEN_OFF = [
 TAKEN_AGAIN = Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), None, 12, 12, "s:95", last=True)
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_on(
     spark: SparkSession, target: Target, scd: int
 ) -> None:
@@ -86,7 +87,7 @@ REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
 @pytest.mark.parametrize(
     ("scd", "lost", "again"),
     [
-        (1, "superseded", 9),
+        pytest.param(1, "superseded", 9, marks=pytest.mark.slow),
         (2, "late", 1),
         pytest.param(1, "superseded", 1, marks=pytest.mark.slow),
         pytest.param(2, "late", 9, marks=pytest.mark.slow),

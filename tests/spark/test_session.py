@@ -1,9 +1,14 @@
+import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.errors import SparkUnavailable
 from lakehouse.names import exists, name
+from lakehouse.server_python import check_server_python
 from lakehouse.target import Target
+from tests.conftest import REMOTE
 
 
 def test_a_table_exists_once_it_is_made(spark: SparkSession, target: Target) -> None:
@@ -20,3 +25,16 @@ def test_collected_times_are_utc(spark: SparkSession) -> None:
 def test_spark_leaves_nothing_in_the_working_directory(spark: SparkSession) -> None:
     assert spark.range(1).count() == 1
     assert [name for name in ("spark-warehouse", "metastore_db") if Path(name).exists()] == []
+
+
+def test_functions_of_another_python_are_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's workers compare their own version with the one that comes with a function."""
+    check_server_python(spark)
+    if REMOTE:
+        monkeypatch.setattr(sys, "version_info", (3, 9, 0))
+    else:
+        monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.9")
+    with pytest.raises(SparkUnavailable, match="the server's Python differs"):
+        check_server_python(spark)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse import gaps, ledger
@@ -45,18 +44,20 @@ def commits(target: Target) -> set[Path]:
     return set(Path(target.lake).glob("*/*/_delta_log/*.json"))
 
 
-@pytest.mark.parametrize("commit", [entry, gap, closed, truncate, forgotten])
-def test_a_commit_to_a_table_that_runs_share_waits_for_the_one_before(
-    spark: SparkSession, target: Target, commit: Commit
+def test_commits_to_tables_that_runs_share_wait_for_the_one_before(
+    spark: SparkSession, target: Target
 ) -> None:
     for first in (entry, gap, truncate):
         first(spark, target)
     before = commits(target)
-    ours = threading.Thread(target=commit, args=(spark, target))
+    each: list[Commit] = [entry, gap, closed, truncate, forgotten]
+    ours = [threading.Thread(target=commit, args=(spark, target)) for commit in each]
     with sharing(target):
-        ours.start()
-        ours.join(3)
-        assert ours.is_alive()
+        for thread in ours:
+            thread.start()
+        time.sleep(3)
+        assert all(thread.is_alive() for thread in ours)
         assert commits(target) == before
-    ours.join(60)
-    assert len(commits(target) - before) == 1
+    for thread in ours:
+        thread.join(60)
+    assert len(commits(target) - before) == len(each)

@@ -38,23 +38,32 @@ def test_silver_has_work_from_a_batch_in_bronze_until_it_has_applied_the_batch(
     assert not is_unapplied(spark, target, [ROWS], idle)
 
 
-@pytest.mark.parametrize(
-    ("entries", "unapplied"),
-    [
-        ([entry("silver", 1)], False),
-        ([entry("silver", 1, status="failed"), entry("silver", 2)], False),
-        ([entry("silver", 1), entry("silver", 2, status="failed")], True),
-        ([entry("silver", 1, counts={"records": 3, "pending": 3})], True),
-        ([entry("silver", 1, counts={"pending": 3}), entry("silver", 2)], False),
-        ([entry("gold", 1, status="failed"), entry("silver", 2)], False),
-        ([entry("silver", 1), entry("gold", 2, status="failed")], True),
-    ],
-)
+ENTRIES = [
+    ([entry("silver", 1)], False),
+    ([entry("silver", 1, status="failed"), entry("silver", 2)], False),
+    ([entry("silver", 1), entry("silver", 2, status="failed")], True),
+    ([entry("silver", 1, counts={"records": 3, "pending": 3})], True),
+    ([entry("silver", 1, counts={"pending": 3}), entry("silver", 2)], False),
+    ([entry("gold", 1, status="failed"), entry("silver", 2)], False),
+    ([entry("silver", 1), entry("gold", 2, status="failed")], True),
+]
+
+
 def test_failures_and_pending_changes_are_work_until_a_later_run_has_dealt_with_them(
-    spark: SparkSession, target: Target, entries: list[Entry], unapplied: bool
+    spark: SparkSession, target: Target
 ) -> None:
-    ledger.append(spark, target, entries)
-    assert is_unapplied(spark, target, [ROWS], [entry("bronze", 9)]) == unapplied
+    """A table for each case, in one ledger."""
+    own = [
+        each.model_copy(update={"table": f"rows{at}"})
+        for at, (entries, _) in enumerate(ENTRIES)
+        for each in entries
+    ]
+    ledger.append(spark, target, own)
+    found = []
+    for at in range(len(ENTRIES)):
+        one = ROWS.model_copy(update={"table": f"rows{at}"})
+        found.append(is_unapplied(spark, target, [one], [entry("bronze", 9, table=one.table)]))
+    assert found == [unapplied for _, unapplied in ENTRIES]
 
 
 @pytest.mark.parametrize("more", [{"counts": {"records": 1}}, {"status": "failed"}])

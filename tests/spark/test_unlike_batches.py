@@ -65,10 +65,12 @@ MORE = event("c", after=row(id=9, more=1))
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
-        pytest.param(SAME, [2], id="as its first records are"),
+        pytest.param(SAME, [2], id="as its first records are", marks=pytest.mark.slow),
         pytest.param([*SAME, MORE], [2, None], id="with another one"),
-        pytest.param([MORE, *SAME], [2, None], id="with another one among the first"),
-        pytest.param(SAME[:1], [2], id="of one record"),
+        pytest.param(
+            [MORE, *SAME], [2, None], id="with another one among the first", marks=pytest.mark.slow
+        ),
+        pytest.param(SAME[:1], [2], id="of one record", marks=pytest.mark.slow),
     ],
 )
 def test_a_first_batch_is_taken_for_what_its_first_records_are(
@@ -105,6 +107,7 @@ def test_a_batch_of_known_columns_is_not_looked_at_and_another_is_once(
     assert batches == [1, 2, 2, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_members_that_only_expressions_use_are_not_looked_for_again(
     spark: SparkSession, target: Target, looks: list[int | None]
 ) -> None:
@@ -137,7 +140,13 @@ def test_a_type_that_the_first_records_do_not_tell_is_that_of_all_values(
     assert shown(spark, target, "id", "v") == TYPED
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["a later batch", "the first batch"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(False, id="a later batch", marks=pytest.mark.slow),
+        pytest.param(True, id="the first batch"),
+    ],
+)
 def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:

@@ -84,6 +84,7 @@ def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -
     }
 
 
+@pytest.mark.slow
 def test_faults_of_the_history_are_found(spark: SparkSession, target: Target) -> None:
     assert broken(spark, target, 2) == {}
     spoil(
