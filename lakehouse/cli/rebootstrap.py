@@ -62,12 +62,13 @@ def signal(source: str, signals: str, collection: str) -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
     wish = {"data-collections": [collection], "type": "blocking"}
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in signals.split("."))
-    statement = text(f"INSERT INTO {quoted} (id, type, data) VALUES (:id, :type, :data)")
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}
     url = checked_url(source)
     try:
         engine = create_engine(url)
+        quote = engine.dialect.identifier_preparer.quote_identifier
+        named = ".".join(map(quote, signals.split(".")))
+        statement = text(f"INSERT INTO {named} (id, type, data) VALUES (:id, :type, :data)")
         with engine.begin() as connection:
             connection.execute(statement, row)
         engine.dispose()
