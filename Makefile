@@ -62,7 +62,7 @@ check: venv
 	$(BIN)/python -m pytest tests/unit
 
 lock:  # resolve pyproject.toml anew
-	$(COMPILE) --extra local --extra quality --extra postgres --group dev -o requirements.lock
+	$(COMPILE) --extra local --extra quality --extra postgres --extra mysql --group dev -o requirements.lock
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
 	$(FOR_JOBS) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt
