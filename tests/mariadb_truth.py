@@ -60,7 +60,7 @@ def _written(value: Any, type: str) -> str | None:
     if isinstance(value, datetime):
         utc = value.astimezone(timezone.utc) if value.tzinfo else value
         return utc.replace(tzinfo=None).isoformat(" ")
-    return str(value)
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _row(row: Mapping[str, str | None], types: Mapping[str, str]) -> Row:

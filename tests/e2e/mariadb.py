@@ -21,6 +21,7 @@ SETTINGS = (
     "--binlog-format=ROW", "--character-set-server=utf8mb4", "--default-time-zone=+00:00",
     "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--skip-name-resolve",
 )  # fmt: skip
+SYSTEM, PARTS = Path("/usr/share/mysql"), ("", "_data")
 USER = "debezium"
 CONFLICTS = (1020, 1205, 1213)
 
@@ -118,13 +119,16 @@ def start(name: str) -> MariaDb:
     """A new server with the database `shop`."""
     folder, port = parts.folder(name), parts.free_port()
     own = [f"--datadir={folder / 'data'}", f"--user={getuser()}"]
-    made = ["mariadb-install-db", "--no-defaults", *own, "--auth-root-authentication-method=normal"]
+    (folder / "data").mkdir()
+    made = b"CREATE DATABASE mysql;\nUSE mysql;\n"
+    made += b"".join((SYSTEM / f"mysql_system_tables{part}.sql").read_bytes() for part in PARTS)
     with (folder / "install.log").open("wb") as log:
-        subprocess.run(made, check=True, stdout=log, stderr=log)
+        boot = [MARIADB, "--no-defaults", "--bootstrap", *own]
+        subprocess.run(boot, check=True, input=made, stdout=log, stderr=log)
     (folder / "init.sql").write_text(
-        "CREATE DATABASE shop;"
-        f"CREATE USER {USER}@127.0.0.1 IDENTIFIED BY 'none';"
-        f"GRANT ALL ON *.* TO {USER}@127.0.0.1;"
+        "CREATE DATABASE shop;\n"
+        f"CREATE USER {USER}@127.0.0.1 IDENTIFIED BY 'none';\n"
+        f"GRANT ALL ON *.* TO {USER}@127.0.0.1;\n"
     )
     command = [MARIADB, *SETTINGS, *own, f"--port={port}", f"--socket={folder / 'socket'}"]
     command.append(f"--init-file={folder / 'init.sql'}")

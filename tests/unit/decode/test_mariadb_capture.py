@@ -7,6 +7,17 @@ from tests.mariadb_capture import HELD, captured, table
 from tests.mariadb_truth import Row, gold_rows, in_order
 
 
+NEEDS_BLOCKS = {
+    "c_dec65": "the scale of a number that no decimal can hold",
+    "c_dt": "whether a number counts milliseconds, before 1653",
+    "c_dt6": "whether a number counts microseconds, near 1970",
+}
+
+
+def compared(row: Row, blocks: bool) -> Row:
+    return {c: text for c, text in row.items() if blocks or c not in NEEDS_BLOCKS}
+
+
 def replayed(name: str, blocks: bool) -> list[Row]:
     """The table after its changes in order of arrival."""
     held = HELD[name]
@@ -27,8 +38,9 @@ def replayed(name: str, blocks: bool) -> list[Row]:
 @pytest.mark.parametrize("blocks", [True, False])
 @pytest.mark.parametrize("name", [name for name, held in HELD.items() if held.keys])
 def test_a_table_ends_as_mariadb_holds_it(name: str, blocks: bool) -> None:
-    assert HELD[name].rows
-    assert replayed(name, blocks) == HELD[name].rows
+    want = [compared(row, blocks) for row in HELD[name].rows]
+    assert want
+    assert [compared(row, blocks) for row in replayed(name, blocks)] == want
 
 
 def test_the_capture_holds_what_a_stream_can_hold() -> None:
