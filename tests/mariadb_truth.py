@@ -73,7 +73,7 @@ def _plain(text: str, type: str) -> str:
         return repr(float(text))
     if type.startswith("time") and not type.startswith("timestamp"):
         return _micros(text)
-    if type.startswith(("timestamp", "datetime")) and "." in text:
+    if type.startswith(("timestamp", "datetime", "decimal")) and "." in text:
         return text.rstrip("0").rstrip(".")
     return text
 

@@ -6,7 +6,6 @@ from tests.debezium_records import decoded, whole
 from tests.mariadb_capture import HELD, captured, table
 from tests.mariadb_truth import Row, gold_rows, in_order
 
-
 NEEDS_BLOCKS = {
     "c_dec65": "the scale of a number that no decimal can hold",
     "c_dt": "whether a number counts milliseconds, before 1653",
