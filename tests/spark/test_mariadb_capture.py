@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.target import Target
@@ -10,6 +11,7 @@ from tests.mariadb_capture import HELD
 from tests.mariadb_truth import gold_rows, in_order
 
 
+@pytest.mark.slow
 def test_every_captured_table_equals_what_mariadb_held(spark: SparkSession, target: Target) -> None:
     tables = [mariadb_capture.table(name, blocks=True) for name in HELD]
     lines = [json.dumps(record) for record in mariadb_capture.records()]
