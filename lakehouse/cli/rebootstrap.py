@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.loading import select
 from lakehouse.options import Chosen
 from lakehouse.source_url import checked_url
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
 
 Collection = Annotated[
     str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not tell it.")
@@ -66,14 +69,18 @@ def signal(source: str, signals: str, collection: str) -> None:
     url = checked_url(source)
     try:
         engine = create_engine(url)
-        quote = engine.dialect.identifier_preparer.quote_identifier
-        named = ".".join(map(quote, signals.split(".")))
+        named = quoted(engine.dialect, signals)
         statement = text(f"INSERT INTO {named} (id, type, data) VALUES (:id, :type, :data)")
         with engine.begin() as connection:
             connection.execute(statement, row)
         engine.dispose()
     except SQLAlchemyError as failure:
         raise SourceUnreachable(signals, str(failure).splitlines()[0], CHECK) from failure
+
+
+def quoted(dialect: "Dialect", name: str) -> str:
+    """SCHEMA.TABLE in the quotes of the database: MySQL takes double ones for a text."""
+    return ".".join(map(dialect.identifier_preparer.quote_identifier, name.split(".")))
 
 
 def _collection(topic: str | None) -> str | None:

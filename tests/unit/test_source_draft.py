@@ -9,6 +9,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
+from lakehouse.cli.rebootstrap import quoted
 from lakehouse.source_draft import (
     Connector,
     SourceTable,
@@ -126,6 +127,13 @@ def test_a_keyless_table_of_postgres_needs_whole_rows() -> None:
     assert told[0] == "in postgresql.conf: wal_level = logical"
     assert told[1:] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
     assert "binlog_format = ROW" in preparations([ORDERS], MYSQL)[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"), [(POSTGRES, '"shop"."dbz_signal"'), (MYSQL, "`shop`.`dbz_signal`")]
+)
+def test_a_signal_table_is_named_in_the_quotes_of_its_database(url: Any, name: str) -> None:
+    assert quoted(url.get_dialect()(), "shop.dbz_signal") == name
 
 
 def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
