@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("bytea", "bytes"), ("blob", "bytes"), ("varbinary", "bytes"), ("binary", "bytes"),
     ("tinyblob", "bytes"), ("mediumblob", "bytes"), ("longblob", "bytes"), ("json", "json"),
     ("tinyint", "number"), ("mediumint", "number"), ("bit varying", "text"), ("bit(1)", "bool"),
-    ("bit", "bits"),
+    ("bit(", "bits"), ("bit", "bool"),
 )  # fmt: skip
 _ZERO_DATE = re.compile(r"[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)")
 MIDNIGHT = datetime(1970, 1, 1, tzinfo=timezone.utc)
