@@ -17,7 +17,8 @@ from gold.source_texts import comparable, kind_of, same, text_of
         ("character varying(40)", "text"), ("integer[]", "array"), ("shop.tier", "text"),
         ("interval", "interval"), ("INTEGER", "number"), ("VARCHAR(20)", "text"),
         ("TINYINT(1)", "number"), ("BIGINT(20) UNSIGNED", "number"), ("MEDIUMINT(9)", "number"),
-        ("LONGBLOB", "bytes"), ("BIT(1)", "bool"), ("BIT", "bool"), ("BIT(10)", "bits"), ("YEAR(4)", "text"),
+        ("LONGBLOB", "bytes"), ("BIT(1)", "bool"), ("BIT", "bool"), ("BIT(10)", "bits"),
+        ("YEAR(4)", "text"),
         ("bit varying(8)", "text"), ("DATETIME(6)", "timestamp"), ("TIME(6)", "time"),
     ],
 )  # fmt: skip
