@@ -42,7 +42,8 @@ def rebootstrap(
     """
     _, tables = configured(chosen)
     (config,) = select(tables, [table])
-    named = collection or _collection(config.feeds[0].topic)
+    feed = config.feeds[0]
+    named = collection or _collection(feed.topic or (feed.kafka and feed.kafka.topic))
     if config.format != "debezium" or named is None:
         found = f"format {config.format}" if config.format != "debezium" else "no topic"
         expected = "a Debezium table whose topic ends in SCHEMA.TABLE"
@@ -84,6 +85,6 @@ def quoted(dialect: "Dialect", name: str) -> str:
 
 
 def _collection(topic: str | None) -> str | None:
-    """SCHEMA.TABLE, the end of Debezium's PREFIX.SCHEMA.TABLE."""
+    """SCHEMA.TABLE, the end of Debezium's PREFIX.SCHEMA.TABLE; None for several topics."""
     parts = (topic or "").split(".")
-    return ".".join(parts[-2:]) if len(parts) > 2 else None
+    return ".".join(parts[-2:]) if len(parts) > 2 and topic and "," not in topic else None
