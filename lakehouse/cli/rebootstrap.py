@@ -43,7 +43,8 @@ def rebootstrap(
     _, tables = configured(chosen)
     (config,) = select(tables, [table])
     feed = config.feeds[0]
-    named = collection or _collection(feed.topic or (feed.kafka and feed.kafka.topic))
+    topic = feed.topic or (feed.kafka.topic if feed.kafka else None)
+    named = collection or _collection(topic)
     if config.format != "debezium" or named is None:
         found = f"format {config.format}" if config.format != "debezium" else "no topic"
         expected = "a Debezium table whose topic ends in SCHEMA.TABLE"
