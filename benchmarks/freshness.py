@@ -25,8 +25,9 @@ from lakehouse.session import get_spark
 from lakehouse.target import Target
 from lakehouse.views import stored
 from tests.e2e import broker, connector, parts, postgres
+from tests.e2e.live import lakehouse
 from tests.e2e.postgres import Postgres
-from tests.e2e.test_live import configuration, lakehouse
+from tests.e2e.test_live import configuration
 
 Shown = dict[str, list[tuple[float, int]]]
 SEED_SECONDS = 23.0
@@ -71,8 +72,8 @@ def measure(
     kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
     conf = configuration(root, {"kafka": kafka})
     only(conf)
-    connect = connector.worker(node, root / "connect")
-    connect.capture(server, connect.start())
+    connect = connector.worker(node, root / "connect", server)
+    connect.capture(connect.start())
     running = lakehouse(
         conf, root, "run", "--continuous", "--interval", options.interval, ready="silver  products"
     )

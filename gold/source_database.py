@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gold import source_postgres, source_rows
 from lakehouse.errors import SourceUnreachable, TableFailed
+from lakehouse.source_draft import SYSTEM_SCHEMAS
 from lakehouse.source_url import checked_url
 from lakehouse.table import Table
 
@@ -78,8 +79,7 @@ def find(connection: Connection, table: Table, named: str | None) -> SourceTable
         TableFailed: there is none, or there are several.
     """
     seen = inspect(connection)
-    hidden = ("pg_catalog", "information_schema")
-    schemas = [s for s in seen.get_schema_names() if s not in hidden]
+    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
     there = [(s, name) for s in schemas for name in seen.get_table_names(schema=s)]
     wanted = [named] if named else _wanted(table)
     chosen = next((found for w in wanted if (found := _matching(w, there))), [])

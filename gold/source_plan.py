@@ -66,8 +66,12 @@ def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Col
     kind, text = column.kind, value.try_cast("string")
     if isinstance(type, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(value)
+    if kind == "bits":
+        return _bits(value) if isinstance(type, T.BinaryType) else text
     if isinstance(type, T.BinaryType):
         return F.lower(F.hex(value))
+    if kind == "number" and isinstance(type, T.BooleanType):
+        return value.cast("int").cast("string")
     if kind == "number":
         return F.when(text.contains("."), F.rtrim(F.rtrim(text, F.lit("0")), F.lit("."))).otherwise(
             text
@@ -78,6 +82,12 @@ def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Col
     if kind == "padded":
         return F.rtrim(text)
     return _time(value, type, column)
+
+
+def _bits(value: Column) -> Column:
+    """Binary digits; Debezium's bytes begin with the lowest."""
+    pairs = F.reverse(F.regexp_extract_all(F.hex(value), F.lit("(..)"), F.lit(1)))
+    return F.ltrim(F.conv(F.concat_ws("", pairs), 16, 2), F.lit("0"))
 
 
 def _time(value: Column, type: T.DataType, column: Compared) -> Column:
@@ -98,8 +108,9 @@ def _time(value: Column, type: T.DataType, column: Compared) -> Column:
 
 
 def _clock(text: Column) -> Column:
-    """µs since midnight of HH:MM:SS."""
-    parts = F.split(F.regexp_replace(text, "Z$", ""), ":")
+    """µs since midnight of HH:MM:SS, of MySQL with a sign."""
+    parts = F.split(F.regexp_replace(text, "^-|Z$", ""), ":")
     minutes = parts[0].try_cast("bigint") * 60 + F.get(parts, F.lit(1)).try_cast("bigint")
     micros = F.get(parts, F.lit(2)).try_cast("decimal(12,6)") * 1_000_000
-    return (minutes * 60_000_000 + micros.cast("bigint")).cast("string")
+    total = minutes * 60_000_000 + micros.cast("bigint")
+    return F.when(text.startswith("-"), -total).otherwise(total).cast("string")

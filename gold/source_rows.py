@@ -1,25 +1,37 @@
-"""Any other database's side of a comparison: rows are read once a step, digests computed here."""
+"""Any other database's side of a comparison: rows are read once a step, digests computed here.
+
+MySQL and MariaDB write some values in a way that loses digits or tells their type by nothing: these
+are selected by an expression.
+"""
 
 from collections.abc import Iterator, Sequence
 from hashlib import md5
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.dialects import mysql
 
-from gold.source_plan import Plan
-from gold.source_texts import text_of
+from gold.source_plan import Compared, Plan
+from gold.source_texts import Kind, text_of
 
 Row = tuple[str | None, ...]
 Exact = tuple[str, Row, str | None]
 
+_MYSQL = "mysql"
+_OF_MYSQL: dict[Kind, str] = {"bits": "BIN({q})", "bool": "{q} + 0", "real": "{q} + 0e0"}
+
 
 def columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
-    """The table's columns and their types as SQLAlchemy writes them."""
+    """The table's columns and their types as SQLAlchemy writes them; MySQL's FLOAT is a real."""
     found = inspect(connection).get_columns(table, schema=schema)
-    return {column["name"]: str(column["type"]) for column in found}
+    types = {column["name"]: column["type"] for column in found}
+    return {n: "REAL" if isinstance(t, mysql.FLOAT) else str(t) for n, t in types.items()}
 
 
 def steady(connection: Connection) -> None:
-    """Nothing: what the database calls a transaction has to do."""
+    """Makes MySQL show one state in UTC; of others, what they call a transaction has to do."""
+    if connection.dialect.name == _MYSQL:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        connection.execute(text("SET time_zone = '+00:00'"))
 
 
 def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
@@ -78,9 +90,15 @@ def _digested(connection: Connection, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _rows(connection: Connection, plan: Plan) -> Iterator[Sequence[object]]:
-    quote = connection.dialect.identifier_preparer.quote
-    listed = ", ".join(quote(c.name) for c in plan.columns)
-    yield from connection.execute(text(f"SELECT {listed} FROM {plan.source}"))
+    listed = ", ".join(_selected(connection, column) for column in plan.columns)
+    query = text(f"SELECT {listed} FROM {plan.source}").execution_options(stream_results=True)
+    yield from connection.execute(query)
+
+
+def _selected(connection: Connection, column: Compared) -> str:
+    quoted = connection.dialect.identifier_preparer.quote(column.name).replace(":", "\\:")
+    is_mysql = connection.dialect.name == _MYSQL
+    return _OF_MYSQL.get(column.kind, "{q}").format(q=quoted) if is_mysql else quoted
 
 
 def _texts(values: Sequence[object], plan: Plan, exact: bool = False) -> Row:

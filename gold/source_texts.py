@@ -9,8 +9,9 @@ their texts are compared again by `same`, value by value.
 | real, double | 15 significant digits; compared again exactly (real: as a real) |
 | boolean | true, false |
 | char(n) | without trailing blanks |
-| bytea | hex |
-| date, timestamp | ISO, six digits of a second; with time zone in UTC |
+| bytea, blob | hex |
+| bit(n) | binary digits without leading zeros |
+| date, timestamp | ISO, six digits of a second; with time zone in UTC; MySQL's zero date is null |
 | time | µs since midnight; with time zone in UTC |
 | interval | µs, a year as 365.25 days and a month as a twelfth of it, as Debezium has it |
 | arrays | JSON without blanks; json is compared again as JSON |
@@ -20,6 +21,7 @@ their texts are compared again by `same`, value by value.
 import base64
 import json
 import math
+import re
 import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
@@ -27,8 +29,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 Kind = Literal[
-    "number", "float", "real", "bool", "padded", "bytes", "date", "timestamp", "timestamptz",
-    "time", "timetz", "interval", "json", "array", "text",
+    "number", "float", "real", "bool", "padded", "bytes", "bits", "date", "timestamp",
+    "timestamptz", "time", "timetz", "interval", "json", "array", "text",
 ]  # fmt: skip
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("timestamp with time zone", "timestamptz"), ("timestamptz", "timestamptz"),
@@ -38,8 +40,11 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("numeric", "number"), ("decimal", "number"), ("double", "float"), ("float", "float"),
     ("real", "real"), ("bool", "bool"), ("char(", "padded"), ("character(", "padded"),
     ("bytea", "bytes"), ("blob", "bytes"), ("varbinary", "bytes"), ("binary", "bytes"),
-    ("json", "json"),
+    ("tinyblob", "bytes"), ("mediumblob", "bytes"), ("longblob", "bytes"), ("json", "json"),
+    ("tinyint", "number"), ("mediumint", "number"), ("bit varying", "text"), ("bit(1)", "bool"),
+    ("bit(", "bits"), ("bit", "bool"),
 )  # fmt: skip
+_ZERO_DATE = re.compile(r"[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)")
 MIDNIGHT = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -64,6 +69,8 @@ def short_seconds(type: str) -> bool:
 
 def text_of(value: object, kind: Kind) -> str | None:
     """The text of a value as a driver gives it; null for null."""
+    if isinstance(value, str) and kind in ("date", "timestamp") and _ZERO_DATE.match(value):
+        return None
     return None if value is None else _WRITERS.get(kind, str)(value)
 
 
@@ -119,6 +126,8 @@ def _timestamp(value: object) -> str:
 
 
 def _time(value: object) -> str:
+    if isinstance(value, timedelta):
+        return str(value // timedelta(microseconds=1))
     moment = value if isinstance(value, time) else time.fromisoformat(str(value))
     return str(
         (datetime.combine(MIDNIGHT, moment, timezone.utc) - MIDNIGHT) // timedelta(microseconds=1)
@@ -152,6 +161,7 @@ _WRITERS: dict[Kind, Callable[[object], str]] = {
     "date": _date, "timestamp": _timestamp, "timestamptz": _timestamp, "time": _time,
     "timetz": _zoned, "interval": _interval, "json": _json, "array": _array,
     "padded": lambda value: str(value).rstrip(" "),
+    "bits": lambda value: str(value).lstrip("0"),
 }  # fmt: skip
 
 

@@ -1,10 +1,12 @@
 """First YAML of the tables of a source database: keys, types and comments, read by SQLAlchemy.
 
-PostgreSQL and MySQL, as Debezium captures them: a type is the one that Debezium's records have for
-the column with its default settings (decimals precise, times adaptive).
+PostgreSQL, MySQL and MariaDB, as Debezium captures them: a type is the one that Debezium's records
+have for the column with its default settings (decimals precise, times adaptive) and those of
+`connector_text`.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +38,13 @@ _PLAIN: Sequence[tuple[type[types.TypeEngine[Any]], str]] = (
     (types.BINARY, "binary"),
     (types.VARBINARY, "binary"),
 )
-_UNSIGNED = {"smallint": "int", "int": "bigint"}
+_UNSIGNED = {"smallint": "int", "int": "bigint", "bigint": "decimal(20,0)"}
+_BACKENDS = ("postgresql", "mysql", "mariadb")
+_CLASSES = {
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+}
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class SourceTable(NamedTuple):
@@ -64,20 +72,25 @@ class Connector(NamedTuple):
     brokers: str | None = None
 
 
-def read_tables(url: URL) -> list[SourceTable]:
+def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
     """The tables of a database, system tables and Debezium's own ones left out.
 
+    The URL that is returned names MariaDB where the server is one: it has a connector of its own.
+
     Raises:
-        ConfigurationError: the database is neither PostgreSQL nor MySQL, or has no table.
+        ConfigurationError: the database is none of those above, or has no table.
         SourceUnreachable: it does not answer, or refuses who asks.
     """
-    if url.get_backend_name() not in ("postgresql", "mysql"):
-        found, expected = url.get_backend_name(), "postgresql or mysql"
+    if url.get_backend_name() not in _BACKENDS:
+        found, expected = url.get_backend_name(), "postgresql, mysql or mariadb"
         action = "write the tables by hand, or from a file: `lakehouse init --from FILE`"
         raise ConfigurationError("command line", "--source", found, expected, action)
     engine = create_engine(url)
     try:
-        tables = list(_tables(inspect(engine)))
+        seen = inspect(engine)
+        tables = list(_tables(seen))
+        if getattr(seen.dialect, "is_mariadb", False):
+            url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
     except SQLAlchemyError as failure:
         first = str(failure).strip().splitlines()[0]
         raise SourceUnreachable(url.render_as_string(), first) from failure
@@ -86,7 +99,7 @@ def read_tables(url: URL) -> list[SourceTable]:
     if not tables:
         expected, action = "at least one table", "name the database that has the tables"
         raise ConfigurationError("command line", "--source", "no table", expected, action)
-    return tables
+    return url, tables
 
 
 def names_of(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
@@ -100,7 +113,7 @@ def names_of(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
 
 def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
     """The YAML of a table."""
-    topic = f"{connector.prefix}.{table.schema}.{table.name}"
+    topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
     lines = [SCHEMA_LINE, f"table: {name}"]
     lines += [f"comment: {scalar(table.comment)}"] if table.comment else []
     lines += ["source:", "  format: debezium"]
@@ -122,7 +135,8 @@ def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
 
 def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
     """The configuration of the Debezium connector that captures these tables, as JSON."""
-    url, postgres = connector.url, connector.url.get_backend_name() == "postgresql"
+    url, backend = connector.url, connector.url.get_backend_name()
+    postgres = backend == "postgresql"
     listed = ",".join(f"{table.schema}.{table.name}" for table in tables)
     common = {
         "topic.prefix": connector.prefix,
@@ -148,19 +162,31 @@ def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
         }
         if postgres
         else {
-            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "connector.class": _CLASSES[backend],
             "database.server.id": "184054",
-            "schema.history.internal.kafka.topic": f"{connector.prefix}.schema-changes",
-            "schema.history.internal.kafka.bootstrap.servers": connector.brokers or "",
+            "bigint.unsigned.handling.mode": "precise",
+            **_schema_history(connector),
         }
     )
     return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
 
 
+def _schema_history(connector: Connector) -> dict[str, str]:
+    """Where the connector keeps the tables' shapes: a topic, or without brokers a file."""
+    history = "schema.history.internal"
+    if connector.brokers is None:
+        file = "io.debezium.storage.file.history.FileSchemaHistory"
+        return {history: file, f"{history}.file.filename": f"{connector.prefix}-schema-history.dat"}
+    return {
+        f"{history}.kafka.topic": f"{connector.prefix}.schema-changes",
+        f"{history}.kafka.bootstrap.servers": connector.brokers,
+    }
+
+
 def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
     """What the database needs before a connector can capture these tables, a line each."""
-    if url.get_backend_name() == "mysql":
-        return ["in my.cnf: binlog_format = ROW, binlog_row_image = FULL"]
+    if url.get_backend_name() != "postgresql":
+        return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL"]
     keyless = [table for table in tables if not table.keys]
     return [
         "in postgresql.conf: wal_level = logical",
@@ -197,8 +223,8 @@ def _decimal(kind: "types.Numeric[Any]") -> str:
 
 def _tables(seen: Inspector) -> Iterator[SourceTable]:
     schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
-    if seen.dialect.name == "mysql":
-        schemas = [str(seen.default_schema_name)]
+    if seen.dialect.name == "mysql" and seen.default_schema_name:
+        schemas = [seen.default_schema_name]
     for schema in schemas:
         for name in sorted(seen.get_table_names(schema=schema)):
             if SIGNALS.search(name):

@@ -13,6 +13,7 @@ DRIVERS = {
     "postgres": "postgresql+psycopg",
     "mysql": "mysql+pymysql",
     "mariadb": "mysql+pymysql",
+    "mariadb+pymysql": "mysql+pymysql",
 }
 EXTRAS = {"postgresql+psycopg": "postgres", "mysql+pymysql": "mysql"}
 ENVIRONMENT = "env:"

@@ -43,8 +43,8 @@ def init(
     """Make a project, or write the YAML of tables from a file or a database.
 
     Without options: the project's folders, in a folder that has none. With --from: a table per
-    topic of the file. With --source: a table per table of a PostgreSQL or MySQL database, and
-    conf/connector.json for Debezium. Files that are there are left alone.
+    topic of the file. With --source: a table per table of a PostgreSQL, MySQL or MariaDB
+    database, and conf/connector.json for Debezium. Files that are there are left alone.
     """
     _check(table, sample, source)
     if is_project(chosen.conf) and sample is None and source is None:
@@ -97,9 +97,9 @@ def _from_database(
     from lakehouse.source_url import checked_url
     from lakehouse.unpacking import nearest
 
-    url = checked_url(source)
+    url, found = drafts.read_tables(checked_url(source))
     connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
-    tables = drafts.names_of(drafts.read_tables(url))
+    tables = drafts.names_of(found)
     if table is not None and table not in tables:
         meant = nearest(table, tables)
         action = f"did you mean {meant}?" if meant else "name one of them, or none for all"

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.loading import select
 from lakehouse.options import Chosen
 from lakehouse.source_url import checked_url
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
 
 Collection = Annotated[
     str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not tell it.")
@@ -39,7 +42,9 @@ def rebootstrap(
     """
     _, tables = configured(chosen)
     (config,) = select(tables, [table])
-    named = collection or _collection(config.feeds[0].topic)
+    feed = config.feeds[0]
+    topic = feed.topic or (feed.kafka.topic if feed.kafka else None)
+    named = collection or _collection(topic)
     if config.format != "debezium" or named is None:
         found = f"format {config.format}" if config.format != "debezium" else "no topic"
         expected = "a Debezium table whose topic ends in SCHEMA.TABLE"
@@ -62,12 +67,12 @@ def signal(source: str, signals: str, collection: str) -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
     wish = {"data-collections": [collection], "type": "blocking"}
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in signals.split("."))
-    statement = text(f"INSERT INTO {quoted} (id, type, data) VALUES (:id, :type, :data)")
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}
     url = checked_url(source)
     try:
         engine = create_engine(url)
+        named = quoted(engine.dialect, signals)
+        statement = text(f"INSERT INTO {named} (id, type, data) VALUES (:id, :type, :data)")
         with engine.begin() as connection:
             connection.execute(statement, row)
         engine.dispose()
@@ -75,7 +80,12 @@ def signal(source: str, signals: str, collection: str) -> None:
         raise SourceUnreachable(signals, str(failure).splitlines()[0], CHECK) from failure
 
 
+def quoted(dialect: "Dialect", name: str) -> str:
+    """SCHEMA.TABLE in the quotes of the database: MySQL takes double ones for a text."""
+    return ".".join(map(dialect.identifier_preparer.quote_identifier, name.split(".")))
+
+
 def _collection(topic: str | None) -> str | None:
-    """SCHEMA.TABLE, the end of Debezium's PREFIX.SCHEMA.TABLE."""
+    """SCHEMA.TABLE, the end of Debezium's PREFIX.SCHEMA.TABLE; None for several topics."""
     parts = (topic or "").split(".")
-    return ".".join(parts[-2:]) if len(parts) > 2 else None
+    return ".".join(parts[-2:]) if len(parts) > 2 and topic and "," not in topic else None

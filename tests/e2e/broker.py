@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.e2e import parts
@@ -40,6 +40,14 @@ class Broker(NamedTuple):
             producer.produce(topic, **record)
             producer.poll(0)
         assert producer.flush(30) == 0
+
+    def holds(self, topic: str, text: str) -> bool:
+        """Whether a record of the topic, which has one partition, has this text in it."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test"})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        records = consumer.consume(100_000, timeout=1)
+        consumer.close()
+        return any(text.encode() in (record.value() or b"") for record in records)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         """What retention does: the records before an offset go."""

@@ -1,37 +1,43 @@
-"""Debezium's PostgreSQL connector: into files by the engine, into topics by Kafka Connect."""
+"""Debezium's connectors: into files by the engine, into topics by Kafka Connect."""
 
 import json
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tests.e2e import parts
 from tests.e2e.broker import Broker
 from tests.e2e.parts import PARTS, Process, java, wait_for, write_properties
-from tests.e2e.postgres import Postgres
 
 READY = "Starting streaming"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 
 
-def settings(server: Postgres) -> dict[str, object]:
+HISTORY = "schema.history.internal"
+
+
+class Server(Protocol):
+    """A database that is captured.
+
+    `connector` is what its own connector needs to know, `engine` the folder with that connector's
+    engine, `schemas` whether records come with schema blocks.
+    """
+
+    engine: str
+    schemas: bool
+
+    @property
+    def connector(self) -> Mapping[str, object]: ...
+
+
+def settings(server: Server) -> dict[str, object]:
     """The connector's configuration; every engine gets the same."""
+    converters = ("converter", *CONVERTERS)
     return {
         "name": "shop",
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "plugin.name": "pgoutput",
-        "database.hostname": "127.0.0.1",
-        "database.port": server.port,
-        "database.user": "postgres",
-        "database.password": "none",
-        "database.dbname": "shop",
         "topic.prefix": "shop",
-        "slot.name": "shop",
-        "publication.name": "shop",
-        "publication.autocreate.mode": "disabled",
-        "schema.include.list": "shop",
         "signal.data.collection": "shop.dbz_signal",
         "snapshot.mode": "initial",
         "skipped.operations": "none",
@@ -41,23 +47,24 @@ def settings(server: Postgres) -> dict[str, object]:
         "poll.interval.ms": 100,
         "max.batch.size": 256,
         "max.queue.size": 1024,
-        "slot.drop.on.stop": "false",
         "errors.max.retries": -1,
+        **{f"{kind}.schemas.enable": str(server.schemas).lower() for kind in converters},
+        **server.connector,
     }
 
 
-def to_files(server: Postgres, folder: Path, work: Path, ready: str = READY) -> Process:
+def to_files(server: Server, folder: Path, work: Path, ready: str = READY) -> Process:
     """The embedded engine, dropping files into `folder`; remembers its place below `work`."""
     work.mkdir(parents=True, exist_ok=True)
     own: Mapping[str, object] = {
         "offset.storage": "KeptOffsets",
         "offset.storage.file.filename": work / "offsets",
         "offset.flush.interval.ms": 500,
-        "converter.schemas.enable": "false",
-        **{f"{kind}.schemas.enable": "false" for kind in CONVERTERS},
+        HISTORY: "io.debezium.storage.file.history.FileSchemaHistory",
+        f"{HISTORY}.file.filename": work / "history",
     }
     file = write_properties(work / "engine.properties", settings(server) | own)
-    command = java([PARTS / "classes", PARTS / "engine"], "FileDrop", folder, file)
+    command = java([PARTS / "classes", PARTS / server.engine], "FileDrop", folder, file)
     return parts.start(command, work / "connector.log", ready)
 
 
@@ -71,6 +78,7 @@ class Worker(NamedTuple):
     broker: Broker
     folder: Path
     port: int
+    server: Server
 
     def start(self) -> Process:
         """The worker's process; it goes on with the connector that `capture` named."""
@@ -91,19 +99,22 @@ class Worker(NamedTuple):
             "plugin.path": self.folder / "plugins",
             "plugin.discovery": "hybrid_warn",
             "listeners": f"http://127.0.0.1:{self.port}",
-            "header.converter": JSON,
-            "key.converter": JSON,
-            "value.converter": JSON,
-            **{f"{kind}.schemas.enable": "false" for kind in CONVERTERS},
+            **dict.fromkeys(CONVERTERS, JSON),
         }
         file = write_properties(self.folder / "worker.properties", worker)
         distributed = "org.apache.kafka.connect.cli.ConnectDistributed"
-        command = java([PARTS / "engine"], distributed, file)
+        command = java([PARTS / self.server.engine], distributed, file)
         return parts.start(command, self.folder / "connector.log")
 
-    def capture(self, server: Postgres, process: Process) -> None:
-        """Have the worker, which was started, send what a publication shows; wait until it does."""
-        text = {name: str(value) for name, value in settings(server).items()}
+    def capture(self, process: Process) -> None:
+        """Have the worker, which was started, send what its server shows; wait until it does."""
+        converters = dict.fromkeys(CONVERTERS, JSON)
+        history = {
+            f"{HISTORY}.kafka.topic": "shop.history",
+            f"{HISTORY}.kafka.bootstrap.servers": self.broker.servers,
+        }
+        given = settings(self.server) | converters | history
+        text = {name: str(value) for name, value in given.items()}
         asked = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/connectors/shop/config", json.dumps(text).encode(),
             {"Content-Type": "application/json"}, method="PUT",
@@ -112,9 +123,9 @@ class Worker(NamedTuple):
         wait_for(lambda: READY in process.said(), 240, "streaming")
 
 
-def worker(broker: Broker, folder: Path) -> Worker:
+def worker(broker: Broker, folder: Path, server: Server) -> Worker:
     """A worker that is not started yet."""
-    return Worker(broker, folder, parts.free_port())
+    return Worker(broker, folder, parts.free_port(), server)
 
 
 def _accepted(asked: urllib.request.Request) -> bool:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the live tests need: PostgreSQL from Debian; the Debezium engine, a Kafka broker and a schema registry from
-# Maven Central. Installs what is missing and nothing else; the pom.xml of each part pins its version.
+# What the live tests need: PostgreSQL and MariaDB from Debian; the Debezium engine, a Kafka broker and a schema registry
+# from Maven Central. Installs what is missing and nothing else; the pom.xml of each part pins its version.
 set -euo pipefail
 cd "$(dirname "$0")"
 parts="$(cd ../.. && pwd)/build/live"
@@ -15,6 +15,8 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
     echo 'create_main_cluster = false' | "${as_root[@]}" tee -a /etc/postgresql-common/createcluster.conf >/dev/null
   missing+=(postgresql)
 fi
+# The server alone: the package mariadb-server would start a server of its own.
+[ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server-core)
 command -v javac >/dev/null || missing+=(default-jdk-headless)
 command -v mvn >/dev/null || missing+=(maven)
 if ((${#missing[@]})); then
@@ -22,7 +24,7 @@ if ((${#missing[@]})); then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-for part in engine broker registry; do
+for part in engine engine-mariadb broker registry; do
   # The registry comes as an archive with all that it needs.
   [ "$part" = registry ] && goal=unpack-dependencies || goal=copy-dependencies
   if ! cmp -s "$part/pom.xml" "$parts/$part.pom.xml"; then

@@ -17,6 +17,8 @@ from tests.conftest import REMOTE
 ROOT = Path(__file__).parents[2]
 PARTS = ROOT / "build" / "live"
 INSTALL = "tests/e2e/install.sh"
+ENGINES = ("engine", "engine-mariadb", "classes")
+MARIADB = Path("/usr/sbin/mariadbd")
 # The jar is chosen when a server starts, and the one of `make test-connect` is for tests/spark.
 needs_kafka = pytest.mark.skipif(
     bool(REMOTE), reason="a Connect server without Kafka's connector: unset LAKEHOUSE_TEST_REMOTE"
@@ -57,7 +59,8 @@ def missing(registry: bool = False) -> list[str]:
     """Which parts are not installed, the registry among them where it is needed."""
     parts = {
         "PostgreSQL": bool(postgres_programs()),
-        "the Debezium engine": (PARTS / "engine").is_dir() and (PARTS / "classes").is_dir(),
+        "MariaDB": MARIADB.is_file(),
+        "the Debezium engine": all((PARTS / part).is_dir() for part in ENGINES),
         "the Kafka broker": (PARTS / "broker").is_dir(),
         "the schema registry": not registry or (PARTS / "registry").is_dir(),
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import errors
 
 from tests.e2e import parts
 
@@ -27,10 +28,35 @@ class Postgres(NamedTuple):
 
     folder: Path
     port: int
+    retried: tuple[type[Exception], ...] = (
+        errors.DeadlockDetected,
+        errors.UniqueViolation,
+        errors.ForeignKeyViolation,
+    )
+    engine: str = "engine"
+    schemas: bool = False
 
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/shop"
+
+    @property
+    def connector(self) -> dict[str, object]:
+        """What Debezium's connector needs to know of this server."""
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "plugin.name": "pgoutput",
+            "database.hostname": "127.0.0.1",
+            "database.port": self.port,
+            "database.user": "postgres",
+            "database.password": "none",
+            "database.dbname": "shop",
+            "slot.name": "shop",
+            "slot.drop.on.stop": "false",
+            "publication.name": "shop",
+            "publication.autocreate.mode": "disabled",
+            "schema.include.list": "shop",
+        }
 
     def connect(self) -> "psycopg.Connection[tuple[Any, ...]]":
         """A connection that commits every statement, unless in a transaction block."""

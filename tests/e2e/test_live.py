@@ -1,13 +1,8 @@
 """PostgreSQL → Debezium → files or Kafka → lake, while everything is killed at random."""
 
 import functools
-import os
-import random
-import sys
-import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,38 +12,36 @@ import yaml
 from lakehouse.loading import load_tables
 from lakehouse.target import Target
 from tests.captures import yaml_file
-from tests.conftest import REMOTE
-from tests.e2e import broker, compared, connector, parts, postgres, reader, workload
+from tests.e2e import broker, compared, connector, postgres, reader, workload
 from tests.e2e.broker import Broker
+from tests.e2e.live import (
+    CATCH_UP_SECONDS,
+    FULL,
+    Killed,
+    arrives,
+    ends,
+    kill_at_random,
+    project,
+    run_on,
+    snapshots,
+    verified,
+)
 from tests.e2e.parts import ROOT, Process, needs_kafka, wait_for
 from tests.e2e.postgres import Postgres
 from tests.e2e.reader import Reader, halves, steps_back
+from tests.e2e.writers import write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FULL = os.environ.get("LAKEHOUSE_LIVE") == "full"
 CHANGES, KILLS, WRITERS = (100_000, 5, 4) if FULL else (1_200, 1, 4)
 STATES = 5 if FULL else 2
-CATCH_UP_SECONDS = 3600 if FULL else 300
 TABLES = [
     "accounts", "clicks", "customers", "kitchen_sink", "kitchen_sink_full", "mixed_case",
     "order_items", "orders", "products", "staging",
 ]  # fmt: skip
 # For short, topics feed fewer of them: the files feed all.
 BY_TOPIC = TABLES if FULL else ["accounts", "customers", "order_items", "orders", "products"]
-
-
-class Killed:
-    """A part that is killed with -9 and started again."""
-
-    def __init__(self, start: Callable[[], Process]) -> None:
-        self.start = start
-        self.process = start()
-
-    def again(self) -> None:
-        self.process.kill()
-        self.process = self.start()
 
 
 @pytest.fixture
@@ -72,25 +65,14 @@ def configuration(
     group: Sequence[str] = (),
 ) -> Path:
     """The project's own tables, fed as the test says; those of `group` belong together."""
-    conf = root / "conf"
-    (conf / "tables").mkdir(parents=True)
-    (conf / "targets").mkdir()
-    kind = f"connect\nremote: {REMOTE}" if REMOTE else "local\nmaster: local[2]"
-    (conf / "targets" / "local.yml").write_text(f"kind: {kind}\nroot: .\n")
+    made = []
     for table in tables:
         given = yaml.safe_load(yaml_file(table).read_text())
         topic = given["source"]["topic"]
         feed = {"format": "debezium", "topic": topic, "decimal_handling_mode": "string"}
         given["source"] = feed | source
-        given |= {"consistency_group": "shop"} if table in group else {}
-        (conf / "tables" / f"{table}.yml").write_text(yaml.safe_dump(given))
-    return conf
-
-
-def lakehouse(conf: Path, root: Path, *arguments: str, ready: str = "") -> Process:
-    command = [sys.executable, "-m", "lakehouse", *arguments, "--conf", conf, "--root", root]
-    env = {"PYTHONPATH": str(ROOT)}
-    return parts.start(command, root / "run.log", ready, 300, env)
+        made.append(given | ({"consistency_group": "shop"} if table in group else {}))
+    return project(root, made)
 
 
 def all_sent(server: Postgres) -> None:
@@ -110,34 +92,16 @@ def all_dropped(server: Postgres, folder: Path) -> None:
     """Wait until a message that comes after all else is in a file."""
     mark, before = uuid.uuid4().hex, set(folder.glob("*.jsonl"))
     server.rows(f"SELECT pg_logical_emit_message(true, '{mark}', 'all is dropped')::text")
-
-    def there() -> bool:
-        return any(mark in file.read_text() for file in set(folder.glob("*.jsonl")) - before)
-
-    wait_for(there, CATCH_UP_SECONDS, "a file with the last message")
-
-
-def kill_at_random(killed: list[Killed], until: threading.Thread) -> None:
-    """Kill each part so often, at random moments while the writers write; and finish the rest."""
-    chance = random.Random(7)
-    for part in chance.sample(killed * KILLS, len(killed) * KILLS):
-        if until.is_alive():
-            time.sleep(chance.uniform(0.5, 3))
-        part.again()
+    arrives(folder, mark, before)
 
 
 def states_follow(server: Postgres, looks: Reader) -> None:
     """While all goes on undisturbed, what is written moves the reader from state to state."""
     for _ in range(STATES):
         more = looks.states() + 1
-        workload.write(server, 40 * WRITERS, WRITERS).join()
+        write(server, workload.STEPS, 40 * WRITERS, WRITERS).join()
         newer = functools.partial(looks.shows, more)
         wait_for(newer, CATCH_UP_SECONDS, "a newer state in gold")
-
-
-def run_to_the_end(conf: Path, root: Path, ended: Sequence[int] = (0,)) -> None:
-    last = lakehouse(conf, root, "run")
-    assert last.popen.wait(CATCH_UP_SECONDS) in ended, last.said()[-3000:]
 
 
 def check(spark: "SparkSession", server: Postgres, conf: Path, root: Path) -> None:
@@ -157,13 +121,8 @@ def check(spark: "SparkSession", server: Postgres, conf: Path, root: Path) -> No
         assert history == compared.source_history(server, name), name
 
 
-def verified(server: Postgres, conf: Path, root: Path) -> None:
-    """`verify --source` finds no difference: in any table with a key, or in one for short."""
-    url = server.url.replace("postgresql:", "postgresql+psycopg:")
-    keyed = [table.table for table in load_tables(conf) if table.keys]
-    for table in keyed if FULL else ["orders"]:
-        asked = lakehouse(conf, root, "verify", table, "--source", url, "--at-rest")
-        assert asked.popen.wait(CATCH_UP_SECONDS) == 0, asked.said()[-3000:]
+def sqlalchemy_url(server: Postgres) -> str:
+    return server.url.replace("postgresql:", "postgresql+psycopg:")
 
 
 def test_dropped_records_end_as_the_database_is_whatever_is_killed(
@@ -176,15 +135,15 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
         return connector.to_files(live_shop, dropped, tmp_path / "engine")
 
     capture = Killed(engine)
-    running = lakehouse(conf, tmp_path, "run", "--continuous", "--interval", "1s", ready="until")
-    writers = workload.write(live_shop, CHANGES, WRITERS, pause=0.01)
+    running = run_on(conf, tmp_path)
+    writers = write(live_shop, workload.STEPS, CHANGES, WRITERS, pause=0.01)
     workload.change_shape(live_shop)
-    kill_at_random([capture], writers)
+    kill_at_random([capture], KILLS, writers)
     writers.join()
     all_dropped(live_shop, dropped)
     capture.process.stop()
     assert running.stop(CATCH_UP_SECONDS) == 0, running.said()[-3000:]
-    run_to_the_end(conf, tmp_path)
+    ends(conf, tmp_path, "run")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
 
 
@@ -199,29 +158,27 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     server = Killed(node.start)
     for topic in sent:
         node.create(topic)
-    connect = connector.worker(node, tmp_path / "connect")
+    connect = connector.worker(node, tmp_path / "connect", live_shop)
     capture = Killed(connect.start)
-    connect.capture(live_shop, capture.process)
-    running = Killed(
-        lambda: lakehouse(conf, tmp_path, "run", "--continuous", "--interval", "1s", ready="until")
-    )
+    connect.capture(capture.process)
+    running = Killed(lambda: run_on(conf, tmp_path))
     with Reader(request.getfixturevalue("spark"), Target(root=str(tmp_path))) as looks:
-        writers = workload.write(live_shop, CHANGES, WRITERS, pause=0.01)
+        writers = write(live_shop, workload.STEPS, CHANGES, WRITERS, pause=0.01)
         workload.change_shape(live_shop)
-        kill_at_random([server, capture, running], writers)
+        kill_at_random([server, capture, running], KILLS, writers)
         writers.join()
         all_sent(live_shop)
         states_follow(live_shop, looks)
         all_sent(live_shop)
         assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
-        run_to_the_end(conf, tmp_path)
+        ends(conf, tmp_path, "run")
     capture.process.kill()
     server.process.stop()
     assert (looks.failed, halves(looks.seen), steps_back(looks.seen)) == ([], [], [])
     assert looks.seen
     print(f"{len(looks.seen)} looks at {looks.states()} states")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
-    verified(live_shop, conf, tmp_path)
+    verified(conf, tmp_path, sqlalchemy_url(live_shop), "orders")
 
 
 def test_a_new_snapshot_makes_up_for_records_that_were_lost(
@@ -237,25 +194,17 @@ def test_a_new_snapshot_makes_up_for_records_that_were_lost(
     all_dropped(live_shop, dropped)
     later = sorted(set(dropped.glob("*.jsonl")) - before)
     [file for file in later if '"shop.shop.staging"' in file.read_text()][1].unlink()
-    failing = lakehouse(conf, tmp_path, "run")
-    assert failing.popen.wait(CATCH_UP_SECONDS) == 1
+    failing = ends(conf, tmp_path, "run", codes=(1,))
     assert "of shop.shop.staging are gone at the source" in failing.said()
-    url = live_shop.url.replace("postgresql:", "postgresql+psycopg:")
-    given = ["staging", "--source", url, "--signals", "shop.dbz_signal"]
+    given = ["--source", sqlalchemy_url(live_shop), "--signals", "shop.dbz_signal"]
     first = snapshots(capture)
-    asked = lakehouse(conf, tmp_path, "rebootstrap", *given)
-    assert asked.popen.wait(CATCH_UP_SECONDS) == 0, asked.said()
+    ends(conf, tmp_path, "rebootstrap", "staging", *given)
     wait_for(lambda: snapshots(capture) > first, CATCH_UP_SECONDS, "the snapshot")
     all_dropped(live_shop, dropped)
     capture.stop()
-    run_to_the_end(conf, tmp_path, ended=(0, 1))
-    run_to_the_end(conf, tmp_path)
+    ends(conf, tmp_path, "run", codes=(0, 1))
+    ends(conf, tmp_path, "run")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
-
-
-def snapshots(capture: Process) -> int:
-    """How many snapshots the connector has taken."""
-    return capture.said().count("Snapshot completed")
 
 
 def topic_of(table: str) -> str:

@@ -1,18 +1,14 @@
-"""Concurrent writers over the shop's tables: transactions, key changes, truncates, TOAST."""
+"""What writers do to the shop's tables: transactions, key changes, truncates, TOAST."""
 
 import random
-import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
-from psycopg import errors
 
 from tests.e2e.postgres import Postgres
+from tests.e2e.writers import Step
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-RETRIED = (errors.DeadlockDetected, errors.UniqueViolation, errors.ForeignKeyViolation)
 SINK = """
   INSERT INTO shop.{table} VALUES (gen_random_uuid(), 1, %s, 3, 12.34, 1.5, 0.5, 2.25, true,
     'é "x"', 'v', 'c', '\\xdead', '2026-01-02', '10:11:12.123456', '10:11:12.123', '10:11:12+02',
@@ -34,25 +30,6 @@ def seed(server: Postgres) -> None:
     )
 
 
-def write(server: Postgres, changes: int, writers: int, pause: float = 0) -> threading.Thread:
-    """Start so many writers, who make about so many changes together; ends when all are done."""
-    share = changes // writers
-
-    def all_of_them() -> None:
-        threads = [
-            threading.Thread(target=_write, args=(server, share, at, pause))
-            for at in range(writers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    whole = threading.Thread(target=all_of_them)
-    whole.start()
-    return whole
-
-
 def change_shape(server: Postgres) -> None:
     """DDL while everybody writes."""
     server.execute(
@@ -61,21 +38,6 @@ def change_shape(server: Postgres) -> None:
         "ALTER TABLE shop.accounts ALTER COLUMN balance TYPE bigint",
         "UPDATE shop.accounts SET balance = balance + 5000000000",
     )
-
-
-def _write(server: Postgres, changes: int, writer: int, pause: float) -> None:
-    chance = random.Random(writer)
-    done = 0
-    with server.connect() as connection:
-        while done < changes:
-            step = chance.choices([step for step, _ in STEPS], [often for _, often in STEPS])[0]
-            try:
-                with connection.transaction():
-                    done += step(connection, chance)
-            except RETRIED:
-                continue
-            if pause:
-                time.sleep(pause)
 
 
 def _order(connection: Connection, chance: random.Random) -> int:
@@ -194,7 +156,6 @@ def _mixed(connection: Connection, chance: random.Random) -> int:
     return 1
 
 
-Step = Callable[[Connection, random.Random], int]
 STEPS: tuple[tuple[Step, int], ...] = (
     (_order, 4), (_pay, 4), (_cancel, 1), (_customer, 2), (_price, 3), (_rename, 1), (_sink, 2),
     (_click, 2), (_account, 2), (_stage, 2), (_mixed, 1),

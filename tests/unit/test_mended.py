@@ -98,10 +98,17 @@ def test_a_password_that_the_environment_lacks_is_named_and_never_shown() -> Non
     assert "secret" not in str(wrong.value)
 
 
+@pytest.mark.parametrize(
+    "feed",
+    [
+        "path: shop, topic: shop.public.orders",
+        "kafka: {topic: shop.public.orders, bootstrap_servers: 'b:1'}",
+    ],
+)
 def test_a_source_that_does_not_answer_is_code_3(
-    conf: Path, capsys: pytest.CaptureFixture[str]
+    feed: str, conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    orders = ORDERS.replace("path: shop", "path: shop, topic: shop.public.orders")
+    orders = ORDERS.replace("path: shop", feed)
     (conf / "tables" / "orders.yml").write_text(orders)
     url = "postgresql://me:secret@127.0.0.1:1/shop"
     assert exit_code(conf, "rebootstrap", "orders", "--source", url) == 3

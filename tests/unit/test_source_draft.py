@@ -9,6 +9,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
+from lakehouse.cli.rebootstrap import quoted
 from lakehouse.source_draft import (
     Connector,
     SourceTable,
@@ -22,6 +23,7 @@ from lakehouse.unpacking import unpack_table
 
 POSTGRES = make_url("postgresql+psycopg://me:secret@db.example/shop")
 MYSQL = make_url("mysql+pymysql://me:secret@db.example/shop")
+MARIADB = make_url("mariadb+pymysql://me:secret@db.example/shop")
 ORDERS = SourceTable(
     "public", "Orders", "What: people buy", ["Id"],
     {"Id": ("bigint", None), "total": ("decimal(12,2)", 'in "euro", net'), "_x": ("int", None)},
@@ -54,7 +56,7 @@ CLICKS = SourceTable("public", "clicks", None, [], {"url": ("string", None)})
         (postgresql.BIT(1), "boolean"),
         (mysql.TINYINT(1), "smallint"),
         (mysql.INTEGER(unsigned=True), "bigint"),
-        (mysql.BIGINT(unsigned=True), "bigint"),
+        (mysql.BIGINT(unsigned=True), "decimal(20,0)"),
         (mysql.DATETIME(), "timestamp_ntz"),
         (mysql.TIMESTAMP(), "timestamp"),
         (mysql.YEAR(), "int"),
@@ -91,7 +93,13 @@ def test_with_brokers_a_draft_reads_from_kafka() -> None:
     assert table.keys == [] and "no primary key" in text
 
 
-@pytest.mark.parametrize("url", [POSTGRES, MYSQL], ids=["postgresql", "mysql"])
+def test_a_topic_is_named_as_the_connector_names_it() -> None:
+    odd = CLICKS._replace(name="Mixed Case")
+    table = unpack_table(yaml.safe_load(source_draft("t", odd, Connector(MYSQL, "shop"))), "t.yml")
+    assert table.feeds[0].topic == "shop.public.Mixed_Case"
+
+
+@pytest.mark.parametrize("url", [POSTGRES, MYSQL, MARIADB], ids=lambda url: url.drivername)
 def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> None:
     text = connector_text([ORDERS, CLICKS], Connector(url, "shop"))
     config = json.loads(text)["config"]
@@ -100,11 +108,32 @@ def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> No
     assert "secret" not in text
 
 
+@pytest.mark.parametrize(
+    ("url", "named"), [(MYSQL, "mysql.MySqlConnector"), (MARIADB, "mariadb.MariaDbConnector")]
+)
+def test_a_connector_of_a_binlog_is_the_server_s_own_and_keeps_shapes_and_unsigned_numbers(
+    url: Any, named: str
+) -> None:
+    config = json.loads(connector_text([ORDERS], Connector(url, "shop")))["config"]
+    with_brokers = json.loads(connector_text([ORDERS], Connector(url, "shop", "b:1")))["config"]
+    assert config["connector.class"] == f"io.debezium.connector.{named}"
+    assert config["bigint.unsigned.handling.mode"] == "precise"
+    assert config["schema.history.internal"].endswith("FileSchemaHistory")
+    assert with_brokers["schema.history.internal.kafka.bootstrap.servers"] == "b:1"
+
+
 def test_a_keyless_table_of_postgres_needs_whole_rows() -> None:
     told = preparations([ORDERS, CLICKS], POSTGRES)
     assert told[0] == "in postgresql.conf: wal_level = logical"
     assert told[1:] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
     assert "binlog_format = ROW" in preparations([ORDERS], MYSQL)[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"), [(POSTGRES, '"shop"."dbz_signal"'), (MYSQL, "`shop`.`dbz_signal`")]
+)
+def test_a_signal_table_is_named_in_the_quotes_of_its_database(url: Any, name: str) -> None:
+    assert quoted(url.get_dialect()(), "shop.dbz_signal") == name
 
 
 def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:

@@ -16,6 +16,10 @@ from gold.source_texts import comparable, kind_of, same, text_of
         ("time with time zone", "timetz"), ("character(6)", "padded"), ("jsonb", "json"),
         ("character varying(40)", "text"), ("integer[]", "array"), ("shop.tier", "text"),
         ("interval", "interval"), ("INTEGER", "number"), ("VARCHAR(20)", "text"),
+        ("TINYINT(1)", "number"), ("BIGINT(20) UNSIGNED", "number"), ("MEDIUMINT(9)", "number"),
+        ("LONGBLOB", "bytes"), ("BIT(1)", "bool"), ("BIT", "bool"), ("BIT(10)", "bits"),
+        ("YEAR(4)", "text"),
+        ("bit varying(8)", "text"), ("DATETIME(6)", "timestamp"), ("TIME(6)", "time"),
     ],
 )  # fmt: skip
 def test_the_kind_of_a_source_type(type: str, kind: str) -> None:
@@ -32,6 +36,9 @@ def test_the_kind_of_a_source_type(type: str, kind: str) -> None:
         (b"\x00\xff", "bytes", "00ff"), (date(2024, 1, 2), "date", "2024-01-02"),
         (datetime(2024, 1, 2, 3, tzinfo=timezone(timedelta(hours=2))), "timestamptz",
          "2024-01-02T01:00:00.000000"),
+        (timedelta(hours=-838, microseconds=-1), "time", "-3016800000001"),
+        ("0101", "bits", "101"), ("0000-00-00 00:00:00", "timestamp", None),
+        ("2024-02-00", "date", None), ("2024-10-20", "date", "2024-10-20"),
         (time(0, 0, 1, 5), "time", "1000005"), ([1, "a"], "array", '[1,"a"]'), (None, "text", None),
     ],
 )  # fmt: skip

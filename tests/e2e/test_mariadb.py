@@ -1,0 +1,156 @@
+"""MariaDB → Debezium → files or Kafka → lake, while everything is killed at random.
+
+`init --source` writes the configuration of the lake, and that of the connector.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import yaml
+
+from lakehouse.loading import load_tables
+from lakehouse.target import Target
+from tests import lake, mariadb_truth
+from tests.e2e import broker, connector, mariadb, workload_mariadb
+from tests.e2e.live import (
+    CATCH_UP_SECONDS,
+    FULL,
+    Killed,
+    arrives,
+    ends,
+    kill_at_random,
+    project,
+    run_on,
+    snapshots,
+    verified,
+)
+from tests.e2e.mariadb import MariaDb
+from tests.e2e.parts import Process, needs_kafka, wait_for
+from tests.e2e.writers import write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHANGES, KILLS, WRITERS = (20_000, 5, 4) if FULL else (2_000, 1, 4)
+SIGNALS = "shop.dbz_signal"
+
+
+class Feed(NamedTuple):
+    """How changes come into a lake: its configuration, what can be killed, the connector first."""
+
+    conf: Path
+    parts: list[Killed]
+    all_is_there: Callable[[], None]
+
+
+@pytest.fixture
+def live_shop() -> Iterator[MariaDb]:
+    server = mariadb.start("mariadb")
+    workload_mariadb.seed(server)
+    yield server
+    server.stop()
+
+
+def drafted(server: MariaDb, root: Path, *more: str) -> Path:
+    """What `init` makes of the database; one table gets a history, one is left to change shape."""
+    conf = project(root)
+    ends(conf, root, "init", "--source", server.url, "--prefix", "shop", *more)
+    for name, changed in {
+        "orders": {"stored_as_scd_type": 2},
+        "accounts": {"columns": {"id": "int"}},
+    }.items():
+        file = conf / "tables" / f"{name}.yml"
+        file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | changed))
+    return conf
+
+
+def through_files(server: MariaDb, root: Path) -> Feed:
+    dropped = root / "landing" / "shop"
+
+    def engine() -> Process:
+        return connector.to_files(server, dropped, root / "engine")
+
+    def all_is_there() -> None:
+        before = set(dropped.glob("*.jsonl"))
+        arrives(dropped, server.mark(), before)
+
+    return Feed(drafted(server, root), [Killed(engine)], all_is_there)
+
+
+def through_kafka(server: MariaDb, root: Path) -> Feed:
+    node = broker.new("mariadb-kafka")
+    conf = drafted(server, root, "--kafka", node.servers)
+    process = Killed(node.start)
+    for table in load_tables(conf):
+        assert table.feeds[0].kafka
+        node.create(table.feeds[0].kafka.topic)
+    connect = connector.worker(node, root / "connect", server)
+    capture = Killed(connect.start)
+    connect.capture(capture.process)
+
+    def all_is_there() -> None:
+        mark = server.mark()
+        wait_for(lambda: node.holds(f"shop.{SIGNALS}", mark), CATCH_UP_SECONDS, "the last record")
+
+    return Feed(conf, [capture, process], all_is_there)
+
+
+def check(spark: "SparkSession", server: MariaDb, conf: Path, root: Path) -> None:
+    """Gold equals the database, and nothing was refused."""
+    for table in load_tables(conf):
+        name = table.table
+        types = mariadb_truth.types_of(server.rows, name)
+        want = mariadb_truth.source_rows(server.rows, name, types)
+        got = mariadb_truth.gold_rows(lake.rows(spark, Target(root=str(root)), name), types)
+        assert mariadb_truth.in_order(got) == mariadb_truth.in_order(want), name
+        assert not (root / "lake" / "silver" / f"{name}_dead_letters").exists(), name
+
+
+@pytest.mark.parametrize(
+    "feed", [through_files, pytest.param(through_kafka, marks=[needs_kafka, pytest.mark.slow])]
+)
+def test_the_lake_ends_as_the_database_is_whatever_is_killed(
+    feed: Callable[[MariaDb, Path], Feed],
+    live_shop: MariaDb,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    conf, parts, all_is_there = feed(live_shop, tmp_path)
+    running = Killed(lambda: run_on(conf, tmp_path))
+    writers = write(live_shop, workload_mariadb.STEPS, CHANGES // 2, WRITERS, pause=0.01)
+    workload_mariadb.change_shape(live_shop)
+    kill_at_random([*parts, running], KILLS, writers)
+    writers.join()
+    first = snapshots(parts[0].process)
+    writers = write(live_shop, workload_mariadb.STEPS, CHANGES // 2, WRITERS, pause=0.01)
+    source = ["--source", live_shop.url]
+    anew = ("orders", "products")
+    for table in anew:
+        ends(conf, tmp_path, "rebootstrap", table, *source, "--signals", SIGNALS)
+    writers.join()
+    wait_for(lambda: snapshots(parts[0].process) == first + len(anew), CATCH_UP_SECONDS, "it")
+    all_is_there()
+    parts[0].process.stop()
+    assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
+    ends(conf, tmp_path, "run")
+    check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
+    verified(conf, tmp_path, live_shop.url, "kitchen_sink")
+
+
+def test_the_connector_that_init_writes_is_that_of_the_server(
+    live_shop: MariaDb, tmp_path: Path
+) -> None:
+    conf = drafted(live_shop, tmp_path)
+    config = json.loads((conf / "connector.json").read_text())["config"]
+    given = live_shop.connector
+    own = ("connector.class", "database.hostname", "database.user", "bigint.unsigned.handling.mode")
+    assert {key: config[key] for key in own} == {key: given[key] for key in own}
+    tables = {table.table: table for table in load_tables(conf)}
+    assert tables["order_items"].keys == ["order_id", "line_no"]
+    assert tables["clicks"].keys == []
+    assert tables["customers"].comment == "People: who buy"
+    assert tables["mixed_case"].feeds[0].topic == "shop.shop.Mixed_Case"
+    assert tables["orders"].columns["id"].type == "decimal(20,0)"
