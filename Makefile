@@ -52,7 +52,7 @@ test-report: venv  # looks at the report in a real browser: apt-get install chro
 
 PARTS ?= apply load compare scan fixed growth
 
-bench: venv  # each part against its peers, figures into benchmarks/README.md: make bench PARTS="apply load"
+bench: venv  # each part against its peers, figures into docs/benchmarks: make bench PARTS="apply load"
 	$(BIN)/python -m benchmarks $(PARTS) --keep
 
 check: venv
