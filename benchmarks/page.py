@@ -51,7 +51,7 @@ def section(result: Result) -> str:
     return (
         f"\n{result.question}: {result.subject}.\n\n{table(result.lines)}\n\n"
         f"{_parts(result)}{queries(result.lines)}"
-        f"![{result.question}: {result.subject}]({result.name}.svg)\n\n"
+        f"![{result.subject}]({result.name}.svg)\n\n"
         f"`{result.command}`\n\n{made}\n\n"
     )
 
