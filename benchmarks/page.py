@@ -47,7 +47,7 @@ def filled(text: str, results: Mapping[str, Result]) -> str:
 
 def section(result: Result) -> str:
     """One result: what was measured, its figures, its picture, and how they were made."""
-    made = "\n".join(textwrap.wrap(f"Measured with {result.made_on}.", _WIDTH))
+    made = "\n".join(textwrap.wrap(f"Measured on {result.made_on}.", _WIDTH))
     return (
         f"\n{result.question}: {result.subject}.\n\n{table(result.lines)}\n\n"
         f"{_parts(result)}{queries(result.lines)}"
