@@ -57,7 +57,7 @@ SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet  # strict: any warning
 
 PARTS ?= apply load compare scan fixed growth
 
-bench: venv  # each part against its peers, figures into benchmarks/README.md: make bench PARTS="apply load"
+bench: venv  # each part against its peers, figures into docs/benchmarks: make bench PARTS="apply load"
 	$(BIN)/python -m benchmarks $(PARTS) --keep
 
 check: venv

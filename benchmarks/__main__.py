@@ -4,7 +4,7 @@
     python -m benchmarks apply load [--rows 1000000] [--changes 100000] [--keep]
 
 Every result is compared with the truth, and wrong rows are shown beside the time. With --keep the
-results, their pictures and benchmarks/README.md are written anew.
+result, its picture and its table in docs/benchmarks are written anew.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")
     parser.add_argument("--folder", type=Path, help="where to work; emptied, and removed after it")
     parser.add_argument("--name", help="what is put behind the part's name in a kept result")
-    parser.add_argument("--keep", action="store_true", help="write results/ and README.md")
+    parser.add_argument("--keep", action="store_true", help="write results/ and docs/benchmarks")
     return parser
 
 

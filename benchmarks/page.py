@@ -1,29 +1,58 @@
-"""`benchmarks/README.md`, made from the kept results: a table, a picture and a command for each."""
+"""The figures in `docs/benchmarks`: a table, a picture and a command for each kept result.
 
-from collections.abc import Sequence
+A page says where a result stands by two comments, `<!-- result apply -->` and `<!-- end -->`; what
+is between them is written anew.
+"""
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.picture import svg
-from benchmarks.result import KEPT, Line, Result, kept, table
+from benchmarks.result import Line, Result, kept, table
 
-FILE = Path(__file__).parent / "README.md"
-HEAD = Path(__file__).parent / "head.md"
+FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
+_BLOCK = re.compile(r"(<!-- result (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_WIDTH = 150
 
 
 def write() -> None:
-    """Writes the page and its pictures anew."""
-    results = kept()
-    for result in results:
-        (KEPT / f"{result.name}.svg").write_text(svg(result))
-    FILE.write_text("\n".join([HEAD.read_text(), *map(section, results)]))
+    """Writes the pictures and the blocks of all pages anew.
+
+    Raises:
+        ValueError: a result has no place on any page.
+    """
+    results = {result.name: result for result in kept()}
+    pages = {file: file.read_text() for file in sorted(FOLDER.glob("*.md"))}
+    placed = {name for text in pages.values() for _, name, _ in _BLOCK.findall(text)}
+    if homeless := sorted(results.keys() - placed):
+        wanted = f"<!-- result {homeless[0]} -->"
+        raise ValueError(f"no page in {FOLDER} has a place for {homeless}: add {wanted}")
+    for name, result in results.items():
+        (FOLDER / f"{name}.svg").write_text(svg(result))
+    for file, text in pages.items():
+        file.write_text(filled(text, results))
+
+
+def filled(text: str, results: Mapping[str, Result]) -> str:
+    """The text of a page with the results in their places; places without a result stay."""
+
+    def block(found: re.Match[str]) -> str:
+        result = results.get(found[2])
+        return f"{found[1]}{section(result)}{found[3]}" if result else found[0]
+
+    return _BLOCK.sub(block, text)
 
 
 def section(result: Result) -> str:
-    """One question: its picture, its figures, and how they were made."""
+    """One result: what was measured, its figures, its picture, and how they were made."""
+    made = "\n".join(textwrap.wrap(f"Measured on {result.made_on}.", _WIDTH))
     return (
-        f"## {result.question}: {result.subject}\n\n"
-        f"![{result.question}](results/{result.name}.svg)\n\n{table(result.lines)}\n\n"
-        f"{_parts(result)}{queries(result.lines)}`{result.command}`  \n{result.made_on}\n"
+        f"\n{result.question}: {result.subject}.\n\n{table(result.lines)}\n\n"
+        f"{_parts(result)}{queries(result.lines)}"
+        f"![{result.subject}]({result.name}.svg)\n\n"
+        f"`{result.command}`\n\n{made}\n\n"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 KEPT = Path(__file__).parent / "results"
-_PACKAGES = ("pyspark", "delta-spark", "polars", "deltalake")
+_PACKAGES = ("cdc-lakehouse", "pyspark", "delta-spark", "polars", "deltalake")
 
 
 class Line(NamedTuple):
@@ -82,7 +82,7 @@ def kept(folder: Path = KEPT) -> list[Result]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """The lines as a Markdown table: seconds, how many times the first one's mean, wrong rows."""
+    """The lines as a Markdown table: seconds, means as multiples of the first, wrong rows."""
     first = lines[0].mean
     rows = [
         f"| {line.name} | {line.median:.2f} | {line.mean:.2f} "
@@ -91,7 +91,7 @@ def table(lines: Sequence[Line]) -> str:
         for line in lines
     ]
     head = (
-        "| | seconds (median) | mean | from, to | times the first (mean) | wrong rows |\n"
+        "| | seconds (median) | mean | from, to | mean, first line = 1 | wrong rows |\n"
         "|---|---|---|---|---|---|"
     )
     return "\n".join([head, *rows])

@@ -28,13 +28,15 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     Only what the query's text names is registered; a query that lists tables gets everything. With
     `as_of` (SQL's text of a time in UTC) a view with a history shows the rows valid at that time at
     the source; everything else is shown as it was in the lake at that time, without what waited to
-    be applied.
+    be applied. A layer that the query does not name may not have been there then: it is left out.
     """
     if target.catalog:
         return
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        if as_of is not None and not named(query, layer):
+            continue
         views = stored(target, layer)
         for name, view in views.items():
             if everything or named(query, name):

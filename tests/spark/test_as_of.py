@@ -7,8 +7,10 @@ from pyspark.sql import SparkSession
 
 from gold import job as gold
 from lakehouse.cli.ask import print_answer, utc
+from lakehouse.names import name
 from lakehouse.target import Target
 from lakehouse.views import publish
+from lakehouse.writing import create
 from tests import flat
 from tests.builders import table
 
@@ -51,3 +53,18 @@ def test_a_history_is_asked_by_time_at_the_source(
     assert capsys.readouterr().out.splitlines() == ["id,city", "1,A", "2,X"]
     print_answer(spark, target, query, "csv")
     assert capsys.readouterr().out.splitlines() == ["id,city", "1,C"]
+
+
+def test_tables_of_layers_that_a_query_does_not_name_need_not_be_as_old(
+    spark: SparkSession, target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = table(
+        "rows", ["id"], columns={"id": "int", "at": "timestamp"}, sequence_by="at",
+        stored_as_scd_type=2,
+    )  # fmt: skip
+    flat.deliver(spark, target, people, [{"id": 1, "at": "2024-01-01T00:00:00Z"}])
+    publish(spark, target, "gold", gold.table_views(spark, target, people))
+    made = f"CREATE TABLE {name(target, 'bronze', 't')} (id int) USING delta"
+    create(spark, target, "bronze", "t", made)
+    print_answer(spark, target, "SELECT id FROM gold.t", "csv", utc("2024-02-01"))
+    assert capsys.readouterr().out.splitlines() == ["id", "1"]

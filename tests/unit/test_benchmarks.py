@@ -13,7 +13,7 @@ from benchmarks.fixed import SilverQueries
 from benchmarks.history import begun
 from benchmarks.picture import svg
 from benchmarks.queries import DEFINITIONS, DELTA, OWN, Execution, by_kind
-from benchmarks.result import Line, Result, table
+from benchmarks.result import Line, Result, kept, table
 from benchmarks.truth import true_versions, truth, wrong, wrong_versions
 
 SMALL = Workload(rows=2000, changes=1600)
@@ -96,6 +96,23 @@ def test_a_result_shows_its_median_and_its_wrong_rows() -> None:
     assert "&lt;two&gt;" in picture
     assert "1,200 wrong rows" in picture
     assert "2.00 s" in picture
+
+
+def test_a_result_is_written_into_its_place_on_a_page() -> None:
+    result = Result("apply", "How long?", "rows", "cmd", "0.2", [Line("one", [1.0], 0)])
+    text = "before\n<!-- result apply -->\nold\n<!-- end -->\n<!-- result x -->\n<!-- end -->\n"
+    found = page.filled(text, {"apply": result})
+    assert found.startswith("before\n<!-- result apply -->\n\nHow long?: rows.\n\n| |")
+    assert "old" not in found and "](apply.svg)" in found
+    assert found.endswith("<!-- end -->\n<!-- result x -->\n<!-- end -->\n")
+    assert page.filled(found, {"apply": result}) == found
+
+
+def test_every_kept_result_stands_on_a_page() -> None:
+    pages = "".join(file.read_text() for file in page.FOLDER.glob("*.md"))
+    for result in kept():
+        assert page.section(result) in pages
+        assert (page.FOLDER / f"{result.name}.svg").read_text() == svg(result)
 
 
 Version = tuple[object, ...]
