@@ -13,6 +13,7 @@ from tests.e2e.postgres import Postgres
 
 READY = "Starting streaming"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+ENVIRONMENT = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 
 
@@ -91,6 +92,8 @@ class Worker(NamedTuple):
             "plugin.path": self.folder / "plugins",
             "plugin.discovery": "hybrid_warn",
             "listeners": f"http://127.0.0.1:{self.port}",
+            "config.providers": "env",
+            "config.providers.env.class": ENVIRONMENT,
             "header.converter": JSON,
             "key.converter": JSON,
             "value.converter": JSON,
@@ -99,7 +102,8 @@ class Worker(NamedTuple):
         file = write_properties(self.folder / "worker.properties", worker)
         distributed = "org.apache.kafka.connect.cli.ConnectDistributed"
         command = java([PARTS / "engine"], distributed, file)
-        return parts.start(command, self.folder / "connector.log")
+        own = {"DATABASE_PASSWORD": "none"}
+        return parts.start(command, self.folder / "connector.log", env=own)
 
     def capture(self, server: Postgres, process: Process) -> None:
         """Have the worker, which was started, send what a publication shows; wait until it does."""
