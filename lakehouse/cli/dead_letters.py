@@ -11,6 +11,7 @@ from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import key_of
 from lakehouse.options import Chosen
 from lakehouse.table import Table
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,7 +97,7 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
         print(f"          and {len(counts) - MOST_REASONS} more reasons")
     total = sum(count for _, _, count in counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
-    print(f"{total:,} dead letters{newest_only}")
+    print(f"{counted(total, 'dead letter')}{newest_only}")
 
 
 def _cut(raw: str | None) -> str | None:

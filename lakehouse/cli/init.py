@@ -10,6 +10,7 @@ from lakehouse.cli.front import command
 from lakehouse.errors import ConfigurationError
 from lakehouse.options import Chosen
 from lakehouse.project import is_project, make_project
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from lakehouse.first_draft import Draft
@@ -116,7 +117,8 @@ def _from_database(
     file = chosen.conf / "connector.json"
     if not file.exists():
         file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
-        print(f"wrote {_shown(file)}: for Debezium's connector; set DATABASE_PASSWORD there")
+        print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
+        print("the worker needs: config.providers=env, and DATABASE_PASSWORD in its environment")
     for line in drafts.preparations(list(wanted.values()), url):
         print(f"the database needs: {line}")
     print("next: start the connector, then lakehouse validate, then lakehouse run --continuous")
@@ -135,7 +137,8 @@ def _tell(drafts: "Sequence[Draft]") -> None:
         if draft.is_there:
             print(f"{_shown(draft.file)} is there already and was left alone")
             continue
-        checks = f"; look at {draft.checks} lines that say 'check'" if draft.checks else ""
+        lines = counted(draft.checks, "line")
+        checks = f"; look at {lines} with 'check'" if draft.checks else ""
         print(f"wrote {_shown(draft.file)}{checks}")
 
 
