@@ -72,10 +72,12 @@ def _check(table: str | None, sample: Path | None, source: str | None) -> None:
 
 def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     from lakehouse.first_draft import write_draft, write_drafts
+    from lakehouse.sample import day_of
 
     landing = _landing(chosen)
     inside = sample.absolute().is_relative_to(landing)
-    parent = sample.absolute().parent
+    day = day_of(sample)
+    parent = sample.absolute().parent.parent if day else sample.absolute().parent
     folder = str(parent.relative_to(landing)) if inside else parent.name
     folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
     sure = inside and parent != landing
@@ -84,7 +86,8 @@ def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     else:
         _tell(write_drafts(sample, chosen.conf, folder, sure))
     if not sure:
-        print(f"next: put {sample.name} into {_shown(landing / folder)}, then lakehouse run")
+        place = _shown(landing / folder / (day or ""))
+        print(f"next: put {sample.name} into {place}, then lakehouse run")
     else:
         print("next: lakehouse validate, then lakehouse run")
 
