@@ -19,13 +19,17 @@ Name = Annotated[
     str | None, typer.Argument(metavar="[TABLE]", help="Only this table; without, all there are.")
 ]
 Sample = Annotated[
-    Path | None, typer.Option("--from", help="A file of changes: JSON lines or CSV, .gz or not.")
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="A file of changes: JSON or CSV, .gz or not."),
 ]
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
 ]
 Prefix = Annotated[
-    str | None, typer.Option(help="With --source: the connector's topic.prefix; default: its name.")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="With --source: the connector's topic.prefix; default: the database."
+    ),
 ]
 Brokers = Annotated[
     str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
