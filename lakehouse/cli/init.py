@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lakehouse.first_draft import Draft
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="Only this table; without, all there are.")
+    str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
 ]
 Sample = Annotated[
     Path | None,
