@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.pages.shell import ROOT, Shell
+from tests.pages.shell import ROOT, Shell, Told
 
 LANGUAGE = "console"
 ANY_LINES = "…"
@@ -61,19 +61,23 @@ def follow(page: Path, shell: Shell, before: Callable[[str], None] = lambda _: N
 
     `before` is called with each command before it is typed.
     """
-    printed = []
-    for step in steps(page):
-        before(step.command)
-        told = shell.type(step.command)
-        lines = plain(told.text)
-        fails = any(line.startswith("error: ") for line in lines)
-        assert (told.code != 0) == fails, f"{step.command}\ncode {told.code}: {told.text}"
-        printed.append((step, lines))
-        if not WRITES:
-            place = f"{page.relative_to(ROOT)}, line {step.begin + 1}"
-            assert fits(step.shown, lines), f"{place}: $ {step.command}\n" + "\n".join(lines)
-    if WRITES:
-        _write(page, printed)
+    printed: list[tuple[Step, list[str]]] = []
+    try:
+        for step in steps(page):
+            before(step.command)
+            told = shell.type(step.command)
+            printed.append((step, plain(told.text)))
+            _check(page, told, *printed[-1])
+    finally:
+        if WRITES:
+            _write(page, printed)
+
+
+def _check(page: Path, told: Told, step: Step, lines: Sequence[str]) -> None:
+    place = f"{page.relative_to(ROOT)}, line {step.begin + 1}: $ {step.command}"
+    fails = any(line.startswith("error: ") for line in lines)
+    assert (told.code != 0) == fails, f"{place}\ncode {told.code}: {told.text}"
+    assert WRITES or fits(step.shown, lines), f"{place}\n" + "\n".join(lines)
 
 
 def plain(text: str) -> list[str]:
