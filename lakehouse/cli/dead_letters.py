@@ -50,7 +50,7 @@ def list_letters(
     spark = start(target, tables)
     silver = importlib.import_module("silver.changelog.dead_letter_list")
     wanted = silver.Wanted(reason or (), sought, moment, resolved)
-    found = silver.changelog.dead_letters(spark, target, tables, wanted)
+    found = silver.dead_letters(spark, target, tables, wanted)
     if shown == "json":
         _print_json(found, limit)
     else:
