@@ -65,9 +65,10 @@ def _rejected(record: Record) -> Iterator[Trouble]:
             "dead letters", f"{counted(letters, 'dead letter')} ({reasons}); do: {action}"
         )
     if record["stale_keys"]:
-        text = "keys show an older row, because their newest change is a dead letter"
+        stale = counted(record["stale_keys"], "key")
+        text = f"{stale} with an older row, because the newest change is a dead letter"
         action = "mend the cause, then `lakehouse dead-letters replay`"
-        yield Trouble("stale keys", f"{record['stale_keys']:,} {text}; do: {action}")
+        yield Trouble("stale keys", f"{text}; do: {action}")
 
 
 def _hints(record: Record) -> Iterator[Trouble]:
