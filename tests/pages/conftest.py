@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pages.shell import ROOT, WIDTH, Shell
+from tests.pages.shell import ROOT, WIDTH, Shell, Told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,10 +14,13 @@ PARTS = ("Makefile", "pyproject.toml", "requirements.lock", "conf", "examples")
 WRITTEN = shutil.ignore_patterns("lake", "_*")
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
+DEMO = "make demo"
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project, in which `make venv` was done."""
-    made = tmp_path / "cdc-lakehouse"
+    made = tmp_path_factory.mktemp("clone") / "cdc-lakehouse"
     made.mkdir()
     for part in PARTS:
         if (ROOT / part).is_dir():
@@ -31,17 +34,25 @@ def clone(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.fixture(scope="session")
+def demo(clone: Path) -> Told:
+    """What the demo printed in the clone: two pages show it."""
+    return Shell(clone, clone.parent).type(DEMO)
+
+
 @pytest.fixture
 def shell(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Shell:
     """A shell in an empty folder; plain `lakehouse` commands run in the tests' own session."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     home = tmp_path / "home"
     home.mkdir()
-    return Shell(home, tmp_path, {}, in_process=True)
+    return Shell(home, tmp_path, in_process=True)
 
 
 @pytest.fixture
-def shell_in_clone(clone: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """The same in the clone."""
+def shell_in_clone(
+    clone: Path, demo: Told, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    """The same in the clone, in which the demo was run."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
-    return Shell(clone, clone.parent, {}, in_process=True)
+    return Shell(clone, clone.parent, in_process=True, known={DEMO: demo})

@@ -117,6 +117,6 @@ def _steps(first: int, lines: Sequence[str]) -> Iterator[Step]:
 def _write(page: Path, printed: Sequence[tuple[Step, list[str]]]) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
     for step, output in reversed(printed):
-        if not fits(step.shown, output):
+        if ANY_LINES not in step.shown or not fits(step.shown, output):
             lines[step.begin : step.end] = output
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,16 +1,13 @@
 """A new user who types *Getting started* sees what the pages show."""
 
-import pytest
-
 from tests.pages.dialogue import follow, steps
 from tests.pages.shell import ROOT, Shell
 
 PAGES = ROOT / "docs" / "getting-started"
 
 
-@pytest.mark.parametrize("page", ["index", "first-table"])
-def test_a_page_is_typed_from_an_empty_folder(page: str, shell: Shell) -> None:
-    follow(PAGES / f"{page}.md", shell)
+def test_the_first_table_is_typed_from_an_empty_folder(shell: Shell) -> None:
+    follow(PAGES / "first-table.md", shell)
 
 
 def test_no_line_of_a_command_or_its_output_is_wider_than_a_terminal() -> None:

@@ -1,14 +1,22 @@
-"""README.md does what it says: its commands run, its table is the example's, it is short."""
+"""README.md and the demo's page show what is printed; README.md is short, and so is its table."""
+
+from pathlib import Path
+
+import pytest
 
 from tests.pages.dialogue import LANGUAGE, blocks, follow
 from tests.pages.shell import ROOT, Shell
 
 README = ROOT / "README.md"
+DEMO = ROOT / "docs" / "getting-started" / "index.md"
 EXAMPLE = ROOT / "examples" / "debezium-events" / "conf" / "tables" / "orders.yml"
 
 
-def test_every_command_of_the_readme_prints_what_it_shows(shell_in_clone: Shell) -> None:
-    follow(README, shell_in_clone)
+@pytest.mark.parametrize("page", [README, DEMO], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_in_the_clone_prints_what_the_page_shows(
+    page: Path, shell_in_clone: Shell
+) -> None:
+    follow(page, shell_in_clone)
 
 
 def test_commands_stand_in_dialogues_only() -> None:
