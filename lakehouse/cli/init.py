@@ -125,10 +125,10 @@ def _from_database(
     if not file.exists():
         file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
         print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
-        print("the worker needs: config.providers=env, and DATABASE_PASSWORD in its environment")
+        print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
     for line in drafts.preparations(list(wanted.values()), url):
         print(f"the database needs: {line}")
-    print("next: start the connector, then lakehouse validate, then lakehouse run --continuous")
+    print("next: start the connector, then lakehouse validate, lakehouse run --continuous")
 
 
 def _landing(chosen: Chosen) -> Path:
