@@ -23,16 +23,15 @@ RECORDS_BEFORE_A_RUN = [3, 7]
 @pytest.fixture
 def playground() -> Iterator[Mapping[str, str]]:
     """The variables that the page's program prints; all it started ends with it."""
-    program = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.playground"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert program.stdout is not None
-        said = [program.stdout.readline() for _ in range(3)]
-        yield dict(re.fullmatch(r"export (\w+)=(\S+)\n", line).groups() for line in said)
-    finally:
-        program.send_signal(signal.SIGINT)
-        assert program.wait(120) == 0
+    command = [sys.executable, "-m", "tests.e2e.playground"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout is not None
+            said = [program.stdout.readline() for _ in range(3)]
+            yield dict(re.fullmatch(r"export (\w+)=(\S+)\n", line).groups() for line in said)
+        finally:
+            program.send_signal(signal.SIGINT)
+    assert program.returncode == 0
 
 
 @parts.needs_kafka
