@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.durations import spoken
 from lakehouse.ways_out import way_out
+from lakehouse.words import counted
 
 Record = Mapping[str, Any]
 
@@ -60,11 +61,14 @@ def _rejected(record: Record) -> Iterator[Trouble]:
     if record["dead_letters_alert"]:
         reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
         action = f"`lakehouse dead-letters list --table {table}`"
-        yield Trouble("dead letters", f"{letters:,} dead letters ({reasons}); do: {action}")
+        yield Trouble(
+            "dead letters", f"{counted(letters, 'dead letter')} ({reasons}); do: {action}"
+        )
     if record["stale_keys"]:
-        text = "keys show an older row, because their newest change is a dead letter"
+        stale = counted(record["stale_keys"], "key")
+        text = f"{stale} with an older row, because the newest change is a dead letter"
         action = "mend the cause, then `lakehouse dead-letters replay`"
-        yield Trouble("stale keys", f"{record['stale_keys']:,} {text}; do: {action}")
+        yield Trouble("stale keys", f"{text}; do: {action}")
 
 
 def _hints(record: Record) -> Iterator[Trouble]:

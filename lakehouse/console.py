@@ -89,7 +89,7 @@ def say(line: str) -> None:
 
 def warn(line: str) -> None:
     """A warning on stderr."""
-    print(f"warning: {line}", file=sys.stderr, flush=True)
+    print("\n".join(wrapped(f"warning: {line}")), file=sys.stderr, flush=True)
 
 
 def fitted(line: str) -> str:

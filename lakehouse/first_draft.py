@@ -9,6 +9,7 @@ from lakehouse.errors import ConfigurationError
 from lakehouse.sample import Sample, read_sample, read_samples
 from lakehouse.unpacking import unpack_table
 
+DELTA = "or delta, where the files of a day hold only some of the rows"
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 
 
@@ -64,6 +65,7 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     doubt = "" if sure else "  # check: folder of the files, below the landing root"
     lines += [f"  path: {scalar(folder)}{doubt}"]
     lines += [f"  topic: {scalar(sample.topic)}"] if sample.topic else []
+    lines += [f"  mode: full  # check: {DELTA}"] if sample.format == "snapshot" else []
     lines += [f"  file_format: {sample.file_format}"] if sample.file_format != "json" else []
     lines += [f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}"]
     if sample.sequence_by:

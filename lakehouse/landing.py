@@ -5,6 +5,7 @@ Files get names of their content, so that an extract that is landed again adds n
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import date
@@ -37,6 +38,12 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
         shutil.copyfile(file, aside / name)
     _appear(aside, place, list(new))
     return [place / name for name in new]
+
+
+def from_landing(text: str | None, target: Target) -> str | None:
+    """A text for a person in which dropped files are named from the landing root on."""
+    root = re.escape(target.landing.strip("/"))
+    return None if text is None else re.sub(rf"file:/+{root}/", "", text)
 
 
 def _appear(aside: Path, place: Path, names: Sequence[str]) -> None:

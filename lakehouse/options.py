@@ -49,20 +49,32 @@ def _names(context: typer.Context, folder: str, incomplete: str) -> list[str]:
 
 
 HELP = {
-    "conf": Annotated[Path, typer.Option(help="Folder with targets/ and tables/.")],
+    "conf": Annotated[Path, typer.Option(metavar="DIR", help="Folder with targets/ and tables/.")],
     "target": Annotated[
         str,
-        typer.Option(help="A file in conf/targets, without .yml.", autocompletion=complete_targets),
+        typer.Option(
+            metavar="NAME",
+            help="A file in conf/targets, without .yml.",
+            autocompletion=complete_targets,
+        ),
     ],
-    "root": Annotated[str | None, typer.Option(help="Folder in which a local lake lies.")],
+    "root": Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder in which a local lake lies.")
+    ],
     "only": Annotated[
         list[str],
         typer.Option(
-            "--table", help="Only this table; repeatable.", autocompletion=complete_tables
+            "--table",
+            metavar="TABLE",
+            help="Only this table; repeatable.",
+            autocompletion=complete_tables,
         ),
     ],
     "setting": Annotated[
-        list[str], typer.Option("--set", help="KEY=VALUE in place of the target's own; repeatable.")
+        list[str],
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="In place of the target's own; repeatable."
+        ),
     ],
     "quiet": Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")],
     "verbose": Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")],

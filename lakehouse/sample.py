@@ -6,7 +6,8 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +19,8 @@ from lakehouse.formats import Format
 from lakehouse.table import FileFormat
 
 LONGEST = 5_000
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+SEPARATORS = ",;\t|"
 ORDER_NAMES = re.compile(
     r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
 )
@@ -54,8 +57,8 @@ def read_sample(file: Path, table: str) -> Sample:
     """
     records, file_format = _records(file)
     if file_format == "csv":
-        return _flat(records, "csv")
-    return _sampled(*_of_topic(file, records, table))
+        return _of_day(file, _flat(records, "csv"))
+    return _of_day(file, _sampled(*_of_topic(file, records, table)))
 
 
 def read_samples(file: Path) -> dict[str, Sample]:
@@ -63,14 +66,14 @@ def read_samples(file: Path) -> dict[str, Sample]:
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,
     heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
-    of one table, named after the file.
+    of one table, named after the file; in the folder of a day, after the folder around it.
 
     Raises:
         ConfigurationError: it cannot be read, or it holds no record of a table.
     """
     records, file_format = _records(file)
     if file_format == "csv":
-        return {identifier(file.name.partition(".")[0]): _flat(records, "csv")}
+        return {identifier(_name_of(file)): _of_day(file, _flat(records, "csv"))}
     by_topic: dict[str | None, list[Object]] = {}
     for record in records:
         topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
@@ -79,11 +82,11 @@ def read_samples(file: Path) -> dict[str, Sample]:
     for topic, own in by_topic.items():
         if (topic is None and len(by_topic) > 1) or not any(map(_has_row, own)):
             continue
-        name = identifier((topic or file.name.partition(".")[0]).rpartition(".")[2])
+        name = identifier((topic or _name_of(file)).rpartition(".")[2])
         if name in found and topic is not None:
             name = identifier("_".join(topic.split(".")[-2:]))
         if not SIGNALS.search(name):
-            found[name] = _sampled(own, topic)
+            found[name] = _of_day(file, _sampled(own, topic))
     if not found:
         raise _unusable(file, "no record of a table", "records with rows")
     return found
@@ -93,6 +96,24 @@ def identifier(text: str) -> str:
     """A table's name made of a text: small letters, digits and _, beginning with a letter."""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
     return name if name[:1].isalpha() else f"t_{name}"
+
+
+def day_of(file: Path) -> str | None:
+    """The day whose folder the file lies in, as extracts do: PATH/YYYY-MM-DD/."""
+    name = file.absolute().parent.name
+    return name if DAY.fullmatch(name) else None
+
+
+def _name_of(file: Path) -> str:
+    folder = file.absolute().parent.parent.name if day_of(file) else ""
+    return folder or file.name.partition(".")[0]
+
+
+def _of_day(file: Path, sample: Sample) -> Sample:
+    """Plain rows in the folder of a day are an extract, which no column orders."""
+    if sample.format != "rows" or day_of(file) is None:
+        return sample
+    return sample._replace(format="snapshot", sequence_by=None, deletes=None)
 
 
 def _records(file: Path) -> tuple[list[Object], FileFormat]:
@@ -285,20 +306,23 @@ def _plain(value: object) -> object:
 
 
 def _objects(file: Path) -> list[Object]:
-    """JSON objects of the first lines; lines that are something else are left out."""
-    objects = []
-    for line in itertools.islice(io.StringIO(_text(file)), LONGEST):
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            objects.append(value)
-    return objects
+    """JSON objects of the first lines, or of one array; all that is something else is left out."""
+    text = _text(file)
+    values = _values([text]) if text.lstrip().startswith("[") else _values(io.StringIO(text))
+    flat = (each for value in values for each in (value if isinstance(value, list) else [value]))
+    return list(itertools.islice((each for each in flat if isinstance(each, dict)), LONGEST))
+
+
+def _values(texts: Iterable[str]) -> Iterator[object]:
+    for text in texts:
+        with suppress(ValueError):
+            yield json.loads(text)
 
 
 def _csv_rows(file: Path) -> list[Object]:
-    rows = itertools.islice(csv.DictReader(io.StringIO(_text(file))), LONGEST)
+    text = _text(file)
+    separator = max(SEPARATORS, key=text.partition("\n")[0].count)
+    rows = itertools.islice(csv.DictReader(io.StringIO(text), delimiter=separator), LONGEST)
     return [{name: _number(text) for name, text in row.items() if name} for row in rows]
 
 
@@ -313,7 +337,9 @@ def _text(file: Path) -> str:
     try:
         content = file.read_bytes()
         return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as failure:
+    except OSError as failure:
+        raise _unusable(file, failure.strerror or str(failure), "a file") from failure
+    except UnicodeDecodeError as failure:
         raise _unusable(file, str(failure), "JSON lines or CSV") from failure
 
 

@@ -10,6 +10,7 @@ from lakehouse.expectation_checks import unknown_columns
 from lakehouse.json_schema import table_schema
 from lakehouse.options import Chosen
 from lakehouse.unpacking import refuse_lines
+from lakehouse.words import counted
 
 
 @command("validate")
@@ -28,4 +29,4 @@ def validate(
     for table in tables:
         keys = ", ".join(table.keys) or "no key"
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
-    print(f"ok: {len(tables)} tables, target {target.name}")
+    print(f"ok: {counted(len(tables), 'table')}, target {target.name}")

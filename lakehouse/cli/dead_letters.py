@@ -9,8 +9,11 @@ from lakehouse.cli.ask import ShownStatus, utc
 from lakehouse.cli.front import check_lake, command, configured, group, start
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import key_of
+from lakehouse.landing import from_landing
 from lakehouse.options import Chosen
 from lakehouse.table import Table
+from lakehouse.target import Target
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,7 +56,7 @@ def list_letters(
     if shown == "json":
         _print_json(found, limit)
     else:
-        _print_table(found, limit, resolved)
+        _print_table(found, limit, resolved, target)
 
 
 def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str] | None:
@@ -79,7 +82,7 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
             print(line)
 
 
-def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
+def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
     from lakehouse import answers
     from lakehouse.console import fitted, show_grid
 
@@ -88,7 +91,10 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
     if found is not None and counts:
         resolution = [] if resolved else ["resolved_at", "resolved_by"]
         newest = silver.newest(found, limit).drop("sequence", "rule", "run_id", *resolution)
-        rows = ([*row[:-1], _cut(row[-1])] for row in answers.texts(newest))
+        rows = (
+            [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
+            for row in answers.texts(newest)
+        )
         show_grid(newest.columns, rows, "--format json shows all")
     for table, reason, count in counts[:MOST_REASONS]:
         print(fitted(f"{count:>8,}  {table}  {reason}"))
@@ -96,7 +102,7 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool) -> None:
         print(f"          and {len(counts) - MOST_REASONS} more reasons")
     total = sum(count for _, _, count in counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
-    print(f"{total:,} dead letters{newest_only}")
+    print(f"{counted(total, 'dead letter')}{newest_only}")
 
 
 def _cut(raw: str | None) -> str | None:

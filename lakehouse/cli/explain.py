@@ -9,7 +9,9 @@ import typer
 from lakehouse.cli.ask import ShownStatus
 from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.key_text import key_of
+from lakehouse.landing import from_landing
 from lakehouse.options import Chosen
+from lakehouse.target import Target
 
 if TYPE_CHECKING:
     from silver.audit.explain import Explained
@@ -34,7 +36,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
         for line in lines:
             print(_json(line))
     else:
-        _print_grid(lines)
+        _print_grid(lines, target)
 
 
 def _json(line: "Explained") -> str:
@@ -45,10 +47,14 @@ def _json(line: "Explained") -> str:
     return f'{given[:-1]}, "values": {line.values or "null"}}}'
 
 
-def _print_grid(lines: "list[Explained]") -> None:
+def _print_grid(lines: "list[Explained]", target: Target) -> None:
     from lakehouse.console import show_grid, wrapped
 
     *records, row = lines
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
-    show_grid(columns, [[getattr(line, column) for column in columns] for line in records])
-    print("\n".join(wrapped(f"{row.outcome}: {row.values or row.because}")))
+    show_grid(
+        columns,
+        [[from_landing(getattr(line, column), target) for column in columns] for line in records],
+    )
+    end = f"{row.outcome}: {row.values or from_landing(row.because, target)}"
+    print("\n".join(wrapped(end)))

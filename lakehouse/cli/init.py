@@ -10,21 +10,26 @@ from lakehouse.cli.front import command
 from lakehouse.errors import ConfigurationError
 from lakehouse.options import Chosen
 from lakehouse.project import is_project, make_project
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from lakehouse.first_draft import Draft
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="Only this table; without, all there are.")
+    str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
 ]
 Sample = Annotated[
-    Path | None, typer.Option("--from", help="A file of changes: JSON lines or CSV, .gz or not.")
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="A file of changes: JSON or CSV, .gz or not."),
 ]
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
 ]
 Prefix = Annotated[
-    str | None, typer.Option(help="With --source: the connector's topic.prefix; default: its name.")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="With --source: the connector's topic.prefix; default: the database."
+    ),
 ]
 Brokers = Annotated[
     str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
@@ -71,10 +76,12 @@ def _check(table: str | None, sample: Path | None, source: str | None) -> None:
 
 def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     from lakehouse.first_draft import write_draft, write_drafts
+    from lakehouse.sample import day_of
 
     landing = _landing(chosen)
     inside = sample.absolute().is_relative_to(landing)
-    parent = sample.absolute().parent
+    day = day_of(sample)
+    parent = sample.absolute().parent.parent if day else sample.absolute().parent
     folder = str(parent.relative_to(landing)) if inside else parent.name
     folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
     sure = inside and parent != landing
@@ -83,7 +90,8 @@ def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     else:
         _tell(write_drafts(sample, chosen.conf, folder, sure))
     if not sure:
-        print(f"next: put {sample.name} into {_shown(landing / folder)}, then lakehouse run")
+        place = _shown(landing / folder / (day or ""))
+        print(f"next: put {sample.name} into {place}, then lakehouse run")
     else:
         print("next: lakehouse validate, then lakehouse run")
 
@@ -116,10 +124,11 @@ def _from_database(
     file = chosen.conf / "connector.json"
     if not file.exists():
         file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
-        print(f"wrote {_shown(file)}: for Debezium's connector; set DATABASE_PASSWORD there")
+        print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
+        print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
     for line in drafts.preparations(list(wanted.values()), url):
         print(f"the database needs: {line}")
-    print("next: start the connector, then lakehouse validate, then lakehouse run --continuous")
+    print("next: start the connector, then lakehouse validate, lakehouse run --continuous")
 
 
 def _landing(chosen: Chosen) -> Path:
@@ -135,7 +144,8 @@ def _tell(drafts: "Sequence[Draft]") -> None:
         if draft.is_there:
             print(f"{_shown(draft.file)} is there already and was left alone")
             continue
-        checks = f"; look at {draft.checks} lines that say 'check'" if draft.checks else ""
+        lines = counted(draft.checks, "line")
+        checks = f"; look at {lines} with 'check'" if draft.checks else ""
         print(f"wrote {_shown(draft.file)}{checks}")
 
 

@@ -31,6 +31,7 @@ from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.verbosity import Level, level
 from lakehouse.ways_out import check_writable, is_unreachable, with_way_out
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -196,7 +197,7 @@ def _until_told(
 
     families = importlib.import_module("bronze.feeds").families(tables)
     with ticks.until_told() as stop:
-        say(f"working on {len(tables)} tables until interrupted")
+        say(f"working on {counted(len(tables), 'table')} until interrupted")
         told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
         told = settled(tables, told, do, tell, memory)
     say("stopped; in all:")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lakehouse.verbosity import Level, level
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from lakehouse.ledger import Entry
@@ -20,6 +21,12 @@ WORDS = {
     "truncate": "truncates",
     "dead_letter": "dead letters",
 }
+ONE = {
+    "dead letters": "dead letter",
+    "deletes of unknown keys": "delete of an unknown key",
+    "truncates": "truncate",
+}
+"""How the nouns among them are written of one record."""
 ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
 """What comes first; all else follows in the order of the ledger."""
 WIDEST_NAME = 32
@@ -53,8 +60,11 @@ def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) 
     failed = [entry.layer for entry in entries if entry.status == "failed"]
     records = _records(entries)
     parts = [f"FAILED in {', '.join(failed)}"] if failed else []
-    parts += [f"{records:,} records"] if records else []
-    parts += [f"{count:,} {word}" for word, count in _classes(entries).items()]
+    parts += [counted(records, "record")] if records else []
+    parts += [
+        f"{count:,} {ONE.get(word, word) if count == 1 else word}"
+        for word, count in _classes(entries).items()
+    ]
     parts = parts or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
     line = "  ".join([name, *parts, seconds])
@@ -74,12 +84,12 @@ def _classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
     """What became of silver's records, by words for a person; notes beside them are left out."""
     from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
 
-    counted: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
     for entry in entries:
         for name, count in entry.counts.items() if entry.layer == "silver" else ():
             noted = name in ACCOUNT_NOTES and name not in EXTRACT_NOTES
             if count > 0 and name != "records" and not noted:
                 kind = name.partition(":")[0]
-                counted[WORDS.get(kind, kind.replace("_", " "))] += count
-    first = {word: counted[word] for word in ORDER if word in counted}
-    return first | dict(counted)
+                classes[WORDS.get(kind, kind.replace("_", " "))] += count
+    first = {word: classes[word] for word in ORDER if word in classes}
+    return first | dict(classes)

@@ -13,6 +13,7 @@ from lakehouse import names
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.words import counted
 from silver.changelog import schema_changes
 from silver.changelog.order import Placed
 from silver.contract import DEAD_LETTER_COLUMNS
@@ -105,7 +106,7 @@ def alarms(
         unresolved = spark.table(name).where("resolved_at IS NULL").count()
         if unresolved > table.max_dead_letters:
             lines.append(
-                f"{table.table} has {unresolved:,} unresolved dead letters, more than its "
+                f"{table.table} has {counted(unresolved, 'unresolved dead letter')}, more than its "
                 f"max_dead_letters {table.max_dead_letters:,}: "
                 f"lakehouse dead-letters list --table {table.table}"
             )

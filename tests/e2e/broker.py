@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.e2e import parts
@@ -55,6 +55,17 @@ class Broker(NamedTuple):
         deleted = admin.delete_records([TopicPartition(topic, partition, offset)])
         for future in deleted.values():
             future.result()
+
+
+def count_records(servers: str, topic: str) -> int:
+    """How many records the first partition of a topic has had; none while there is no topic."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "count"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+    except KafkaException:
+        return 0
+    finally:
+        consumer.close()
 
 
 def new(name: str) -> Broker:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-NEEDED = {"live_shop", "node", "kafka"}
+NEEDED = {"live_shop", "node", "kafka", "playground"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

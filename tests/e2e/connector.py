@@ -12,6 +12,7 @@ from tests.e2e.parts import PARTS, Process, java, wait_for, write_properties
 
 READY = "Starting streaming"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+ENVIRONMENT = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 
 
@@ -99,12 +100,15 @@ class Worker(NamedTuple):
             "plugin.path": self.folder / "plugins",
             "plugin.discovery": "hybrid_warn",
             "listeners": f"http://127.0.0.1:{self.port}",
+            "config.providers": "env",
+            "config.providers.env.class": ENVIRONMENT,
             **dict.fromkeys(CONVERTERS, JSON),
         }
         file = write_properties(self.folder / "worker.properties", worker)
         distributed = "org.apache.kafka.connect.cli.ConnectDistributed"
         command = java([PARTS / self.server.engine], distributed, file)
-        return parts.start(command, self.folder / "connector.log")
+        own = {"DATABASE_PASSWORD": "none"}
+        return parts.start(command, self.folder / "connector.log", env=own)
 
     def capture(self, process: Process) -> None:
         """Have the worker, which was started, send what its server shows; wait until it does."""

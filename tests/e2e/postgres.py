@@ -75,8 +75,8 @@ class Postgres(NamedTuple):
         _as_postgres(self.folder, "pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop")
 
 
-def start(name: str) -> Postgres:
-    """A new server with the database `shop` and its publication."""
+def start(name: str, content: Path | None = SCHEMA) -> Postgres:
+    """A new server with the database `shop`: the shop and its publication, or empty."""
     server = Postgres(parts.folder(name), parts.free_port())
     if os.geteuid() == 0:
         subprocess.run(["chown", "postgres:postgres", server.folder], check=True)
@@ -90,7 +90,8 @@ def start(name: str) -> Postgres:
     _as_postgres(server.folder, "pg_ctl", "-D", "data", "-l", "server.log", "-w", "start")
     with psycopg.connect(server.url.replace("/shop", "/postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE shop")
-    server.execute(SCHEMA.read_text())
+    if content is not None:
+        server.execute(content.read_text())
     return server
 
 

@@ -66,7 +66,7 @@ def test_status_dead_letters_and_the_widest_table_fit(tmp_path: Path) -> None:
     fits(told(conf, tmp_path, "status", "--wide"))
     letters = told(conf, tmp_path, "dead-letters", "list")
     fits(letters)
-    assert letters[-1] == "1 dead letters"
+    assert letters[-1] == "1 dead letter"
     widest = told(conf, tmp_path, "sql", "SELECT * FROM gold.kitchen_sink")
     fits(widest)
     assert widest[0].startswith("── 1 ─")

@@ -45,7 +45,7 @@ def test_validate_names_every_table(conf: Path, capsys: pytest.CaptureFixture[st
     assert exit_code(conf, "validate") == 0
     assert capsys.readouterr().out.splitlines() == [
         "orders                   debezium  type 1  id",
-        "ok: 1 tables, target local",
+        "ok: 1 table, target local",
     ]
 
 

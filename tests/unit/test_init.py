@@ -130,6 +130,29 @@ def test_rows_of_csv_are_drafted_with_what_orders_them() -> None:
     }
 
 
+def test_a_file_in_the_folder_of_a_day_is_drafted_as_an_extract(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path("elsewhere", "products", "2026-11-01", "part-1.csv")
+    file.parent.mkdir(parents=True)
+    file.write_text("sku;name;updated_at\nA1;Lamp;2026-10-31\n")
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.table, table.format, table.keys) == ("products", "snapshot", ["sku"])
+    assert (table.feeds[0].path, table.feeds[0].mode) == ("products", "full")
+    assert table.sequence_by is None and list(table.columns) == ["sku", "name", "updated_at"]
+    assert "put part-1.csv into landing/products/2026-11-01" in capsys.readouterr().out
+
+
+def test_a_file_of_one_json_array_is_drafted() -> None:
+    rows = '[{"id": 1, "seq": 5, "a": "x"},\n {"id": 2, "seq": 6, "a": "y"}]\n'
+    file = Path("things.json")
+    file.write_text(rows)
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.format, table.keys, table.sequence_by) == ("rows", ["id"], "seq")
+
+
 def test_flattened_rows_keep_their_own_columns_only() -> None:
     row = {"id": 1, "name": "x", "__op": "c", "__deleted": "false", "__lsn": 7}
     file = dropped("a.jsonl", whole("s.p.people", {"id": 1}, row))
@@ -208,6 +231,7 @@ def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None
         (["orders"], "--from FILE or --source URL"),
         (["--from", "a.jsonl", "--source", "postgresql://h/d"], "leave one out"),
         (["--from", "nowhere.jsonl"], "No such file"),
+        (["--from", "."], "Is a directory"),
         (["--source", "sqlite:///a.db"], "postgresql, mysql or mariadb"),
         (["--source", "nonsense"], "an SQLAlchemy URL"),
     ],

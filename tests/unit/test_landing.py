@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import ConfigurationError
-from lakehouse.landing import land_extract
+from lakehouse.landing import from_landing, land_extract
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -65,6 +65,14 @@ def test_what_cannot_be_landed_is_wrong_usage(
     with pytest.raises(ConfigurationError) as wrong:
         land_extract(Target(root=str(tmp_path / "lake")), tables, tmp_path / folder, day)
     assert wrong.value.key == named
+
+
+def test_a_person_is_told_of_files_from_the_landing_root_on(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    told = f"by file:{tmp_path}/landing/shop/1.jsonl:4"
+    assert from_landing(told, target) == "by shop/1.jsonl:4"
+    assert from_landing("by shop.public.orders/7", target) == "by shop.public.orders/7"
+    assert from_landing(None, target) is None
 
 
 def test_a_landing_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:

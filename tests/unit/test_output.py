@@ -139,9 +139,11 @@ def test_the_line_of_a_run_is_cut_from_its_end() -> None:
 
 
 def test_dead_letters_are_one_number_and_a_failure_is_named() -> None:
-    counts = {"records": 3, "dead_letter:no_key": 1, "dead_letter:rule:x": 2}
+    counts = {"records": 3, "truncate": 1, "dead_letter:no_key": 1, "dead_letter:rule:x": 2}
     entries = [entry("silver", "a", counts=counts), entry("gold", "a", status="failed")]
-    assert run_lines(entries, 80) == ["a  FAILED in gold  3 records  3 dead letters  0.0 s"]
+    assert run_lines(entries, 80) == [
+        "a  FAILED in gold  3 records  3 dead letters  1 truncate  0.0 s"
+    ]
 
 
 def test_progress_is_a_line_on_stderr_where_there_is_no_terminal(

@@ -1,0 +1,105 @@
+"""Pages are compared with what is really printed: differences are found, durations are none."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages.dialogue import fits, follow, plain, steps
+from tests.pages.shell import Shell
+
+PAGE = """\
+# A page
+
+```console
+$ cat > a.txt <<'END'
+> one
+> END
+$ mkdir inner && cd inner
+$ export NAME=world
+```
+
+```sh
+this is not typed
+```
+
+```console
+$ cat ../a.txt; echo "hello $NAME"
+one
+hello world
+```
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return Shell(folder, tmp_path, {})
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tests.pages.dialogue.ROOT", tmp_path)
+    file = tmp_path / "page.md"
+    file.write_text(PAGE)
+    return file
+
+
+def test_commands_of_a_page_are_typed_in_one_shell(page: Path, shell: Shell) -> None:
+    assert [step.command.partition(" ")[0] for step in steps(page)] == [
+        "cat",
+        "mkdir",
+        "export",
+        "cat",
+    ]
+    follow(page, shell)
+
+
+@pytest.mark.parametrize(
+    ("shown", "instead"),
+    [("hello world\n", "hello moon\n"), ("hello world\n", ""), ("one\nhello", "one\nmore\nhello")],
+)
+def test_a_page_that_shows_something_else_is_found(
+    page: Path, shell: Shell, shown: str, instead: str
+) -> None:
+    page.write_text(PAGE.replace(shown, instead))
+    with pytest.raises(AssertionError, match=r"page\.md, line 17"):
+        follow(page, shell)
+
+
+def test_a_command_that_fails_is_found(page: Path, shell: Shell) -> None:
+    page.write_text("```console\n$ false\n```\n")
+    with pytest.raises(AssertionError, match="code 1"):
+        follow(page, shell)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        (["orders  3 records  1.2 s"], ["orders  3 records  10.7 s"], True),
+        (["orders  3 records  1.2 s"], ["orders  4 records  1.2 s"], False),
+        (
+            ["a   lag", "──  ───", "b   3 s"],
+            ["a   lag      ", "──  ───────", "b   2 h 5 min"],
+            True,
+        ),
+        (["first", "…", "last"], ["first", "second", "third", "last"], True),
+        (["first", "…", "last"], ["first", "second"], False),
+        (["first"], ["first", "second"], False),
+    ],
+)
+def test_only_durations_and_widths_may_differ(
+    shown: list[str], printed: list[str], same: bool
+) -> None:
+    assert fits(shown, printed) == same
+
+
+def test_lines_that_only_say_that_work_goes_on_are_left_out() -> None:
+    assert plain("starting Spark (5 s)\n[1/5] done  (0.1 s)\n") == ["[1/5] done  (0.1 s)"]
+
+
+def test_a_plain_lakehouse_command_needs_no_program_of_its_own(tmp_path: Path) -> None:
+    inside = Shell(tmp_path, tmp_path, {}, in_process=True)
+    assert inside.type("lakehouse --version").text.startswith("lakehouse 0.")
+    assert inside.type("lakehouse validate").code == 2
+    assert inside.type("lakehouse --version | wc -l").text.strip() == "1"
