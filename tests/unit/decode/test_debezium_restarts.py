@@ -351,10 +351,15 @@ def test_interleaved_transactions_and_redelivery_raise_no_false_alarm(connector:
 
 
 def moved(chance: random.Random) -> list[dict[str, Any]]:
-    """Changes of a server, then of another one; each delivers some of its own again."""
+    """Changes of a server, then of another one; each delivers some of its own again.
+
+    The other server's log may begin just below where the old one ended.
+    """
     old = Log(chance, clock=1_000, position=5_000, server="aa")
     sent = with_redelivery(chance, list(old.commits(chance.randrange(5, 25))))
-    start = chance.choice([0, 10, 4_900, 6_000])
+    if chance.random() < 0.3:
+        sent += sent[-chance.randrange(1, 30) :]
+    start = chance.choice([0, 10, 4_900, 6_000, old.position - chance.randrange(1, 99)])
     new = Log(chance, clock=old.clock + chance.randrange(1, 99), position=start, server="bb")
     new.last_commit = start
     return sent + with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
