@@ -358,8 +358,9 @@ def moved(chance: random.Random) -> list[dict[str, Any]]:
     old = Log(chance, clock=1_000, position=5_000, server="aa")
     sent = with_redelivery(chance, list(old.commits(chance.randrange(5, 25))))
     if chance.random() < 0.3:
-        sent += sent[-chance.randrange(1, 30) :]
-    start = chance.choice([0, 10, 4_900, 6_000, old.position - chance.randrange(1, 99)])
+        again = sent[-chance.randrange(5, 50) :]
+        sent += again[: chance.randrange(1, 5)]
+    start = chance.choice([0, 10, 4_900, 6_000, old.position - chance.randrange(99)])
     new = Log(chance, clock=old.clock + chance.randrange(1, 99), position=start, server="bb")
     new.last_commit = start
     return sent + with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
