@@ -45,7 +45,9 @@ def _failures(record: Record) -> Iterator[Trouble]:
         yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
     if record["gaps"]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
-        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source; do: {action}")
+        backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
+        found = ", positions run backwards" if backwards else ""
+        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source{found}; do: {action}")
 
 
 def _late(record: Record) -> Iterator[Trouble]:

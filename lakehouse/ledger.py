@@ -32,6 +32,11 @@ COLUMNS = (
     ("counts", "map<string,bigint>", "what became of the records, by name"),
     ("message", "string", "for a person: why it failed, else null"),
     ("duration_ms", "bigint", "how long it took, in milliseconds"),
+    (
+        "logs",
+        "map<string,string>",
+        "how far the source's log has come in each topic and partition, as JSON",
+    ),
 )
 
 
@@ -49,6 +54,7 @@ class Entry(Strict):
     counts: dict[str, int] = Field(default_factory=dict)
     message: str | None = None
     duration_ms: int = 0
+    logs: dict[str, str] = Field(default_factory=dict)
 
 
 def told(

@@ -72,6 +72,12 @@ CHANGE_COLUMNS = (
     LayerColumn("_feed_batch", "bigint", "its ingest batch there"),
     LayerColumn("_raw", "string", "from bronze; past the gate on dead letters only"),
     LayerColumn(
+        "_source_log",
+        "string",
+        "on the last record that a task decoded: what the task's records tell of the source's log,"
+        " as JSON; else null",
+    ),
+    LayerColumn(
         "_unlike",
         "boolean",
         "true on a record that shows columns or types which its batch was decoded without; the"

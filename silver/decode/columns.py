@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
 from silver.decode.change import Record
+from silver.decode.debezium.events.source_log import Reached
 from silver.decode.values.column_types import parse_type
 
 MOST_COLUMNS = 2000
@@ -66,6 +67,8 @@ class Columns:
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
             the source tells apart may be one row of the table.
         schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
+        reached: how far the source's log had come before, by the name of its segments (see
+            `silver.decode.debezium.events.source_log`); empty where that is not asked.
     """
 
     columns: tuple[Column, ...]
@@ -76,6 +79,7 @@ class Columns:
     order: str | None = None
     key_parts: tuple[str, ...] = ()
     schemas: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:

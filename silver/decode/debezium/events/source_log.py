@@ -10,8 +10,9 @@ transactions that ran side by side are sent one after the other: the commit befo
 part of `source.sequence`, does.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
 from silver.decode.debezium.events.envelope import Source
@@ -181,6 +182,16 @@ def begun(part: Segment) -> Reached:
     if part.position == OF_SNAPSHOT:
         return Reached(part.last, OF_SNAPSHOT, 0)
     return Reached(part.last, part.position, part.latest, part.server, part.servers)
+
+
+def to_text(reached: Reached) -> str:
+    """How far records have come, as JSON."""
+    return json.dumps(asdict(reached))
+
+
+def from_text(text: str) -> Reached:
+    """What `to_text` gave a text of."""
+    return Reached(**json.loads(text))
 
 
 def highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
