@@ -18,7 +18,7 @@ class Trouble(NamedTuple):
 
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*_failures(record), *_late(record), *_rejected(record), *_hints(record)]
+    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record), *_hints(record)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -28,7 +28,7 @@ def worst_first(records: Sequence[Record]) -> list[Record]:
     """
 
     def severity(record: Record) -> int:
-        classes = (_failures, _late, _rejected, _hints)
+        classes = (_failures, _keys, _late, _rejected, _hints)
         return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
 
     return sorted(records, key=severity)
@@ -48,6 +48,15 @@ def _failures(record: Record) -> Iterator[Trouble]:
         backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
         found = ", positions run backwards" if backwards else ""
         yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source{found}; do: {action}")
+
+
+def _keys(record: Record) -> Iterator[Trouble]:
+    if record["key_parts"]:
+        parts = ", ".join(record["key_parts"])
+        text = f"the records' keys have parts that the table's keys have not: {parts}"
+        effect = "rows that differ in nothing else of the key are one row here"
+        action = f"add them to `keys`, then `lakehouse rebuild {record['table']}`"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
 def _late(record: Record) -> Iterator[Trouble]:
@@ -70,5 +79,8 @@ def _rejected(record: Record) -> Iterator[Trouble]:
 
 
 def _hints(record: Record) -> Iterator[Trouble]:
+    if record["order"] == "arrival":
+        text = "the source tells no position that is known: changes are in order of arrival"
+        yield Trouble("order: arrival", text)
     for warning in record.get("warnings", ()):
         yield Trouble("warning", str(warning))

@@ -202,6 +202,10 @@ def waits_in_log(target: Target, table: Table) -> bool:
     return plain and ordered and alone
 
 
+TABLE_NOTES, ORDER, KEY_PARTS = "_tables", "order", "key parts"
+"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and two aspects of it:
+what orders Debezium's records, and parts of their keys that are no keys of the table (JSON)."""
+
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),
     LayerColumn("_until", "bigint", "newest batch of the change log that is taken in"),

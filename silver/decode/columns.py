@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
+from silver.contract import KEY_PARTS, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
 from silver.decode.values.column_types import parse_type
@@ -21,7 +22,7 @@ UNFIT = (
     f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
 )
 
-ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS = "envelope", "decimal texts", "order", "key parts"
+ENVELOPE, DECIMAL_TEXTS = "envelope", "decimal texts"
 SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS)
 """What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 

@@ -127,9 +127,7 @@ class Decoder:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:
             change.unlike = True
-        source = envelope.source
-        if source is not None and (envelope.op != "r" or change.snapshot is not None):
-            self._follower.see(record, source, change)
+        self._follower.see(record, envelope, change)
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
         elif operation == DELETE:

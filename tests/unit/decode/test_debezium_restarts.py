@@ -266,7 +266,7 @@ class Seen(NamedTuple):
     """A record with its source block, and the change that it says."""
 
     record: Record
-    source: Source
+    envelope: Envelope
     change: Change
 
 
@@ -294,7 +294,8 @@ def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
     source = Source(**sources[connector], ts_us=change["time"])
     partition = change["key"] % 2
     record = Record(b"", None, None, "t", partition, at, None, 0, False, f"{at:08X}")
-    return Seen(record, source, ordered_change(Envelope(source=source, op="u"), "upsert"))
+    envelope = Envelope(source=source, op="u")
+    return Seen(record, envelope, ordered_change(envelope, "upsert"))
 
 
 def followed(records: list[Seen], reached: dict[str, Reached]) -> list[Segment]:

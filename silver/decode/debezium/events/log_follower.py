@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.envelope import Source
+from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.restarts import follow
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
@@ -41,10 +41,15 @@ class LogFollower:
         self._reached = reached
         self._courses: dict[tuple[object, ...], _Course] = {}
 
-    def see(self, record: Record, source: Source, change: Change) -> None:
-        """Takes in a change; one without a position or a commit time tells nothing."""
-        sequence, time = change.sequence, change.source_time
-        if sequence is None or time is None or sequence < _FIRST_POSITION:
+    def see(self, record: Record, envelope: Envelope, change: Change) -> None:
+        """Takes in a change; one without a position or a commit time tells nothing.
+
+        Rows of an incremental snapshot tell nothing either: they were not read from the log.
+        """
+        source, sequence, time = envelope.source, change.sequence, change.source_time
+        if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
+            return
+        if envelope.op == "r" and change.snapshot is None:
             return
         database = None if source.commit_lsn is None else source.db
         key = (record.topic, record.partition, source.name, database)
