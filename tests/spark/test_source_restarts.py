@@ -17,8 +17,8 @@ from silver import states
 from silver.audit.verify import verify
 from silver.state import snapshots
 from tests import lake
-from tests.landed import apply, failures, land
 from tests.lake import quiet
+from tests.landed import apply, failures, land
 
 pytestmark = pytest.mark.slow
 
