@@ -14,7 +14,7 @@ from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
 
-TABLE = "_runs"
+TABLE, LOGS = "_runs", "logs"
 
 COLUMNS = (
     ("run_id", "string", "one run of the command, over all its tables and layers"),
@@ -33,7 +33,7 @@ COLUMNS = (
     ("message", "string", "for a person: why it failed, else null"),
     ("duration_ms", "bigint", "how long it took, in milliseconds"),
     (
-        "logs",
+        LOGS,
         "map<string,string>",
         "how far the source's log has come in each topic and partition, as JSON",
     ),

@@ -17,7 +17,9 @@ from silver.decode.debezium.events.source_log import (
     Reached,
     Segment,
     commit_position,
+    from_text,
     server_of,
+    to_text,
 )
 from tests.properties.budget import GIVEN
 
@@ -425,3 +427,10 @@ def test_any_cut_into_batches_and_tasks_finds_the_same(connector: str) -> None:
 
 def _by_commit(change: dict[str, Any]) -> tuple[bool, int, int]:
     return change["server"] == "bb", change["commit"], change["lsn"]
+
+
+def test_how_far_records_have_come_is_the_same_as_text() -> None:
+    moved = [Sent(0, 900, 10, "a", 7), Sent(1, 5, 20, "b", 1), Sent(2, 4, 20, "b", 0)]
+    for sent in (moved, [Sent(3, None, 5)]):
+        (reached,) = found_in(sent).reached.values()
+        assert from_text(to_text(reached)) == reached

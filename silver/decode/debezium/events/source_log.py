@@ -98,8 +98,8 @@ class Reached:
     """
 
     place: str
-    position: str
-    time: int
+    position: str = OF_SNAPSHOT
+    time: int = 0
     server: str | None = None
     servers: Mapping[str, int] = field(default_factory=dict)
     again_from: str | None = None
@@ -180,13 +180,13 @@ class Reached:
 def begun(part: Segment) -> Reached:
     """How far the records have come after a first segment."""
     if part.position == OF_SNAPSHOT:
-        return Reached(part.last, OF_SNAPSHOT, 0)
+        return Reached(part.last)
     return Reached(part.last, part.position, part.latest, part.server, part.servers)
 
 
 def to_text(reached: Reached) -> str:
-    """How far records have come, as JSON."""
-    return json.dumps(asdict(reached))
+    """How far records have come, as JSON without what is not told."""
+    return json.dumps({name: value for name, value in asdict(reached).items() if value})
 
 
 def from_text(text: str) -> Reached:
