@@ -7,7 +7,7 @@ find from every record.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source
@@ -40,6 +40,8 @@ class LogFollower:
     def __init__(self, reached: Mapping[str, Reached]) -> None:
         self._reached = reached
         self._courses: dict[tuple[object, ...], _Course] = {}
+        self._key: tuple[object, ...] = ()
+        self._course = _Course("", "", None)
 
     def see(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Takes in a change; one without a position or a commit time tells nothing.
@@ -52,21 +54,23 @@ class LogFollower:
         if envelope.op == "r" and change.snapshot is None:
             return
         database = None if source.commit_lsn is None else source.db
-        key = (record.topic, record.partition, source.name, database)
-        course = self._courses.get(key)
-        if course is None:
-            course = self._courses[key] = self._course(*key)
-        position = OF_SNAPSHOT if change.snapshot else course.position_of(source, sequence)
+        key = record.topic, record.partition, source.name, database
+        if key != self._key:
+            self._key = key
+            if key not in self._courses:
+                self._courses[key] = self._begun(*key)
+            self._course = self._courses[key]
+        position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
         if position is not None:
             place = record.arrival if record.offset is None else record.offset
-            course.see(place, position, time, source)
+            self._course.see(place, position, time, source)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
         found = [segment for course in self._courses.values() for segment in course.closed()]
         return json.dumps(found) if found else None
 
-    def _course(self, topic: object, partition: object, *names: object) -> "_Course":
+    def _begun(self, topic: object, partition: object, *names: object) -> "_Course":
         domain = "" if partition is None else f"{topic or ''}/{partition}"
         given = names if partition is not None else (topic, *names)
         log = " ".join(str(text_of(name)) for name in given if name is not None)
@@ -79,7 +83,6 @@ class _Course:
     __slots__ = (
         "_begin",
         "_closed",
-        "_commits",
         "_domain",
         "_earliest",
         "_first",
@@ -103,21 +106,16 @@ class _Course:
         self._gtids: dict[str | None, int] = {}
         self._server: str | None = None
         self._simple = False
-        self._commits: tuple[object, str | None] = (None, None)
-
-    def position_of(self, source: Source, sequence: str) -> str | None:
-        """The position of a change's commit; PostgreSQL's is parsed once per transaction."""
-        if source.sequence is None or source.file is not None:
-            return commit_position(source, sequence)
-        if source.sequence != self._commits[0]:
-            self._commits = source.sequence, commit_position(source, sequence)
-        return self._commits[1]
 
     def see(self, place: _Place, position: str, time: int, source: Source) -> None:
         """Takes in a record; most are simply the next one of the log."""
-        server, number = server_of(source) if source.file is not None else (None, 0)
-        is_next = position >= self._position and _is_later(place, self._last)
-        is_next = is_next and bool(position) == bool(self._position)
+        server, number = (None, 0) if source.file is None else server_of(source)
+        before, last = self._position, self._last
+        is_next = position >= before and (position == OF_SNAPSHOT) == (before == OF_SNAPSHOT)
+        if isinstance(place, int) and isinstance(last, int):
+            is_next &= place > last
+        else:
+            is_next &= _text(place) > _text(last)
         if not (is_next and self._simple):
             fact = Fact(position, time, server, number, proves_restarts(source))
             if not is_next or self._parts_from(fact):
@@ -176,16 +174,10 @@ class _Course:
         )
 
 
-def segments_of(texts: list[str]) -> list[Segment]:
+def segments_of(texts: Iterable[str]) -> list[Segment]:
     """The segments in what followers gave."""
     found = [one for text in texts for one in json.loads(text)]
-    return [Segment(*one[:4], Fact(*one[4]), *one[5:]) for one in found]
-
-
-def _is_later(place: _Place, last: _Place) -> bool:
-    if isinstance(place, int) and isinstance(last, int):
-        return place > last
-    return _text(place) > _text(last)
+    return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in found]
 
 
 def _text(place: _Place) -> str:

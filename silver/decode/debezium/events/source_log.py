@@ -186,7 +186,8 @@ def begun(part: Segment) -> Reached:
 
 def to_text(reached: Reached) -> str:
     """How far records have come, as JSON without what is not told."""
-    return json.dumps({name: value for name, value in asdict(reached).items() if value})
+    told = asdict(reached).items()
+    return json.dumps({n: v for n, v in told if v is not False and v not in (None, "", {})})
 
 
 def from_text(text: str) -> Reached:
@@ -206,6 +207,8 @@ def commit_position(source: Source, sequence: str) -> str | None:
     `sequence` is the change's own. Positions of TiCDC, YDB and MongoDB are times of the whole
     cluster, which never start anew.
     """
+    if source.lsn is not None or source.sequence is not None:
+        return postgresql_commit(source)
     if source.commit_ts is not None or source.step is not None or source.ord is not None:
         return None
     if source.file is not None:
@@ -215,12 +218,12 @@ def commit_position(source: Source, sequence: str) -> str | None:
         return sequence.replace("/", "")[:width]
     if source.commit_scn is not None:
         return sequence.partition("/")[0]
-    return postgresql_commit(source)
+    return None
 
 
 def proves_restarts(source: Source) -> bool:
     """Whether a position that falls while commit times rise proves another log: PostgreSQL's."""
-    return source.file is None and source.commit_lsn is None and source.sequence is not None
+    return source.lsn is not None or source.sequence is not None
 
 
 def server_of(source: Source) -> tuple[str | None, int]:
@@ -228,8 +231,9 @@ def server_of(source: Source) -> tuple[str | None, int]:
 
     Without a GTID the id of MySQL's server, and 0.
     """
-    if source.gtid is not None:
-        gtid = str(text_of(source.gtid))
+    gtid = source.gtid
+    if gtid is not None:
+        gtid = gtid if isinstance(gtid, str) else str(text_of(gtid))
         server, _, number = gtid.rpartition(":" if ":" in gtid else "-")
         return server, int(number) if number.isascii() and number.isdigit() else 0
     return None if source.server_id in (None, 0) else str(text_of(source.server_id)), 0
