@@ -171,7 +171,7 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
         (
             {"file": "b.000002", "pos": 5, "server_id": 101},
             f"{2:016X}/{5:016X}/{0:016X}",
-            ("101", 0),
+            ("101 b.", 0),
         ),
         (
             {"file": "b.000002", "pos": 5, "server_id": 101, "gtid": "aa-bb:17"},

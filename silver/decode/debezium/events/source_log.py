@@ -23,6 +23,7 @@ from silver.decode.debezium.events.order import (
 )
 from silver.decode.values.json_values import text_of
 
+_DIGITS = "0123456789"
 OF_SNAPSHOT = ""
 """The position of the rows of a full snapshot: below every other, as they begin an epoch anyway."""
 
@@ -229,11 +230,13 @@ def proves_restarts(source: Source) -> bool:
 def server_of(source: Source) -> tuple[str | None, int]:
     """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
 
-    Without a GTID the id of MySQL's server, and 0.
+    Without a GTID the id of MySQL's server with the base name of its binlog, and 0.
     """
     gtid = source.gtid
     if gtid is not None:
         gtid = gtid if isinstance(gtid, str) else str(text_of(gtid))
         server, _, number = gtid.rpartition(":" if ":" in gtid else "-")
         return server, int(number) if number.isascii() and number.isdigit() else 0
-    return None if source.server_id in (None, 0) else str(text_of(source.server_id)), 0
+    if not source.file:
+        return None, 0
+    return f"{source.server_id} {str(text_of(source.file)).rstrip(_DIGITS)}", 0
