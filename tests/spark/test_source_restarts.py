@@ -78,9 +78,14 @@ def epochs(spark: SparkSession, target: Target) -> int:
     return len(snapshots.read(spark, target)["t"].epochs)
 
 
-@pytest.mark.parametrize("order", [[10], [2] * 5, [4, 3, 3], [1] * 10], ids=str)
 @pytest.mark.parametrize(
-    "options", [{}, {"stored_as_scd_type": 2}, {"max_staleness": "1 day"}], ids=str
+    ("order", "options"),
+    [
+        ([10], {}),
+        ([4, 3, 3], {"stored_as_scd_type": 2}),
+        ([2, 2, 1, 5], {"max_staleness": "1 day"}),
+    ],
+    ids=str,
 )
 def test_mysql_fails_over_to_a_server_whose_positions_are_lower(
     spark: SparkSession, target: Target, order: list[int], options: dict[str, Any]
@@ -136,7 +141,7 @@ def postgresql(offset: int, op: str, key: int, city: str, at: tuple[int, int, in
     return record(offset, op, key, city, seconds, connector="postgresql", **told)
 
 
-@pytest.mark.parametrize("order", [[7], [3, 4], [1] * 7], ids=str)
+@pytest.mark.parametrize("order", [[7], [2, 3, 2]], ids=str)
 def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
     spark: SparkSession, target: Target, order: list[int]
 ) -> None:
