@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from gold import agreement
 from gold import job as gold
@@ -15,6 +16,7 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import states
 from silver.audit.verify import verify
+from silver.maintenance.replay import replay
 from silver.state import snapshots
 from tests import lake
 from tests.lake import quiet
@@ -84,6 +86,7 @@ def epochs(spark: SparkSession, target: Target) -> int:
         ([10], {}),
         ([4, 3, 3], {"stored_as_scd_type": 2}),
         ([2, 2, 1, 5], {"max_staleness": "1 day"}),
+        ([3, 3, 4], {"consistency_group": "shop"}),
     ],
     ids=str,
 )
@@ -133,6 +136,26 @@ def test_a_run_that_was_killed_after_its_log_was_written_finds_the_same(
 
 def _fail(*_: object) -> None:
     raise OSError("killed")
+
+
+def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
+    spark: SparkSession, target: Target
+) -> None:
+    rule = {"type": "expect_column_values_to_not_be_in_set", "column": "city"}
+    strict = table(expectations=[rule | {"value_set": ["Rome"], "severity": "critical"}])
+    land(spark, target, strict, 1, MYSQL[:8])
+    assert failures(apply(spark, target, strict)) == []
+    before, config = states.applied(spark, target)["t"], table()
+
+    assert replay(spark, target, config, F.lit(True), "replay").resolved == 1
+
+    after = states.applied(spark, target)["t"]
+    assert (after.logs, after.whole) == (before.logs, before.whole)
+    rows_of_log = spark.table(names.name(target, "silver", "t_changes"))
+    assert rows_of_log.where("_source_log IS NOT NULL").count() == 1
+    land(spark, target, config, 2, MYSQL[8:])
+    assert failures(apply(spark, target, config)) == []
+    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
 
 
 def postgresql(offset: int, op: str, key: int, city: str, at: tuple[int, int, int]) -> Record:
