@@ -186,6 +186,34 @@ def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
     assert gaps.still_open(spark, target) == []
 
 
+@pytest.mark.parametrize("moves", [False, True])
+def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
+    spark: SparkSession, target: Target, moves: bool
+) -> None:
+    """They go on with new ones of the same log, or of another one that begins just there."""
+    config = table()
+    first = [
+        postgresql(0, "c", 1, "Oslo", (5000, 5010, 0)),
+        postgresql(1, "c", 2, "Bern", (5020, 5030, 1)),
+        postgresql(2, "u", 2, "Basel", (5040, 5050, 2)),
+    ]
+    again = [one | {"offset": at} for at, one in enumerate(first, start=3)]
+    if moves:
+        again = [again[0], postgresql(4, "u", 2, "Biel", (5015, 5025, 60))]
+    land(spark, target, config, 1, first)
+    apply(spark, target, config)
+    land(spark, target, config, 2, [*again, postgresql(6, "c", 3, "Rome", (5060, 5070, 90))])
+
+    assert failures(apply(spark, target, config)) == []
+
+    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.still_open(spark, target)]
+    assert alarms == ([("positions", 3, 6)] if moves else [])
+    known = snapshots.read(spark, target)
+    assert [epoch.number for epoch in known["t"].epochs] == [1] if moves else known == {}
+    left = [(2, "Biel" if moves else "Basel"), (3, "Rome")]
+    assert rows(spark, target, config) == [(1, "Oslo"), *left]
+
+
 def sqlserver(offset: int, op: str, key: int, city: str, at: tuple[int, int]) -> Record:
     commit, seconds = at
     lsn = f"{commit:08x}:00000d50:0003"
