@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from silver.decode.change import Change, Record
+from silver.decode.columns import known_columns
+from silver.decode.debezium.decoder import Decoder
 from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.log_follower import LogFollower, segments_of
 from silver.decode.debezium.events.order import ordered_change
@@ -21,7 +23,9 @@ from silver.decode.debezium.events.source_log import (
     server_of,
     to_text,
 )
+from tests.debezium_records import table, whole
 from tests.properties.budget import GIVEN
+from tests.records import SHOP, captured
 
 STREAMS = int(GIVEN or 1_000)
 
@@ -434,3 +438,26 @@ def test_how_far_records_have_come_is_the_same_as_text() -> None:
     for sent in (moved, [Sent(3, None, 5)]):
         (reached,) = found_in(sent).reached.values()
         assert from_text(to_text(reached)) == reached
+
+
+CAPTURES = sorted(path.name.split(".")[0] for path in (SHOP / "events").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_a_real_connector_that_is_killed_and_takes_snapshots_raises_no_alarm(
+    capture: str, size: int
+) -> None:
+    """Each part of the records is decoded by another task."""
+    sent, of = whole(*captured(capture)), table()
+    segments: list[Segment] = []
+    for start in range(0, len(sent), size):
+        decoder = Decoder(of, known_columns(of, {}))
+        for one in sent[start : start + size]:
+            decoder.decode(one)
+        segments += segments_of([decoder.segments() or "[]"])
+
+    found = find_restarts(segments, {}, lambda segment, known: [])
+
+    assert (found.restarts, found.alarms) == ([], [])
+    assert any(reached.position for reached in found.reached.values())
