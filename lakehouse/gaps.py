@@ -38,7 +38,7 @@ COLUMNS = (
         "first missing offset, or place among the table's changes of a transaction; where positions"
         " run backwards the first offset there, or ingest batch",
     ),
-    ("to", "bigint", "last one"),
+    ("to", "bigint", "last one; where positions run backwards the first that contradicts"),
     ("found_at", "timestamp", "when it was noticed"),
     ("run_id", "string", "the run that noticed it"),
     ("message", "string", "for a person: what is missing and what to do"),
@@ -69,9 +69,9 @@ class Gap(Strict):
         place = self.topic or self.feed
         place += "" if self.partition is None else f"/{self.partition}"
         if self.kind == "positions":
-            unit = "ingest batches" if self.partition is None else "offsets"
-            where = f"{unit} {self.first} to {self.last} of {place}"
-            return f"positions run backwards in {where}: {self.transaction}"
+            unit = "ingest batch" if self.partition is None else "offset"
+            where = f"from {unit} {self.first} of {place} on"
+            return f"positions run backwards {where}: {self.transaction}"
         if self.kind == "transaction":
             missing = f"changes {self.first} to {self.last} of transaction {self.transaction}"
         else:

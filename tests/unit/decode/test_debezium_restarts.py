@@ -360,7 +360,8 @@ def test_interleaved_transactions_and_redelivery_raise_no_false_alarm(connector:
 def moved(chance: random.Random) -> list[dict[str, Any]]:
     """Changes of a server, then of another one; each delivers some of its own again.
 
-    The other server's log may begin just below where the old one ended.
+    The other server's log may begin just below where the old one ended, and a record of the old
+    server may come late.
     """
     old = Log(chance, clock=1_000, position=5_000, server="aa")
     sent = with_redelivery(chance, list(old.commits(chance.randrange(5, 25))))
@@ -370,7 +371,10 @@ def moved(chance: random.Random) -> list[dict[str, Any]]:
     start = chance.choice([0, 10, 4_900, 6_000, old.position - chance.randrange(99)])
     new = Log(chance, clock=old.clock + chance.randrange(1, 99), position=start, server="bb")
     new.last_commit = start
-    return sent + with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
+    moved = with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
+    if sent and chance.random() < 0.3:
+        moved.insert(chance.randrange(len(moved) + 1), chance.choice(sent))
+    return sent + moved
 
 
 def epoch(found: Findings, one: Seen) -> int:
@@ -425,8 +429,7 @@ def test_any_cut_into_batches_and_tasks_finds_the_same(connector: str) -> None:
             found = in_batches(chance, records, longest)
             assert sorted(found.restarts) == sorted(one_by_one.restarts), seed
             assert found.reached == one_by_one.reached, seed
-            shown = sorted(one._replace(last="") for one in found.alarms)
-            assert shown == sorted(one._replace(last="") for one in one_by_one.alarms), seed
+            assert sorted(found.alarms) == sorted(one_by_one.alarms), seed
 
 
 def _by_commit(change: dict[str, Any]) -> tuple[bool, int, int]:

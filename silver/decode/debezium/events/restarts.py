@@ -38,7 +38,7 @@ class Alarm(NamedTuple):
     Attributes:
         domain: topic and partition.
         first: place of the first record that may be of either log.
-        last: place of the last one that was looked at.
+        last: place of the first one that contradicts.
         before: the highest position of the log so far, and its latest commit time.
         after: position and commit time of a record that contradicts.
     """
@@ -136,4 +136,4 @@ def _of_new_log(part: Segment, known: Reached) -> Followed:
 
 def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
     before, after = (known.position, known.time), (part.begin.position, time)
-    return Alarm(part.domain, part.first, part.last, before, after)
+    return Alarm(part.domain, part.first, part.first, before, after)

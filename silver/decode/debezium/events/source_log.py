@@ -134,11 +134,16 @@ class Reached:
 
     def is_unclear(self, part: Segment) -> bool:
         """Whether records within a segment may be of another log than its first one."""
-        if part.position == OF_SNAPSHOT:
+        if part.position == OF_SNAPSHOT or part.first == part.last:
             return False
-        if self.since is not None and part.earliest <= self.since and not self.alarmed:
-            return part.first != part.last and not self.is_all_old(part)
-        if part.begin.position >= self.position or self.begins_anew(part.begin):
+        known = self.servers.keys() | self.old.keys()
+        may_mix = part.begin.server is None or not known.isdisjoint(part.servers)
+        is_late = self.since is not None and part.earliest <= self.since
+        if may_mix and is_late and not self.is_all_old(part):
+            return True
+        if self.begins_anew(part.begin):
+            return may_mix and part.earliest <= self.time
+        if part.begin.position >= self.position:
             return False
         is_new = any(n > self.servers.get(server, -1) for server, n in part.servers.items())
         return is_new or part.latest > self.time
