@@ -96,7 +96,7 @@ def began_anew(restart: Restart) -> Sighting:
     old log's newest: these are late ones of the old log. Restarts of one source that are found in
     several domains are epochs one after the other, which is the same order for every key.
     """
-    id = f"{RESTART}{restart.time}:{restart.position}"
+    id = f"{RESTART}{restart.domain}:{restart.time}:{restart.position}"
     return Sighting(id, restart.domain, restart.place, False, restart.started)
 
 

@@ -379,14 +379,11 @@ def moved(chance: random.Random) -> list[dict[str, Any]]:
 
 def epoch(found: Findings, one: Seen) -> int:
     """The number of the epoch of a change, as `silver.state.epochs` counts them."""
-    starts = {(r.time, r.position): r for r in found.restarts}
     number = 0
-    for at, id in enumerate(sorted(starts, key=lambda id: starts[id].started), start=1):
-        group = [r for r in found.restarts if (r.time, r.position) == id]
-        first = {r.domain: r.place for r in group}
-        domain, time = f"t/{one.record.partition}", one.change.source_time or 0
-        begins = f"{one.record.offset:020d}" >= first[domain] if domain in first else True
-        if begins and time >= min(r.started for r in group):
+    for at, restart in enumerate(sorted(found.restarts, key=lambda r: r.started), start=1):
+        is_here = restart.domain == f"t/{one.record.partition}"
+        begins = not is_here or f"{one.record.offset:020d}" >= restart.place
+        if begins and (one.change.source_time or 0) >= restart.started:
             number = at
     return number
 
