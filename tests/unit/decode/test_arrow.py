@@ -213,7 +213,7 @@ def test_the_last_record_of_a_task_tells_how_far_the_source_s_log_has_come() -> 
         source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": time}
         return json.dumps({"op": "c", "after": {"id": lsn}, "source": source}).encode()
 
-    sent = [batch([moved(70, 50, 1), moved(75, 60, 2)]), batch([b"no JSON", moved(9, 7, 3)])]
+    sent = [batch([moved(70, 50, 1), moved(75, 72, 2)]), batch([b"no JSON", moved(9, 7, 3)])]
 
     parts = list(decode_batches(plan(EVENTS), iter(sent)))
 
@@ -221,6 +221,6 @@ def test_the_last_record_of_a_task_tells_how_far_the_source_s_log_has_come() -> 
     assert told[:-1] == [None, None, None]
     found = segments_of(told[-1:])
     assert [(s.first, s.last, int(s.position, 16)) for s in found] == [
-        (f"{0:08X}", f"{1:08X}", 60),
-        (f"{1:08X}", f"{1:08X}", 7),
+        (f"{0:08X}", f"{1:08X}", 75),
+        (f"{1:08X}", f"{1:08X}", 9),
     ]

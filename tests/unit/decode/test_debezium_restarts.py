@@ -46,7 +46,8 @@ def segment(sent: Sent) -> Segment:
     fact = Fact(text, sent.time, sent.server, sent.number, sent.proves)
     place = f"{sent.offset:020d}"
     servers = {} if sent.server is None else {sent.server: sent.number}
-    return Segment("t/0", "", place, place, fact, text, sent.time, sent.time, servers, sent.server)
+    times = sent.time, sent.time
+    return Segment("t/0", "", place, place, fact, text, text, *times, servers, sent.server)
 
 
 def found_in(sent: list[Sent], reached: dict[str, Reached] | None = None) -> Findings:

@@ -8,6 +8,7 @@ find from every record.
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source
@@ -18,6 +19,7 @@ from silver.decode.debezium.events.source_log import (
     Reached,
     Segment,
     commit_position,
+    highest_position,
     proves_restarts,
     server_of,
 )
@@ -28,6 +30,14 @@ _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
 _Place = int | str
+
+
+class Position(NamedTuple):
+    """Where a record stands: the position of its commit, the highest position so far, its time."""
+
+    commit: str
+    reach: str
+    time: int
 
 
 class LogFollower:
@@ -63,7 +73,8 @@ class LogFollower:
         position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
         if position is not None:
             place = record.arrival if record.offset is None else record.offset
-            self._course.see(place, position, time, source)
+            reach = position and highest_position(source, position, sequence)
+            self._course.see(place, Position(position, reach, time), source)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
@@ -81,6 +92,7 @@ class _Course:
     """The records of one domain: what is known before the open segment, and that segment."""
 
     __slots__ = (
+        "_at",
         "_begin",
         "_closed",
         "_domain",
@@ -91,7 +103,6 @@ class _Course:
         "_last",
         "_latest",
         "_log",
-        "_position",
         "_server",
         "_simple",
     )
@@ -102,16 +113,17 @@ class _Course:
         self._begin: Fact | None = None
         self._first: _Place = ""
         self._last: _Place = ""
-        self._position, self._earliest, self._latest = "", 0, 0
+        self._at, self._earliest, self._latest = Position("", "", 0), 0, 0
         self._gtids: dict[str | None, int] = {}
         self._server: str | None = None
         self._simple = False
 
-    def see(self, place: _Place, position: str, time: int, source: Source) -> None:
+    def see(self, place: _Place, at: "Position", source: Source) -> None:
         """Takes in a record; most are simply the next one of the log."""
         server, number = (None, 0) if source.file is None else server_of(source)
-        before, last = self._position, self._last
-        is_next = position >= before and (position == OF_SNAPSHOT) == (before == OF_SNAPSHOT)
+        (position, reach, time), before, last = at, self._at, self._last
+        is_next = position >= before.reach or (position == before.commit and time == before.time)
+        is_next &= (position == OF_SNAPSHOT) == (before.commit == OF_SNAPSHOT)
         if isinstance(place, int) and isinstance(last, int):
             is_next &= place > last
         else:
@@ -119,8 +131,10 @@ class _Course:
         if not (is_next and self._simple):
             fact = Fact(position, time, server, number, proves_restarts(source))
             if not is_next or self._parts_from(fact):
-                self._open(place, fact)
-        self._last, self._position, self._server = place, position, server
+                self._open(place, fact, reach)
+            before = self._at
+        self._last, self._server = place, server
+        self._at = at if reach >= before.reach else Position(position, before.reach, time)
         if time < self._earliest:
             self._earliest = time
         elif time > self._latest:
@@ -139,23 +153,24 @@ class _Course:
             return begin is None
         if known.is_old(fact) != known.is_old(begin) or known.begins_anew(fact):
             return True
-        return begin.position < known.position <= fact.position
+        return known.falls(begin) and not known.falls(fact)
 
-    def _open(self, place: _Place, fact: Fact) -> None:
+    def _open(self, place: _Place, fact: Fact, reach: str) -> None:
         """Closes the open segment, and begins another one with a record."""
         if self._begin is not None:
             segment = self._segment(self._begin)
             self._closed.append(segment)
             self._known = follow(segment, self._known).reached
         self._begin, self._first, self._last = fact, place, place
-        self._position, self._earliest, self._latest = fact.position, fact.time, fact.time
+        self._at = Position(fact.position, reach, fact.time)
+        self._earliest, self._latest = fact.time, fact.time
         self._server, self._gtids = fact.server, {}
         if self._known is not None and self._known.begins_anew(fact):
             self._gtids = {} if fact.server is None else {fact.server: fact.number}
             self._known = follow(self._segment(fact), self._known).reached
         self._simple = self._known is None or fact.position == OF_SNAPSHOT
         if self._known is not None and self._known.since is None:
-            self._simple |= fact.position >= self._known.position
+            self._simple |= not self._known.falls(fact)
 
     def _segment(self, begin: Fact) -> Segment:
         first, last = _text(self._first), _text(self._last)
@@ -166,7 +181,8 @@ class _Course:
             first,
             last,
             begin,
-            self._position,
+            self._at.commit,
+            self._at.reach,
             self._earliest,
             self._latest,
             servers,

@@ -22,6 +22,7 @@ from silver.decode.debezium.events.order import (
     postgresql_commit,
 )
 from silver.decode.values.json_values import text_of
+from silver.decode.values.sequences import WIDTH
 
 _DIGITS = "0123456789"
 OF_SNAPSHOT = ""
@@ -55,7 +56,8 @@ class Segment(NamedTuple):
         first: place of the first record; sorts.
         last: place of the last one.
         begin: what the first record tells.
-        position: the highest position, which is the last record's.
+        commit: position of the last record's commit.
+        position: the highest position, below which no later transaction has its commit.
         earliest: the earliest commit time.
         latest: the latest commit time.
         servers: all servers that wrote the changes, with the highest number in their GTIDs.
@@ -67,6 +69,7 @@ class Segment(NamedTuple):
     first: str
     last: str
     begin: Fact
+    commit: str
     position: str
     earliest: int
     latest: int
@@ -85,7 +88,8 @@ class Reached:
 
     Attributes:
         place: the last record's.
-        position: the highest position of a commit.
+        position: the highest position, below which no later transaction has its commit.
+        commit: position of the last commit.
         time: the latest commit time.
         server: the server that wrote the change at that position.
         servers: all servers that wrote changes in this log, as several can replicate into one,
@@ -107,6 +111,7 @@ class Reached:
     since: int | None = None
     started: int | None = None
     old: Mapping[str, int] = field(default_factory=dict)
+    commit: str = OF_SNAPSHOT
     alarmed: bool = False
 
     def is_old(self, fact: Fact) -> bool:
@@ -115,10 +120,15 @@ class Reached:
             return False
         return fact.server is None or fact.number <= self.old.get(fact.server, -1)
 
+    def falls(self, fact: Fact) -> bool:
+        """Whether a record has a lower position; not as one of the last transaction."""
+        if not OF_SNAPSHOT < fact.position < self.position:
+            return False
+        return fact.position != self.commit or fact.time != self.time
+
     def begins_anew(self, fact: Fact) -> bool:
         """Whether a record is of another, newer log."""
-        falls = OF_SNAPSHOT < fact.position < self.position
-        if not falls or self.is_old(fact):
+        if not self.falls(fact) or self.is_old(fact):
             return False
         return self.is_new_server(fact) or fact.time > self.time
 
@@ -143,7 +153,7 @@ class Reached:
             return True
         if self.begins_anew(part.begin):
             return may_mix and part.earliest <= self.time
-        if part.begin.position >= self.position:
+        if not self.falls(part.begin):
             return False
         is_new = any(n > self.servers.get(server, -1) for server, n in part.servers.items())
         return is_new or part.latest > self.time
@@ -151,12 +161,13 @@ class Reached:
     def extended(self, part: Segment) -> "Reached":
         """How far the records have come after a segment of the same log."""
         place = max(self.place, part.last)
-        if part.begin.position < self.position and part.position < self.position:
+        if self.falls(part.begin) and part.position < self.position:
             return replace(self, place=place, again_from=self.again_from or part.first)
         return replace(
             self,
             place=place,
-            position=part.position,
+            position=max(self.position, part.position),
+            commit=part.commit,
             time=max(self.time, part.latest),
             server=part.server,
             servers=highest(self.servers, part.servers),
@@ -187,7 +198,8 @@ def begun(part: Segment) -> Reached:
     """How far the records have come after a first segment."""
     if part.position == OF_SNAPSHOT:
         return Reached(part.last)
-    return Reached(part.last, part.position, part.latest, part.server, part.servers)
+    found = Reached(part.last, part.position, part.latest, part.server, part.servers)
+    return replace(found, commit=part.commit)
 
 
 def to_text(reached: Reached) -> str:
@@ -225,6 +237,15 @@ def commit_position(source: Source, sequence: str) -> str | None:
     if source.commit_scn is not None:
         return sequence.partition("/")[0]
     return None
+
+
+def highest_position(source: Source, position: str, sequence: str) -> str:
+    """The position below which no later transaction has its commit.
+
+    PostgreSQL tells the commit before the change: the change's own position is higher, and its
+    commit comes after it.
+    """
+    return max(position, sequence[:WIDTH]) if proves_restarts(source) else position
 
 
 def proves_restarts(source: Source) -> bool:
