@@ -8,7 +8,6 @@ find from every record.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source
@@ -19,7 +18,6 @@ from silver.decode.debezium.events.source_log import (
     Reached,
     Segment,
     commit_position,
-    highest_position,
     proves_restarts,
     server_of,
 )
@@ -30,14 +28,6 @@ _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
 _Place = int | str
-
-
-class Position(NamedTuple):
-    """Where a record stands: the position of its commit, the highest position so far, its time."""
-
-    commit: str
-    reach: str
-    time: int
 
 
 class LogFollower:
@@ -73,8 +63,10 @@ class LogFollower:
         position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
         if position is not None:
             place = record.arrival if record.offset is None else record.offset
-            reach = position and highest_position(source, position, sequence)
-            self._course.see(place, Position(position, reach, time), source)
+            # PostgreSQL tells the commit before the change; the change's own comes after it.
+            is_own = source.sequence is None or position == OF_SNAPSHOT
+            reach = position if is_own else max(position, sequence[:WIDTH])
+            self._course.see(place, position, reach, time, source)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
@@ -92,9 +84,9 @@ class _Course:
     """The records of one domain: what is known before the open segment, and that segment."""
 
     __slots__ = (
-        "_at",
         "_begin",
         "_closed",
+        "_commit",
         "_domain",
         "_earliest",
         "_first",
@@ -103,8 +95,10 @@ class _Course:
         "_last",
         "_latest",
         "_log",
+        "_reach",
         "_server",
         "_simple",
+        "_time",
     )
 
     def __init__(self, domain: str, log: str, known: Reached | None) -> None:
@@ -113,17 +107,22 @@ class _Course:
         self._begin: Fact | None = None
         self._first: _Place = ""
         self._last: _Place = ""
-        self._at, self._earliest, self._latest = Position("", "", 0), 0, 0
+        self._commit, self._reach, self._time = OF_SNAPSHOT, OF_SNAPSHOT, 0
+        self._earliest, self._latest = 0, 0
         self._gtids: dict[str | None, int] = {}
         self._server: str | None = None
         self._simple = False
 
-    def see(self, place: _Place, at: "Position", source: Source) -> None:
-        """Takes in a record; most are simply the next one of the log."""
+    def see(self, place: _Place, position: str, reach: str, time: int, source: Source) -> None:
+        """Takes in a record; most are simply the next one of the log.
+
+        `position` is that of its commit; no later transaction has its commit below `reach`.
+        """
         server, number = (None, 0) if source.file is None else server_of(source)
-        (position, reach, time), before, last = at, self._at, self._last
-        is_next = position >= before.reach or (position == before.commit and time == before.time)
-        is_next &= (position == OF_SNAPSHOT) == (before.commit == OF_SNAPSHOT)
+        last, is_next = self._last, position >= self._reach
+        if not is_next:
+            is_next = position == self._commit and time == self._time
+        is_next &= (position == OF_SNAPSHOT) == (self._commit == OF_SNAPSHOT)
         if isinstance(place, int) and isinstance(last, int):
             is_next &= place > last
         else:
@@ -132,9 +131,9 @@ class _Course:
             fact = Fact(position, time, server, number, proves_restarts(source))
             if not is_next or self._parts_from(fact):
                 self._open(place, fact, reach)
-            before = self._at
-        self._last, self._server = place, server
-        self._at = at if reach >= before.reach else Position(position, before.reach, time)
+        self._last, self._server, self._commit, self._time = place, server, position, time
+        if reach > self._reach:
+            self._reach = reach
         if time < self._earliest:
             self._earliest = time
         elif time > self._latest:
@@ -162,7 +161,7 @@ class _Course:
             self._closed.append(segment)
             self._known = follow(segment, self._known).reached
         self._begin, self._first, self._last = fact, place, place
-        self._at = Position(fact.position, reach, fact.time)
+        self._commit, self._reach, self._time = fact.position, reach, fact.time
         self._earliest, self._latest = fact.time, fact.time
         self._server, self._gtids = fact.server, {}
         if self._known is not None and self._known.begins_anew(fact):
@@ -181,8 +180,8 @@ class _Course:
             first,
             last,
             begin,
-            self._at.commit,
-            self._at.reach,
+            self._commit,
+            self._reach,
             self._earliest,
             self._latest,
             servers,

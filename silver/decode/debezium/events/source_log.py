@@ -22,7 +22,6 @@ from silver.decode.debezium.events.order import (
     postgresql_commit,
 )
 from silver.decode.values.json_values import text_of
-from silver.decode.values.sequences import WIDTH
 
 _DIGITS = "0123456789"
 OF_SNAPSHOT = ""
@@ -237,15 +236,6 @@ def commit_position(source: Source, sequence: str) -> str | None:
     if source.commit_scn is not None:
         return sequence.partition("/")[0]
     return None
-
-
-def highest_position(source: Source, position: str, sequence: str) -> str:
-    """The position below which no later transaction has its commit.
-
-    PostgreSQL tells the commit before the change: the change's own position is higher, and its
-    commit comes after it.
-    """
-    return max(position, sequence[:WIDTH]) if proves_restarts(source) else position
 
 
 def proves_restarts(source: Source) -> bool:
