@@ -7,7 +7,7 @@ one with a GTID that is new, whatever its time.
 
 That holds for positions of commits. PostgreSQL's own position of a change does not tell, because
 transactions that ran side by side are sent one after the other: the commit before it, the first
-part of `source.sequence`, does.
+part of `source.sequence`, does: it is no lower than any change of an earlier transaction.
 """
 
 import json
