@@ -95,7 +95,7 @@ class _Lake:
         rows = log.read(*given).where(f"_batch <= {newest}")
         new = rows.where(f"_batch > {self.seen.batch}")
         summary = self.summary or summarize(new)
-        placed = order.place(self.table, rows, self.seen, newest, summary)
+        placed = order.place(self.table, rows, self.seen, self.after, summary)
         assert pending_view.shows(*given, placed, summary, self.seen), "more than may wait"
         shown = pending_view.show(*given, placed, summary, self.seen._replace(highest=self.highest))
         self.highest = shown.highest

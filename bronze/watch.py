@@ -8,9 +8,8 @@ from pyspark.sql import functions as F
 from bronze.feeds import Feed, feeds
 from bronze.holes import filled, jumps, torn_transactions
 from lakehouse import ledger
-from lakehouse.errors import SourceDataLoss
 from lakehouse.failures import in_short
-from lakehouse.gaps import Gap, close, is_one, record, still_open
+from lakehouse.gaps import Gap, close, is_one, record, still_open, strict, with_loss
 from lakehouse.ledger import Entry
 from lakehouse.memory import Arrived, Memory
 from lakehouse.spark_failures import SPARK_FAILURES
@@ -52,9 +51,8 @@ def watch(
         known[feed.name] = known[feed.name]._replace(looked_through=highest)
     entries = [_with_failure(entry, mine, unread) for entry in entries]
     left = _reopened(spark, target, mine, reached)
-    strict = {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
-    told = [_at(entry, mine, reached) for entry in entries]
-    return [_with_loss(entry, left) if entry.table in strict else entry for entry in told]
+    fails, told = strict(tables), [_at(entry, mine, reached) for entry in entries]
+    return [with_loss(entry, left) if entry.table in fails else entry for entry in told]
 
 
 def _looked(
@@ -91,19 +89,10 @@ def _with_failure(entry: Entry, feeds: Mapping[str, Feed], unread: Mapping[str, 
 def _reopened(
     spark: SparkSession, target: Target, mine: Mapping[str, Feed], reached: Mapping[str, int]
 ) -> list[Gap]:
-    """The open gaps of these feeds, after those that were filled meanwhile are closed."""
-    left = [gap for gap in still_open(spark, target) if gap.feed in mine]
+    """The open gaps that bronze finds, after those that were filled meanwhile are closed."""
+    own = (gap for gap in still_open(spark, target) if gap.kind != "positions")
+    left = [gap for gap in own if gap.feed in mine]
     closed = [g for g in left if g.feed in reached and filled(spark, target, mine[g.feed], g)]
     if closed:
         close(spark, target, " OR ".join(f"({is_one(gap)})" for gap in closed))
     return [gap for gap in left if gap not in closed]
-
-
-def _with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
-    gaps = [gap for gap in left if gap.table == entry.table]
-    if not gaps:
-        return entry
-    more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    lost = f"{SourceDataLoss(entry.table, str(gaps[0]) + more).message}"
-    message = f"{entry.message}; {lost}" if entry.message else lost
-    return entry.model_copy(update={"status": "failed", "message": message})

@@ -103,7 +103,8 @@ class Sources(NamedTuple):
 
 def runs(sources: Sources) -> View:
     """`gold.pipeline_runs`: what every run did to every table in every layer."""
-    shown: dict[str, str | None] = {column: text for column, _, text in ledger.COLUMNS}
+    told = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.LOGS)
+    shown: dict[str, str | None] = dict(told)
     query = f"SELECT {', '.join(quote(c) for c in shown)} FROM {_ledger(sources)}"
     comment = "what every run did to every table"
     return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)

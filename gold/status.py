@@ -1,5 +1,6 @@
 """How every table does: `gold.pipeline_status`, and what `status` and `report` add to it."""
 
+import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
@@ -17,9 +18,11 @@ from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
-from silver.contract import GROUPS, waits_in_log
+from silver.contract import GROUPS, KEY_PARTS, ORDER, TABLE_NOTES, waits_in_log
 
 Record = dict[str, Any]
+
+_NOTHING_LEARNED: Record = {"order": None, "key_parts": []}
 
 # Planning a query over many tables keeps one processor busy: it is asked in so many parts at once.
 PARTS = 2
@@ -36,7 +39,8 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
     `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
-    Times are ISO 8601 in UTC.
+    `order` says what the records of Debezium are ordered by (`source` or `arrival`), `key_parts`
+    which parts of their keys are no keys of the table. Times are ISO 8601 in UTC.
     """
     kept = sources(spark, target)
     known = [facts(spark, target, table) for table in tables]
@@ -46,9 +50,11 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
         counts = _counts(spark, target)
         drift = _noted(spark, kept.drift, "at")
         gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
+        learned = _learned(spark, target)
         rows = {name: row for part in asked for name, row in part.result().items()}
     return [
         _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
+        | learned.get(name, _NOTHING_LEARNED)
         for name in (table.table for table in tables)
     ]
 
@@ -115,6 +121,22 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for row in classes.groupBy("table", "class").agg(F.sum("n").alias("n")).collect():
         found[row["table"]][row["class"]] = row["n"]
+    return found
+
+
+def _learned(spark: SparkSession, target: Target) -> dict[str, Record]:
+    """What the records of each table have shown of their order and their keys."""
+    place = _place(spark, target, TABLE_NOTES)
+    if place is None:
+        return {}
+    asked = spark.table(place).where(F.col("aspect").isin(ORDER, KEY_PARTS))
+    newest = asked.groupBy("table", "aspect").agg(F.max_by("value", "at").alias("value"))
+    found: dict[str, Record] = defaultdict(lambda: dict(_NOTHING_LEARNED))
+    for row in newest.collect():
+        if row["aspect"] == ORDER:
+            found[row["table"]]["order"] = row["value"]
+        else:
+            found[row["table"]]["key_parts"] = json.loads(row["value"] or "[]")
     return found
 
 

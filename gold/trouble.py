@@ -19,7 +19,7 @@ class Trouble(NamedTuple):
 
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*_failures(record), *_late(record), *_rejected(record), *_hints(record)]
+    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record), *_hints(record)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -29,7 +29,7 @@ def worst_first(records: Sequence[Record]) -> list[Record]:
     """
 
     def severity(record: Record) -> int:
-        classes = (_failures, _late, _rejected, _hints)
+        classes = (_failures, _keys, _late, _rejected, _hints)
         return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
 
     return sorted(records, key=severity)
@@ -46,7 +46,18 @@ def _failures(record: Record) -> Iterator[Trouble]:
         yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
     if record["gaps"]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
-        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source; do: {action}")
+        backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
+        found = ", positions run backwards" if backwards else ""
+        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source{found}; do: {action}")
+
+
+def _keys(record: Record) -> Iterator[Trouble]:
+    if record["key_parts"]:
+        parts = ", ".join(record["key_parts"])
+        text = f"the records' keys have parts that the table's keys have not: {parts}"
+        effect = "rows that differ in nothing else of the key are one row here"
+        action = f"add them to `keys`, then `lakehouse rebuild {record['table']}`"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
 def _late(record: Record) -> Iterator[Trouble]:
@@ -72,5 +83,8 @@ def _rejected(record: Record) -> Iterator[Trouble]:
 
 
 def _hints(record: Record) -> Iterator[Trouble]:
+    if record["order"] == "arrival":
+        text = "the source tells no position that is known: changes are in order of arrival"
+        yield Trouble("order: arrival", text)
     for warning in record.get("warnings", ()):
         yield Trouble("warning", str(warning))

@@ -1,7 +1,8 @@
 """Records that are gone at the source: a Delta table, silver's `_gaps`, one row per gap.
 
 A gap is open until the missing records have turned up after all, or a full snapshot that began
-after it was found has been taken in.
+after it was found has been taken in. Positions that run backwards are a gap too: changes of another
+server, which nothing proves, may rank below older ones.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse import writing
+from lakehouse.errors import SourceDataLoss
+from lakehouse.ledger import Entry
 from lakehouse.local_rows import local_rows
 from lakehouse.names import exists, literal, name
-from lakehouse.table import Strict
+from lakehouse.table import Strict, Table
 from lakehouse.target import Target
 
 TABLE = "_gaps"
@@ -23,10 +26,19 @@ COLUMNS = (
     ("feed", "string", "the bronze table that should have them"),
     ("topic", "string", "the topic, where there is one"),
     ("partition", "int", "the partition, where there is one"),
-    ("kind", "string", "offsets: aged out at the source; transaction: a hole in one"),
-    ("transaction", "string", "the transaction with the hole, else null"),
-    ("from", "bigint", "first missing offset, or place among the table's changes of a transaction"),
-    ("to", "bigint", "last missing one"),
+    (
+        "kind",
+        "string",
+        "offsets: aged out at the source; transaction: a hole in one; positions: run backwards",
+    ),
+    ("transaction", "string", "the transaction with the hole, or positions before and after"),
+    (
+        "from",
+        "bigint",
+        "first missing offset, or place among the table's changes of a transaction; where positions"
+        " run backwards the first offset there, or ingest batch",
+    ),
+    ("to", "bigint", "last one; where positions run backwards the first that contradicts"),
     ("found_at", "timestamp", "when it was noticed"),
     ("run_id", "string", "the run that noticed it"),
     ("message", "string", "for a person: what is missing and what to do"),
@@ -47,7 +59,7 @@ class Gap(Strict):
     feed: str
     topic: str | None = None
     partition: int | None = None
-    kind: Literal["offsets", "transaction"] = "offsets"
+    kind: Literal["offsets", "transaction", "positions"] = "offsets"
     transaction: str | None = None
     first: int
     last: int
@@ -56,6 +68,10 @@ class Gap(Strict):
         """What is missing, in a line."""
         place = self.topic or self.feed
         place += "" if self.partition is None else f"/{self.partition}"
+        if self.kind == "positions":
+            unit = "ingest batch" if self.partition is None else "offset"
+            where = f"from {unit} {self.first} of {place} on"
+            return f"positions run backwards {where}: {self.transaction}"
         if self.kind == "transaction":
             missing = f"changes {self.first} to {self.last} of transaction {self.transaction}"
         else:
@@ -128,6 +144,22 @@ def is_one(gap: Gap) -> str:
         "from": str(gap.first),
     }
     return " AND ".join(f"`{column}` <=> {value}" for column, value in values.items())
+
+
+def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
+    """The entry of a table, failed where it has one of the open gaps."""
+    gaps = [gap for gap in left if gap.table == entry.table]
+    if not gaps:
+        return entry
+    more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+    lost = f"{SourceDataLoss(entry.table, str(gaps[0]) + more).message}"
+    message = f"{entry.message}; {lost}" if entry.message else lost
+    return entry.model_copy(update={"status": "failed", "message": message})
+
+
+def strict(tables: Sequence[Table]) -> set[str]:
+    """The tables that fail while they have an open gap."""
+    return {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
 
 
 def _literal(text: str | None) -> str:

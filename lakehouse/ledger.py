@@ -14,7 +14,7 @@ from lakehouse.names import exists, literal, name
 from lakehouse.table import Strict
 from lakehouse.target import Layer, Target
 
-TABLE = "_runs"
+TABLE, LOGS = "_runs", "logs"
 
 COLUMNS = (
     ("run_id", "string", "one run of the command, over all its tables and layers"),
@@ -32,6 +32,11 @@ COLUMNS = (
     ("counts", "map<string,bigint>", "what became of the records, by name"),
     ("message", "string", "for a person: why it failed, else null"),
     ("duration_ms", "bigint", "how long it took, in milliseconds"),
+    (
+        LOGS,
+        "map<string,string>",
+        "how far the source's log has come in each topic and partition, as JSON",
+    ),
 )
 
 
@@ -49,6 +54,7 @@ class Entry(Strict):
     counts: dict[str, int] = Field(default_factory=dict)
     message: str | None = None
     duration_ms: int = 0
+    logs: dict[str, str] = Field(default_factory=dict)
 
 
 def told(

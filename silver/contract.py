@@ -163,6 +163,12 @@ CHANGE_COLUMNS = (
         "_raw", "string", "the record as it arrived; in the change log on dead letters only"
     ),
     LayerColumn(
+        "_source_log",
+        "string",
+        "on the last record that a task decoded: what the task's records tell of the source's log,"
+        " as JSON; else null",
+    ),
+    LayerColumn(
         "_unlike",
         "boolean",
         "true on a record that shows columns or types which its batch was decoded without; the"
@@ -290,6 +296,10 @@ def waits_in_log(target: Target, table: Table) -> bool:
     alone = table.consistency_group is None and target.aside is None and not target.catalog
     return plain and ordered and alone
 
+
+TABLE_NOTES, ORDER, KEY_PARTS = "_tables", "order", "key parts"
+"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and two aspects of it:
+what orders Debezium's records, and parts of their keys that are no keys of the table (JSON)."""
 
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),

@@ -37,7 +37,7 @@ def passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream) 
     rows = logged_rows(table, after.batch)
     new = order.new_rows(rows, state)
     summary = summary or summarize(new)
-    placed = order.place(table.config, rows, state, after.batch, summary)
+    placed = order.place(table.config, rows, state, after, summary)
     if not pending_view.shows(*own, placed, summary, state):
         after = after._replace(highest=None)
         if shown > state.batch:

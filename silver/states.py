@@ -12,6 +12,7 @@ from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import late_changes, log, schema_changes
+from silver.decode.debezium.events.source_log import from_text
 from silver.run import SilverTable
 from silver.state import fingerprint, snapshots
 from silver.state.batch import TableState
@@ -88,6 +89,7 @@ def _after(seen: TableState, entry: Entry) -> TableState:
     return seen._replace(
         batch=entry.batch or 0,
         positions=entry.positions,
+        logs={name: from_text(text) for name, text in entry.logs.items()},
         partial=seen.partial or counts.get("incomplete", 0) > 0,
         heirs=seen.heirs or counts.get("heirs", 0) > 0,
         ties=seen.ties or counts.get("ties", 0) > 0,
@@ -111,6 +113,7 @@ def applied(spark: SparkSession, target: Target) -> dict[str, TableState]:
     found = runs.groupBy("table").agg(
         F.max("batch").alias("batch"),
         F.max_by("positions", F.struct("batch", "ended_at")).alias("positions"),
+        F.max_by("logs", F.when(F.size("logs") > 0, F.struct("batch", "ended_at"))).alias("logs"),
         F.count_if(F.col("counts")["incomplete"] > 0).alias("partial"),
         F.count_if(F.col("counts")["heirs"] > 0).alias("heirs"),
         F.count_if(F.col("counts")["ties"] > 0).alias("ties"),
@@ -126,6 +129,7 @@ def applied(spark: SparkSession, target: Target) -> dict[str, TableState]:
             bool(r["heirs"]),
             bool(r["ties"]),
             none,
+            logs={name: from_text(text) for name, text in (r["logs"] or {}).items()},
             pending=r["pending"],
             applied_at=r["applied_at"],
         )

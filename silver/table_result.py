@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from lakehouse.ledger import Entry
+from silver.decode.debezium.events.source_log import to_text
 from silver.state.batch import TableState
 from silver.state.snapshots import TableChanges
 
@@ -44,7 +45,8 @@ def outcome_of(entry: Entry, state: TableState, passes: list[Pass], logged: int)
     """
     counts = _sum([each.counts for each in passes])
     positions = dict(state.positions)
-    filled = {"counts": counts, "batch": state.batch, "positions": positions}
+    logs = {name: to_text(reached) for name, reached in state.logs.items()}
+    filled = {"counts": counts, "batch": state.batch, "positions": positions, "logs": logs}
     newest = max([logged, *(max(each.logged, each.state.batch) for each in passes)])
     return Outcome(entry.model_copy(update=filled), passes, newest)
 

@@ -17,6 +17,7 @@ from silver import freshness, reconciliation
 from silver.changelog import bronze_rows, dead_letters, late_changes, log, order
 from silver.changelog.extend import append_new, finish_batch
 from silver.changelog.order import Placed
+from silver.changelog.source_restarts import follow_source
 from silver.contract import waits_in_log
 from silver.fold.spark import Counts
 from silver.merge import pending, pending_view
@@ -68,7 +69,7 @@ def apply_left(run: Run, table: SilverTable, state: TableState, newest: int) -> 
     finish_batch(run, table, state, newest)
     late_changes.reject(table.spark, table.target, table.config, state.batch, state.horizon)
     rows = logged_rows(table, newest)
-    return apply_part(run, table, LogPart(rows, state, _logged(rows, state, newest)))
+    return apply_part(run, table, LogPart(rows, state, _logged(run, table, state, newest)))
 
 
 def extend_log(
@@ -89,8 +90,9 @@ def extend_log(
     if not is_applied and waits is None:
         finish_batch(run, table, state, upstream.logged)
         late_changes.reject(table.spark, table.target, table.config, applied, state.horizon)
-        rows = log.read(table.spark, table.target, table.config)
-        state = _logged(rows, state, upstream.logged)
+        state = _logged(run, table, state, upstream.logged)
+    elif waits is not None:
+        state = follow_source(run, table, state, waits.source_log)
     state = state._replace(batch=max(upstream.logged, applied))
     if not bronze_rows.has_new(table.config, state.positions, upstream.found):
         return state._replace(positions=dict(state.positions) | newest), waits
@@ -128,7 +130,7 @@ def apply_part(run: Run, table: SilverTable, part: LogPart) -> Pass:
     own, state, after = (table.spark, table.target, table.config), part.before, part.after
     new = order.new_rows(part.rows, state)
     summary = part.summary or summarize(new)
-    placed = order.place(table.config, part.rows, state, after.batch, summary)
+    placed = order.place(table.config, part.rows, state, after, summary)
     lags, staged = table.config.max_staleness is not None, None
     if lags and not waits_in_log(table.target, table.config):
         staged = pending.stage(*own, placed, state.batch, summary.came)
@@ -176,7 +178,9 @@ def _merge(table: SilverTable, placed: Placed, staged: Staged | None) -> Counts:
     return counts
 
 
-def _logged(rows: DataFrame, state: TableState, newest: int) -> TableState:
+def _logged(run: Run, table: SilverTable, state: TableState, newest: int) -> TableState:
     """What a table has seen when its log, up to `newest`, is all applied."""
-    done = dict(state.positions) | log.positions(rows.where(F.col("_batch") > state.batch))
-    return state._replace(batch=newest, positions=done)
+    rows = logged_rows(table, newest).where(F.col("_batch") > state.batch)
+    done = dict(state.positions) | log.positions(rows)
+    after = state._replace(batch=newest, positions=done)
+    return follow_source(run, table, after, log.source_log(rows))

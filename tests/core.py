@@ -72,7 +72,7 @@ def apply_pending(
     before = summarize(rows.where(f"_batch <= {done}"))
     seen = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     summary = summarize(pending)
-    placed = order.place(config, rows, seen, newest, summary)
+    placed = order.place(config, rows, seen, seen._replace(batch=newest), summary)
     write_batch(spark, target, config, placed.batch, placed.recomputes)
     if placed.recomputes:
         snapshots.forget(spark, target, config.table)

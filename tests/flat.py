@@ -60,7 +60,7 @@ def _apply(
     known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
     seen = TableState(done, partial=True, heirs=True, whole=known)
     summary = summarize(pending)
-    placed = order.place(table, rows, seen, done + 1, summary)
+    placed = order.place(table, rows, seen, seen._replace(batch=done + 1), summary)
     write_batch(spark, target, table, placed.batch, placed.recomputes)
     if remember and placed.recomputes:
         snapshots.forget(spark, target, table.table)

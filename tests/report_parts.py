@@ -23,6 +23,8 @@ CALM: dict[str, Any] = {
     "stale_keys_since": None,
     "drift": [],
     "gaps": [],
+    "order": None,
+    "key_parts": [],
     "files": None,
     "bytes": None,
     "deletion_vectors": None,

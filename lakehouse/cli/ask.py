@@ -159,6 +159,7 @@ def essence(record: "Record") -> dict[str, object]:
         "stale keys": record["stale_keys"],
         "drift": len(record["drift"]),
         "gaps": len(record["gaps"]),
+        "order": record["order"],
         "files": record["files"],
         "vectors": record["deletion_vectors"],
         "apply p95": spoken(record["apply_p95_seconds"]),

@@ -41,9 +41,9 @@ def do_layer(
     """The layer's job, with its entries in the ledger; idle tables leave nothing there.
 
     `watched` looks for records that are gone at the source as well, in bronze, and in silver for
-    snapshots that make up for them. `memory` is what the run knows from earlier rounds. A table
-    whose failure names a conflict between Delta transactions is done again at once, a few times; no
-    other failure is.
+    positions that run backwards and snapshots that make up for either. `memory` is what the run
+    knows from earlier rounds. A table whose failure names a conflict between Delta transactions is
+    done again at once, a few times; no other failure is.
     """
     from lakehouse import ledger
 
@@ -62,7 +62,8 @@ def do_layer(
         look = importlib.import_module("bronze.watch").watch
         entries = look(spark, target, tables, entries, run, memory)
     if watched and layer == "silver":
-        importlib.import_module("silver.maintenance.closed_gaps").close_gaps(spark, target, tables)
+        look = importlib.import_module("silver.maintenance.closed_gaps").watch
+        entries = look(spark, target, tables, entries)
     if layer in RECORDED_HERE:
         told = [entry for entry in entries if is_worth_telling(entry)]
         waits = [e for e in told if memory.defers and layer == "bronze" and _is_followed(e)]

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from silver.changelog import bronze_rows, late_changes, log
 from silver.changelog.decoded_batch import RawBatch, write_decoded, write_looked_through
+from silver.changelog.source_restarts import follow_source
 from silver.decode.spark import FIRST_RECORDS, fetch_first
 from silver.run import Run, SilverTable
 from silver.state.batch import TableState
@@ -47,7 +48,7 @@ def append_new(
     if late_changes.reject(*own, state.batch, state.horizon, applied):
         summary = None
     after = state._replace(batch=number, positions=dict(state.positions) | dict(newest))
-    return after, summary
+    return follow_source(run, table, after, written.source_log()), summary
 
 
 def finish_batch(run: Run, table: SilverTable, state: TableState, newest: int) -> None:

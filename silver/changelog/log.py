@@ -133,6 +133,12 @@ def positions(part: DataFrame) -> dict[str, int]:
     return {row["_feed"]: int(row["newest"]) for row in found}
 
 
+def source_log(rows: DataFrame) -> list[str]:
+    """What a part of the log tells of the source's own log."""
+    told = rows.where(F.col("_source_log").isNotNull()).select("_source_log").collect()
+    return [row["_source_log"] for row in told]
+
+
 def reasons(rows: DataFrame) -> dict[str, int]:
     """Rejected rows counted by reason."""
     found = rows.groupBy("_reason").count().collect()

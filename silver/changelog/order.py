@@ -36,14 +36,16 @@ class Placed(NamedTuple):
     new: TableChanges
 
 
-def place(table: Table, rows: DataFrame, seen: TableState, newest: int, summary: Summary) -> Placed:
+def place(
+    table: Table, rows: DataFrame, seen: TableState, after: TableState, summary: Summary
+) -> Placed:
     """Orders the log rows above the batch of `seen`, or the whole log where they change the past.
 
     Args:
         table: the table's configuration.
-        rows: the change log up to batch `newest`.
+        rows: the change log up to the batch of `after`.
         seen: what the table has applied.
-        newest: the number of the batch.
+        after: what it will have applied, with the places where the source's positions start anew.
         summary: what the rows above the batch of `seen` hold.
 
     Raises:
@@ -51,9 +53,11 @@ def place(table: Table, rows: DataFrame, seen: TableState, newest: int, summary:
     """
     if summary.truncates and table.on_truncate == "fail":
         raise TruncateRefused(table.table)
-    known = seen.whole
-    after = TableChanges([*known.sightings, *summary.sightings], known.truncates)
-    if _reaches_back(table, rows, after.epochs, seen, summary):
+    newest, known = after.batch, seen.whole
+    anew = [sighting for sighting in after.whole.sightings if sighting not in known.sightings]
+    summary = summary._replace(sightings=[*anew, *summary.sightings])
+    whole = TableChanges([*known.sightings, *summary.sightings], known.truncates)
+    if _reaches_back(table, rows, whole.epochs, seen, summary):
         return _recomputing(table, rows, seen, newest, summary)
     placed = _appended(table, rows, seen, newest, summary)
     if not needs_whole_keys(table, placed.batch.seen_partial or summary.incomplete > 0):

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from lakehouse.table import Table
 from silver.decode.arrow_types import arrow_type
 from silver.decode.avro.ahead import read_ahead
-from silver.decode.change import Change, Record
+from silver.decode.change import Change, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols import PROTOCOLS
 
@@ -87,16 +87,21 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
             binary, times are microseconds since 1970.
 
     Yields:
-        The table's columns, then `TOLD`, `CARRIED` and `_raw` (binary), for one slice of records.
+        The table's columns, then `TOLD`, `CARRIED`, `_raw` (binary) and `_source_log`, for one
+        slice of records; `_source_log` on the task's last record only.
     """
-    decode = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns).decode
-    output = _Output(plan)
+    decoder = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns)
+    decode, output, last = decoder.decode, _Output(plan), None
     for part in _slices(batches):
+        if last is not None:
+            yield last
         with _without_collector():
             records = _records(part, plan.table, plan.columns)
             changes = [_decoded(decode, record) for record in records]
-            decoded = output.batch(part, changes)
-        yield decoded
+            last = output.batch(part, changes)
+    if last is not None:
+        segments = decoder.segments() if isinstance(decoder, FollowsLog) else None
+        yield last if segments is None else _with_segments(last, segments)
 
 
 def discover_batches(
@@ -177,6 +182,12 @@ def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:
         return Change(None, (), reason="bad_value", message=f"the decoder failed with {found}")
 
 
+def _with_segments(last: pa.RecordBatch, segments: str) -> pa.RecordBatch:
+    """A task's last batch with what its decoder followed of the source's log."""
+    kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
+    return pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
+
+
 class _Output:
     """Makes Arrow batches of changes."""
 
@@ -193,8 +204,9 @@ class _Output:
         if not self.plan.keeps_raw:
             raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
         carried = [part.column(name) for name in CARRIED]
-        names = [*[field.name for field in self.fields], *CARRIED, "_raw"]
-        return pa.RecordBatch.from_arrays([*told, *carried, raw], names=names)
+        names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]
+        unknown = pa.nulls(part.num_rows, pa.string())
+        return pa.RecordBatch.from_arrays([*told, *carried, raw, unknown], names=names)
 
     def _arrays(self, changes: list[Change]) -> list[pa.Array]:
         """The columns of the changes; a value that Arrow refuses makes its change a dead letter."""

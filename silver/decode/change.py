@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 NOT_JSON: Final = "not_json"
 NOT_CSV: Final = "not_csv"
@@ -86,4 +86,13 @@ class Decoder(Protocol):
 
     def decode(self, record: Record) -> Change:
         """The change that a record says. Raises nothing: a record that fails is a dead letter."""
+        ...
+
+
+@runtime_checkable
+class FollowsLog(Protocol):
+    """A decoder that follows the source's log as it goes."""
+
+    def segments(self) -> str | None:
+        """What it has followed so far, as text; None where nothing tells of a log."""
         ...

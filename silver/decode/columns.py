@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol, TypeVar
 from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
+from silver.contract import KEY_PARTS, ORDER
 from silver.decode.change import Record
+from silver.decode.debezium.events.source_log import Reached
 from silver.decode.values.column_types import parse_type
 
 MOST_COLUMNS = 2000
@@ -20,7 +22,7 @@ UNFIT = (
     f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
 )
 
-ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS = "envelope", "decimal texts", "order", "key parts"
+ENVELOPE, DECIMAL_TEXTS = "envelope", "decimal texts"
 SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS)
 """What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
@@ -66,6 +68,8 @@ class Columns:
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
             the source tells apart may be one row of the table.
         schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
+        reached: how far the source's log had come before, by the name of its segments (see
+            `silver.decode.debezium.events.source_log`); empty where that is not asked.
     """
 
     columns: tuple[Column, ...]
@@ -76,6 +80,7 @@ class Columns:
     order: str | None = None
     key_parts: tuple[str, ...] = ()
     schemas: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:

@@ -159,6 +159,18 @@ def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFr
     return spark.createDataFrame(decoded, _schema(plan)).coalesce(1)
 
 
+def follow_log(raw: DataFrame, table: Table, columns: Columns) -> list[str]:
+    """What bronze rows of one table tell of the source's log, followed in order by one task.
+
+    `columns.reached` is how far the records before had come.
+    """
+    plan = DecodePlan(table, columns, _carriers(columns.schema()), False)
+    ordered = raw.coalesce(1).sortWithinPartitions("_topic", "_partition", "_offset", "_arrival")
+    given = ordered.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
+    told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
+    return [row["_source_log"] for row in told.where("_source_log IS NOT NULL").collect()]
+
+
 def decode_alone(
     raw: DataFrame,
     table: Table,
@@ -252,7 +264,8 @@ def _keeps_raw(table: Table, columns: Columns) -> bool:
 def _schema(plan: DecodePlan) -> T.StructType:
     """The columns that `decode_batches` gives."""
     types = {**_CONTRACT, "_batch": "bigint", "_place": "string", "_raw": "binary"}
-    layer = [T.StructField(n, parse_type(types[n])) for n in (*TOLD, *CARRIED, "_raw")]
+    names = (*TOLD, *CARRIED, "_raw", "_source_log")
+    layer = [T.StructField(n, parse_type(types[n])) for n in names]
     return T.StructType([*plan.schema.fields, *layer])
 
 

@@ -1,14 +1,28 @@
-"""Gaps that a new full snapshot has made needless: the table is whole again."""
+"""Gaps that silver knows of: closed by a new full snapshot, or told as failures of their tables."""
 
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
 from lakehouse import gaps
+from lakehouse.ledger import Entry
 from lakehouse.names import literal
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.state import snapshots
+
+
+def watch(
+    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
+) -> list[Entry]:
+    """Closes gaps as `close_gaps` does; the entries, failed where positions run backwards.
+
+    A table that says `on_data_loss: continue` is no failure. What came is applied all the same.
+    """
+    close_gaps(spark, target, tables)
+    left = [gap for gap in gaps.still_open(spark, target) if gap.kind == "positions"]
+    fails = gaps.strict(tables)
+    return [gaps.with_loss(entry, left) if entry.table in fails else entry for entry in entries]
 
 
 def close_gaps(spark: SparkSession, target: Target, tables: Sequence[Table]) -> None:

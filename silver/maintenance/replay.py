@@ -147,9 +147,10 @@ def decoded(
     layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
     grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
-    known = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held")), few)
+    known = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
-    whole = changes.withColumn("_digest", digest(columns)).join(known, IDENTITY)
+    whole = changes.drop("_source_log").withColumn("_digest", digest(columns))
+    whole = whole.join(known, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
 
 

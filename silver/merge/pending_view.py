@@ -54,12 +54,12 @@ def shows(
     """Whether a batch, all of the log above that of `seen`, can be shown by its newest changes.
 
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
-    full snapshot, columns or types that the table has not, or ties.
+    full snapshot, positions that start anew, columns or types that the table has not, or ties.
     """
     batch = placed.batch
     unlike = placed.recomputes or batch.cutoff_is_new or batch.of_whole_keys
     split = bool(summary.incomplete or batch.late) or seen.partial or seen.heirs
-    wide = bool(summary.truncates or summary.sightings)
+    wide = summary.truncates > 0 or len(placed.new.sightings) > len(seen.whole.sightings)
     if unlike or split or wide or _may_tie(summary, seen):
         return False
     kept = names.exists(spark, target, "silver", table.table)

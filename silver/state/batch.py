@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField
 from lakehouse.table import Table
 from silver.contract import DELETE, UPSERT
 from silver.decode.columns import nullable_keys
+from silver.decode.debezium.events.source_log import Reached
 from silver.fold.order_key import order_sql
 from silver.fold.rules import Cutoff
 from silver.state.epochs import Epoch, sequence_sql
@@ -31,7 +32,8 @@ class TableState(NamedTuple):
     Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
     partial changes, key changes with an unavailable value (`heirs`) or ties, its snapshots and
     truncates, what it was built with (see `silver.state.fingerprint`), and the source time (µs
-    since 1970) up to which its tombstones are purged.
+    since 1970) up to which its tombstones are purged, and how far the source's log has come in each
+    topic and partition (`logs`, see `silver.decode.debezium.events.source_log`).
     Of a table with `max_staleness` also how many records of the change log the ledger counts as
     `pending`, and when the last run that applied any began (µs since 1970).
     What only a run remembers: how many seconds the last apply took, what the change log holds above
@@ -46,6 +48,7 @@ class TableState(NamedTuple):
     whole: TableChanges = TableChanges([], [])
     built: Built = NOTHING
     horizon: int | None = None
+    logs: Mapping[str, Reached] = MappingProxyType({})
     pending: int = 0
     applied_at: int | None = None
     took: float | None = None

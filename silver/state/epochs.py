@@ -92,12 +92,12 @@ class Sighting(NamedTuple):
 def began_anew(restart: Restart) -> Sighting:
     """What a place where positions start anew shows: an epoch that nothing of the table ends with.
 
-    Streamed changes from there on belong to it, but for those that were committed before: these are
-    redeliveries of the old log. Restarts of one source that are found in several domains are epochs
-    one after the other, which is the same order for every key.
+    Streamed changes from there on belong to it, but for those that were committed no later than the
+    old log's newest: these are late ones of the old log. Restarts of one source that are found in
+    several domains are epochs one after the other, which is the same order for every key.
     """
-    id = f"{RESTART}{restart.time}:{restart.position}"
-    return Sighting(id, restart.domain, restart.place, False, restart.time)
+    id = f"{RESTART}{restart.domain}:{restart.time}:{restart.position}"
+    return Sighting(id, restart.domain, restart.place, False, restart.started)
 
 
 def number(sightings: list[Sighting]) -> list[Epoch]:

@@ -20,13 +20,14 @@ from lakehouse.local_rows import local_rows
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
 from lakehouse.writing import append
+from silver.contract import TABLE_NOTES
 from silver.decode.columns import SHOWN
 from silver.decode.values.column_types import parse_type, wider
 from silver.state.drift import declares
 from silver.storage import layout
 from silver.storage.side_columns import BUILT_COLUMNS
 
-BUILT = "_tables"
+BUILT = TABLE_NOTES
 LAYOUT = "0.2"
 """The version since which silver's tables are laid out as they are."""
 _MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")

@@ -24,7 +24,8 @@ class Summary(NamedTuple):
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
     letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
     write began, in µs since 1970, where that write told the summary; so are `first_order` and
-    `last_order`, the lowest and the highest order key of a change.
+    `last_order`, the lowest and the highest order key of a change, and `source_log`, what the
+    records tell of the source's log.
     """
 
     records: int
@@ -40,6 +41,7 @@ class Summary(NamedTuple):
     came: int | None = None
     first_order: bytes | None = None
     last_order: bytes | None = None
+    source_log: tuple[str, ...] = ()
 
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts, of which the later one came to the log after this one."""
@@ -58,6 +60,7 @@ class Summary(NamedTuple):
             came=lowest(self.came, later.came),
             first_order=lowest(self.first_order, later.first_order),
             last_order=max((p for p in (self.last_order, later.last_order) if p), default=None),
+            source_log=(*self.source_log, *later.source_log),
         )
 
 
@@ -148,6 +151,10 @@ class Watched(NamedTuple):
         """How many records were written."""
         return int(self.seen.get["records"])
 
+    def source_log(self) -> list[str]:
+        """What the records tell of the source's log."""
+        return list(self.seen.get["source_log"] or [])
+
     def summary(self) -> Summary | None:
         """The summary of what was written; None where the sums do not tell it all."""
         found = self.seen.get
@@ -184,6 +191,7 @@ def _sums(sequence: str) -> dict[str, Column]:
         "oldest": F.min(F.when(sound, F.col("_sequence"))),
         "first_order": F.min(order),
         "last_order": F.max(order),
+        "source_log": F.collect_list("_source_log"),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
         "first_position": F.min(F.when(shows, position())),
@@ -207,6 +215,7 @@ def _told(found: dict[str, Any], began: int) -> Summary:
         came=began,
         first_order=_bytes(found["first_order"]),
         last_order=_bytes(found["last_order"]),
+        source_log=tuple(found["source_log"] or ()),
     )
 
 

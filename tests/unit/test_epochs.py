@@ -1,4 +1,4 @@
-from silver.decode.debezium.events.restarts import Reached, Restart
+from silver.decode.debezium.events.restarts import Restart
 from silver.fold.order_key import make_order
 from silver.state.epochs import Epoch, Sighting, began_anew, number
 
@@ -44,12 +44,11 @@ def test_an_epoch_knows_the_position_of_any_connector_s_snapshot() -> None:
 
 
 def test_positions_that_start_anew_begin_an_epoch_without_a_cutoff_in_force() -> None:
-    before = Reached(f"{900:016X}", 10, None, {})
     place = f"{40:020d}"
-    restart = Restart("t/0", place, f"{5:016X}", 30, "b", before, True, None)
+    restart = Restart("t/0", place, f"{5:016X}", 30, 11)
 
     [first, second] = number([Sighting("s:9", "t/0", f"{1:020d}", True, 5), began_anew(restart)])
 
     assert (first.number, second.number) == (1, 2)
-    assert (second.started, second.first, second.complete) == (30, {"t/0": place}, False)
+    assert (second.started, second.first, second.complete) == (11, {"t/0": place}, False)
     assert f"{2**64 - 1:016X}" < second.lsn

@@ -36,7 +36,8 @@ def record(table: str, **more: Any) -> dict[str, Any]:
         "lag_seconds": 400_000, "staleness_seconds": 0, "max_staleness_seconds": None,
         "stale": False, "pending_changes": 0, "waiting_transactions": 0, "dead_letters": {},
         "dead_letters_total": 0, "dead_letters_alert": False, "stale_keys": 0,
-        "stale_keys_since": None, "drift": [], "gaps": [], "files": 2, "bytes": 3,
+        "stale_keys_since": None, "drift": [], "gaps": [], "order": None,
+        "key_parts": [], "files": 2, "bytes": 3,
         "deletion_vectors": 0, "apply_p95_seconds": 1.5, "last_failure": None,
         "recommended_max_staleness_minutes": 8, "accounted": True, "applied_batch": 1,
         "last_run": None, "checked_at": "2026-01-31T00:00:00Z", "counts": {"records": 1},
@@ -50,6 +51,8 @@ REJECTED = record(
     "items", dead_letters={"no_key": 2}, dead_letters_total=2, dead_letters_alert=True
 )
 WARNED = record("a_table_with_a_very_long_name_that_alone_is_wide", warnings=["folder is empty"])
+MIXED_UP = record("keys", key_parts=["tenant"])
+RUN_BACK = record("moved", gaps=[{"kind": "positions"}])
 RECORDS = [record("calm"), WARNED, REJECTED, STALE, FAILING]
 
 
@@ -66,10 +69,22 @@ def test_trouble_comes_first() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("table", [FAILING, STALE, REJECTED], ids=lambda r: str(r["table"]))
+@pytest.mark.parametrize(
+    "table", [FAILING, STALE, REJECTED, MIXED_UP, RUN_BACK], ids=lambda r: str(r["table"])
+)
 def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
     (found,) = troubles(table)
     assert "; do: " in found.text
+
+
+def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
+    (keys,), (moved,) = troubles(MIXED_UP), troubles(RUN_BACK)
+    (arrival,) = troubles(record("t", order="arrival"))
+    assert "keys have parts that the table's keys have not: tenant" in keys.text
+    assert "positions run backwards" in moved.text
+    assert arrival.word == "order: arrival"
+    assert troubles(record("t", order="source")) == []
+    assert worst_first([WARNED, MIXED_UP])[0] == MIXED_UP
 
 
 def test_the_status_has_six_columns_and_trouble_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,7 @@ from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row, old_key_row
 from silver.decode.debezium.events.flattened import ordered_event
+from silver.decode.debezium.events.log_follower import LogFollower
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
@@ -90,6 +91,7 @@ class Decoder:
         self._shows_form = self._opener.form is None and not columns.settled
         self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
+        self._follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)
 
@@ -125,6 +127,7 @@ class Decoder:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:
             change.unlike = True
+        self._follower.see(record, envelope, change)
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
         elif operation == DELETE:
@@ -141,6 +144,10 @@ class Decoder:
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
+
+    def segments(self) -> str | None:
+        """What the records decoded so far tell of the source's log."""
+        return self._follower.segments()
 
     def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Gives a change without a position its place, unless others of its feed have positions."""

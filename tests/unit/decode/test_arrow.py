@@ -24,6 +24,7 @@ from silver.decode.arrow import (
 )
 from silver.decode.change import Change, Record
 from silver.decode.columns import Column, Columns, known_columns
+from silver.decode.debezium.events.log_follower import segments_of
 from silver.decode.protocols import Protocol
 from tests.builders import table
 
@@ -204,3 +205,22 @@ def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
     assert carrier(variant) == T.StringType()
     assert carrier(T.ArrayType(T.LongType())) == T.ArrayType(T.LongType())
     assert Column("v", variant).type == variant
+
+
+def test_the_last_record_of_a_task_tells_how_far_the_source_s_log_has_come() -> None:
+    def moved(lsn: int, commit: int, time: int) -> bytes:
+        sequence = f'["{commit}","{lsn}"]'
+        source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": time}
+        return json.dumps({"op": "c", "after": {"id": lsn}, "source": source}).encode()
+
+    sent = [batch([moved(70, 50, 1), moved(75, 72, 2)]), batch([b"no JSON", moved(9, 7, 3)])]
+
+    parts = list(decode_batches(plan(EVENTS), iter(sent)))
+
+    told = [text for part in parts for text in part.column("_source_log").to_pylist()]
+    assert told[:-1] == [None, None, None]
+    found = segments_of(told[-1:])
+    assert [(s.first, s.last, int(s.position, 16)) for s in found] == [
+        (f"{0:08X}", f"{1:08X}", 75),
+        (f"{1:08X}", f"{1:08X}", 9),
+    ]

@@ -3,58 +3,97 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from silver.decode.debezium.events.envelope import Source
-from silver.decode.debezium.events.restarts import Fact, Reached, Restart, fact_of, find_restarts
+from silver.decode.change import Change, Record
+from silver.decode.columns import known_columns
+from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.events.envelope import Envelope, Source
+from silver.decode.debezium.events.log_follower import LogFollower, segments_of
+from silver.decode.debezium.events.order import ordered_change
+from silver.decode.debezium.events.restarts import Findings, find_restarts, is_late
+from silver.decode.debezium.events.source_log import (
+    Fact,
+    Reached,
+    Segment,
+    commit_position,
+    from_text,
+    server_of,
+    to_text,
+)
+from tests.debezium_records import table, whole
 from tests.properties.budget import GIVEN
+from tests.records import SHOP, captured
 
 STREAMS = int(GIVEN or 1_000)
 
 
-def fact(place: int, position: int | None, time: int | None, **more: Any) -> Fact:
-    text = None if position is None else f"{position:016X}"
-    return Fact("t/0", f"{place:020d}", text, time, **more)
+class Sent(NamedTuple):
+    """A record of a topic's only partition."""
+
+    offset: int
+    position: int | None
+    time: int
+    server: str | None = None
+    number: int = 0
+    proves: bool = False
 
 
-def places(found: list[Restart]) -> list[tuple[int, bool]]:
-    return [(int(one.place), one.proven) for one in found]
+def segment(sent: Sent) -> Segment:
+    text = "" if sent.position is None else f"{sent.position:016X}"
+    fact = Fact(text, sent.time, sent.server, sent.number, sent.proves)
+    place = f"{sent.offset:020d}"
+    servers = {} if sent.server is None else {sent.server: sent.number}
+    times = sent.time, sent.time
+    return Segment("t/0", "", place, place, fact, text, text, *times, servers, sent.server)
+
+
+def found_in(sent: list[Sent], reached: dict[str, Reached] | None = None) -> Findings:
+    """What is found where every record is a segment of its own, so that nothing is unclear."""
+    return find_restarts(map(segment, sent), reached or {}, lambda one, known: [])
+
+
+def places(found: Findings) -> list[tuple[int, bool]]:
+    """Where positions start anew, and whether that is proven."""
+    proven = {(int(one.place), True) for one in found.restarts}
+    alarms = {(int(one.last), False) for one in found.alarms}
+    return sorted(proven | {one for one in alarms if (one[0], True) not in proven})
 
 
 def test_a_lower_position_with_a_later_commit_is_of_another_log() -> None:
-    facts = [fact(0, 900, 10), fact(1, 950, 20), fact(2, 5, 30), fact(3, 6, 31)]
+    sent = [Sent(0, 900, 10), Sent(1, 950, 20), Sent(2, 5, 30), Sent(3, 6, 31)]
 
-    found, reached = find_restarts(facts, {})
+    found = found_in(sent)
 
     assert places(found) == [(2, False)]
-    assert found[0].before.position == f"{950:016X}"
-    assert reached["t/0"].position == f"{6:016X}"
+    assert found.alarms[0].before == (f"{950:016X}", 20)
+    assert found.reached["t/0 "].position == f"{6:016X}"
 
 
 def test_records_that_come_again_are_none() -> None:
-    first = [fact(n, 10 * n, n) for n in range(5)]
-    again = [one._replace(place=f"{n:020d}") for n, one in enumerate(first[2:], start=5)]
+    first = [Sent(n, 10 * n, n) for n in range(1, 6)]
+    again = [one._replace(offset=n) for n, one in enumerate(first[2:], start=6)]
 
-    found, reached = find_restarts([*first, *again, fact(9, 50, 5)], {})
+    found = found_in([*first, *again, Sent(9, 50, 5)])
 
-    assert found == []
-    assert (reached["t/0"].position, reached["t/0"].again_from) == (f"{50:016X}", None)
+    assert (found.restarts, found.alarms) == ([], [])
+    known = found.reached["t/0 "]
+    assert (known.position, known.again_from) == (f"{50:016X}", None)
 
 
 def test_what_earlier_batches_reached_counts() -> None:
-    before = {"t/0": Reached(f"{900:016X}", 10, None, {})}
+    before = {"t/0 ": Reached(f"{6:020d}", f"{900:016X}", 10)}
 
-    assert places(find_restarts([fact(7, 5, 11)], before)[0]) == [(7, False)]
-    assert find_restarts([fact(7, 5, 10)], before)[0] == []
-    assert find_restarts([fact(7, 5, 11)._replace(domain="t/1")], before)[0] == []
+    assert places(found_in([Sent(7, 5, 11)], before)) == [(7, False)]
+    assert places(found_in([Sent(7, 5, 10)], before)) == []
+    other = segment(Sent(7, 5, 11))._replace(domain="t/1")
+    assert find_restarts([other], before, lambda one, known: []).alarms == []
 
 
 def test_a_full_snapshot_begins_anew_by_itself() -> None:
-    facts = [fact(0, 900, 10), fact(1, None, None), fact(2, 5, 30)]
-
-    assert find_restarts(facts, {})[0] == []
+    assert places(found_in([Sent(0, 900, 10), Sent(1, None, 20), Sent(2, 5, 30)])) == []
 
 
 @pytest.mark.parametrize(
@@ -68,60 +107,108 @@ def test_a_full_snapshot_begins_anew_by_itself() -> None:
     ],
 )
 def test_what_proves_another_log(last: dict[str, Any], proven: bool) -> None:
-    facts = [fact(0, 900, 10, server="a", number=7), fact(1, 5, 30, **last)]
+    sent = [Sent(0, 900, 10, "a", 7), Sent(1, 5, 30, **last)]
 
-    assert places(find_restarts(facts, {})[0]) == [(1, proven)]
+    assert places(found_in(sent)) == [(1, proven)]
 
 
 def test_a_server_that_is_new_or_a_gtid_that_is_new_needs_no_later_commit() -> None:
-    old = fact(0, 900, 10, server="a", number=7)
+    old = Sent(0, 900, 10, "a", 7)
 
-    assert places(find_restarts([old, fact(1, 5, 9, server="b", number=1)], {})[0]) == [(1, True)]
-    assert places(find_restarts([old, fact(1, 5, 9, server="a", number=8)], {})[0]) == [(1, True)]
-    assert find_restarts([old, fact(1, 5, 9, server="a", number=7)], {})[0] == []
+    for new in (Sent(1, 5, 9, "b", 1), Sent(1, 5, 9, "a", 8)):
+        [restart] = found_in([old, new]).restarts
+        assert (restart.place, restart.started) == (f"{1:020d}", 9)
+    assert places(found_in([old, Sent(1, 5, 9, "a", 7)])) == []
 
 
 def test_records_that_may_be_of_either_log_are_named() -> None:
-    facts = [fact(0, 900, 10), fact(1, 5, 9), fact(2, 6, 10), fact(3, 7, 11)]
+    [alarm] = found_in([Sent(0, 900, 10), Sent(1, 5, 9), Sent(2, 6, 10), Sent(3, 7, 11)]).alarms
 
-    [found] = find_restarts(facts, {})[0]
+    assert (int(alarm.first), int(alarm.last)) == (1, 3)
 
-    assert (found.unsure_from, int(found.place)) == (f"{1:020d}", 3)
+
+def test_records_that_came_again_from_a_server_with_a_name_are_of_its_log() -> None:
+    again = [Sent(1, 890, 9, "a"), Sent(2, 5, 20, "b"), Sent(3, 895, 9, "a"), Sent(4, 6, 21, "b")]
+
+    found = found_in([Sent(0, 900, 10, "a"), *again])
+
+    assert [(int(one.place), one.started) for one in found.restarts] == [(2, 11)]
+    assert found.alarms == []
+    assert found.reached["t/0 "].position == f"{6:016X}"
+
+
+@pytest.mark.parametrize("server", ["a", "b"])
+def test_a_source_may_move_back(server: str) -> None:
+    """The old server's log goes on, or begins anew; each time its changes are the newest."""
+    sent = [Sent(0, 900, 10, server), Sent(1, 5, 20, "c"), Sent(2, 910, 30, server), Sent(3, 3, 40)]
+
+    found = found_in(sent[:3])
+
+    assert [int(one.place) for one in found.restarts] == [1]
+    assert found.alarms == []
+    assert [int(one.place) for one in found_in(sent).restarts] == [1, 3]
+
+
+def test_changes_of_a_new_server_with_an_earlier_clock_raise_an_alarm() -> None:
+    sent = [Sent(0, 900, 10, "a", 7), Sent(1, 5, 9, "b", 1), Sent(2, 6, 8, "b", 2)]
+
+    found = found_in(sent)
+
+    assert [int(one.last) for one in found.alarms] == [2]
+    without = [one._replace(server=None, proves=True) for one in sent]
+    late = found_in([without[0], Sent(1, 5, 12, proves=True), Sent(2, 6, 9, proves=True)])
+    assert ([int(r.place) for r in late.restarts], len(late.alarms)) == ([1], 1)
+
+
+def test_records_that_come_after_those_that_follow_them_are_late() -> None:
+    reached = found_in([Sent(5, 900, 10)]).reached
+
+    assert is_late([segment(Sent(4, 800, 9))], reached)
+    assert not is_late([segment(Sent(6, 800, 9))], reached)
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
+    ("source", "position", "server"),
     [
-        ({"lsn": 7, "sequence": '["5","7"]'}, (f"{5:016X}", None, 0, True)),
-        ({"lsn": 7, "sequence": '[null,"7"]'}, None),
-        ({"lsn": 7}, None),
+        ({"lsn": 7, "sequence": '["5","7"]'}, f"{5:016X}", (None, 0)),
+        ({"lsn": 7, "sequence": '[null,"7"]'}, None, (None, 0)),
+        ({"lsn": 7}, None, (None, 0)),
         (
             {"file": "b.000002", "pos": 5, "server_id": 101},
-            (f"{2:016X}/{5:016X}/{0:016X}", "101", 0, False),
+            f"{2:016X}/{5:016X}/{0:016X}",
+            ("101 b.", 0),
         ),
         (
             {"file": "b.000002", "pos": 5, "server_id": 101, "gtid": "aa-bb:17"},
-            (f"{2:016X}/{5:016X}/{0:016X}", "aa-bb", 17, False),
+            f"{2:016X}/{5:016X}/{0:016X}",
+            ("aa-bb", 17),
         ),
         (
             {"file": "b.000002", "pos": 5, "gtid": "0-1-17"},
-            (f"{2:016X}/{5:016X}/{0:016X}", "0-1", 17, False),
+            f"{2:016X}/{5:016X}/{0:016X}",
+            ("0-1", 17),
         ),
-        ({"commit_lsn": "0000002a:00000d50:0003"}, ("0000002A00000D500003", None, 0, False)),
+        ({"commit_lsn": "0000002a:00000d50:0003"}, "0000002A00000D500003", (None, 0)),
         (
             {"connector": "db2", "commit_lsn": "00000000:00001e36:000000000004a1b4"},
-            ("0000000000001E36000000000004A1B4", None, 0, False),
+            "0000000000001E36000000000004A1B4",
+            (None, 0),
         ),
-        ({"commit_scn": "9", "scn": "8"}, (f"{9:016X}", None, 0, False)),
-        ({"file": "", "commit_ts": 9}, None),
-        ({"step": 9, "txId": 5}, None),
-        ({"db": "shop"}, None),
+        ({"commit_scn": "9", "scn": "8"}, f"{9:016X}", (None, 0)),
+        ({"file": "", "commit_ts": 9}, None, (None, 0)),
+        ({"step": 9, "txId": 5}, None, (None, 0)),
+        ({"ord": 9, "ts_ms": 5}, None, (None, 0)),
     ],
 )
-def test_what_a_source_block_tells(source: dict[str, Any], expected: Any) -> None:
-    found = fact_of("t/0", "0", Source(**source), 5)
+def test_what_a_source_block_tells(
+    source: dict[str, Any], position: str | None, server: tuple[str | None, int]
+) -> None:
+    block = Source(**source)
+    sequence = ordered_change(Envelope(source=block, op="u"), "upsert").sequence
 
-    assert (found and (found.position, found.server, found.number, found.proves)) == expected
+    assert sequence is not None
+    assert commit_position(block, sequence) == position
+    assert server_of(block) == server
 
 
 @dataclass
@@ -147,7 +234,9 @@ class Log:
                 continue
             if self.chance.random() < 0.6:
                 self.position += self.chance.randrange(1, 9)
-                running.append((self.position, self.chance.randrange(6)))
+                locked = {k for other in self.open if other is not running for _, k in other}
+                free = [key for key in range(9) if key not in locked]
+                running += [(self.position, self.chance.choice(free))] if free else []
                 continue
             self.open.remove(running)
             self.position += 1
@@ -180,44 +269,78 @@ def with_redelivery(chance: random.Random, changes: list[dict[str, Any]]) -> lis
     return sent
 
 
-def facts_of(connector: str, sent: list[dict[str, Any]]) -> list[Fact]:
-    """What each change tells, in order of the offsets of two partitions."""
-    facts = [_fact_of(connector, at, change) for at, change in enumerate(sent)]
-    known = [one for one in facts if one is not None]
-    return sorted(known, key=lambda one: (one.domain, one.place))
+class Seen(NamedTuple):
+    """A record with its source block, and the change that it says."""
+
+    record: Record
+    envelope: Envelope
+    change: Change
 
 
-def _fact_of(connector: str, at: int, change: dict[str, Any]) -> Fact | None:
+def records_of(connector: str, sent: list[dict[str, Any]]) -> list[Seen]:
+    """The changes as records of two partitions, by offset."""
+    return [_seen(connector, at, change) for at, change in enumerate(sent)]
+
+
+def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
+    commit = change["commit"]
     sources = {
-        "postgresql": Source(lsn=change["lsn"], sequence=f'["{change["before"]}","1"]'),
-        "mysql": Source(file="b.000001", pos=change["commit"], server_id=change["server"]),
-        "mysql with gtid": Source(
-            file="b.000001", pos=change["commit"], gtid=f"{change['server']}:{change['number']}"
-        ),
-        "sqlserver": Source(commit_lsn=f"{change['commit']:08x}:00000000:0001"),
-        "oracle": Source(commit_scn=str(change["commit"]), scn=str(change["lsn"])),
+        "postgresql": {"lsn": change["lsn"], "sequence": f'["{change["before"]}","1"]'},
+        "mysql": {"file": "b.000001", "pos": commit, "server_id": change["server"]},
+        "mysql with gtid": {
+            "file": "b.000001",
+            "pos": commit,
+            "gtid": f"{change['server']}:{change['number']}",
+        },
+        "sqlserver": {
+            "commit_lsn": f"{commit:08x}:00000000:0001",
+            "change_lsn": str(change["lsn"]),
+        },
+        "oracle": {"commit_scn": str(commit), "scn": str(change["lsn"])},
     }
-    source = sources[connector]
-    return fact_of(f"t/{change['key'] % 2}", f"{at:020d}", source, change["time"])
+    source = Source(**sources[connector], ts_us=change["time"])
+    partition = change["key"] % 2
+    record = Record(b"", None, None, "t", partition, at, None, 0, False, f"{at:08X}")
+    envelope = Envelope(source=source, op="u")
+    return Seen(record, envelope, ordered_change(envelope, "upsert"))
 
 
-def in_batches(
-    chance: random.Random, facts: list[Fact]
-) -> tuple[list[Restart], dict[str, Reached]]:
-    """What is found where the facts come in batches."""
-    found: list[Restart] = []
-    reached: dict[str, Reached] = {}
-    by_domain = {one.domain for one in facts}
-    parts = {d: [one for one in facts if one.domain == d] for d in by_domain}
-    while any(parts.values()):
-        batch = []
-        for domain, rest in parts.items():
-            size = chance.randrange(1, 30)
-            batch += rest[:size]
-            parts[domain] = rest[size:]
-        more, reached = find_restarts(batch, reached)
-        found += more
-    return found, reached
+def followed(records: list[Seen], reached: dict[str, Reached]) -> list[Segment]:
+    """What one task keeps of the records."""
+    follower = LogFollower(reached)
+    for one in records:
+        follower.see(*one)
+    text = follower.segments()
+    return [] if text is None else segments_of([text])
+
+
+def in_batches(chance: random.Random, records: list[Seen], longest: int = 40) -> Findings:
+    """What is found where the records come in batches, of which each is cut into tasks."""
+
+    def exact(segment: Segment, known: Reached) -> list[Segment]:
+        within = [
+            one
+            for one in records
+            if segment.domain == f"t/{one.record.partition}"
+            and int(segment.first) <= (one.record.offset or 0) <= int(segment.last)
+        ]
+        return followed(within, {segment.name: known})
+
+    whole, rest = Findings([], [], {}), records
+    while rest:
+        size = chance.randrange(1, longest)
+        batch, rest = rest[:size], rest[size:]
+        segments: list[Segment] = []
+        while batch:
+            size = chance.randrange(1, longest)
+            segments += followed(batch[:size], {})
+            batch = batch[size:]
+        chance.shuffle(segments)
+        found = find_restarts(segments, whole.reached, exact)
+        whole = Findings(
+            whole.restarts + found.restarts, whole.alarms + found.alarms, found.reached
+        )
+    return whole
 
 
 CONNECTORS = ("postgresql", "mysql", "mysql with gtid", "sqlserver", "oracle")
@@ -230,23 +353,38 @@ def test_interleaved_transactions_and_redelivery_raise_no_false_alarm(connector:
         log = Log(chance, clock=1_000, position=100, server="aa")
         sent = with_redelivery(chance, list(log.commits(30)))
 
-        found, _ = in_batches(chance, facts_of(connector, sent))
+        found = in_batches(chance, records_of(connector, sent))
 
-        assert found == [], seed
+        assert (found.restarts, found.alarms) == ([], []), seed
 
 
-def epoch(found: list[Restart], one: Fact) -> int:
-    """The number of the epoch of a change, as `silver.epochs` counts them."""
-    starts: dict[str, list[Restart]] = {}
-    for restart in found:
-        starts.setdefault(f"{restart.time} {restart.position}", []).append(restart)
-    ordered = sorted(starts.values(), key=lambda group: min(r.time for r in group))
+def moved(chance: random.Random) -> list[dict[str, Any]]:
+    """Changes of a server, then of another one; each delivers some of its own again.
+
+    The other server's log may begin just below where the old one ended, and a record of the old
+    server may come late.
+    """
+    old = Log(chance, clock=1_000, position=5_000, server="aa")
+    sent = with_redelivery(chance, list(old.commits(chance.randrange(5, 25))))
+    if chance.random() < 0.3:
+        again = sent[-chance.randrange(5, 50) :]
+        sent += again[: chance.randrange(1, 5)]
+    start = chance.choice([0, 10, 4_900, 6_000, old.position - chance.randrange(99)])
+    new = Log(chance, clock=old.clock + chance.randrange(1, 99), position=start, server="bb")
+    new.last_commit = start
+    moved = with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
+    if sent and chance.random() < 0.3:
+        moved.insert(chance.randrange(len(moved) + 1), chance.choice(sent))
+    return sent + moved
+
+
+def epoch(found: Findings, one: Seen) -> int:
+    """The number of the epoch of a change, as `silver.state.epochs` counts them."""
     number = 0
-    for at, group in enumerate(ordered, start=1):
-        first = {r.domain: r.place for r in group}
-        started = min(r.time for r in group)
-        begins = one.place >= first[one.domain] if one.domain in first else True
-        if begins and one.time is not None and one.time >= started:
+    for at, restart in enumerate(sorted(found.restarts, key=lambda r: r.started), start=1):
+        is_here = restart.domain == f"t/{one.record.partition}"
+        begins = not is_here or f"{one.record.offset:020d}" >= restart.place
+        if begins and (one.change.source_time or 0) >= restart.started:
             number = at
     return number
 
@@ -257,31 +395,70 @@ def test_no_change_of_a_new_server_is_lost_in_silence(connector: str) -> None:
     proven = 0
     for seed in range(STREAMS // len(CONNECTORS)):
         chance = random.Random(f"{connector} moved {seed}")
-        old = Log(chance, clock=1_000, position=5_000, server="aa")
-        sent = with_redelivery(chance, list(old.commits(chance.randrange(5, 25))))
-        start = chance.choice([0, 10, 4_900, 6_000])
-        new = Log(chance, clock=old.clock + chance.randrange(1, 99), position=start, server="bb")
-        new.last_commit = start
-        sent += with_redelivery(chance, list(new.commits(chance.randrange(5, 25))))
-        facts = facts_of(connector, sent)
+        sent = moved(chance)
+        records = records_of(connector, sent)
 
-        found, _ = in_batches(chance, facts)
+        found = in_batches(chance, records)
 
-        alarms = [one for one in found if not one.proven or one.unsure_from]
-        proven += bool(found) and not alarms
-        if alarms:
+        proven += bool(found.restarts) and not found.alarms
+        if found.alarms:
             continue
-        order = {int(one.place): (epoch(found, one), one.position) for one in facts}
-        for key in range(6):
-            of_key = [at for at, change in enumerate(sent) if change["key"] == key and at in order]
+        order = [(epoch(found, one), one.change.sequence or "") for one in records]
+        for key in range(9):
+            of_key = [at for at, change in enumerate(sent) if change["key"] == key]
             if not of_key:
                 continue
-            newest = max(of_key, key=lambda at: (order[at], sent[at]["lsn"]))
+            newest = max(of_key, key=lambda at: order[at])
             expected = max(of_key, key=lambda at: _by_commit(sent[at]))
-            assert sent[newest] == sent[expected], seed
+            assert sent[newest]["commit"] == sent[expected]["commit"], seed
     by_proof = connector in ("postgresql", "mysql", "mysql with gtid")
     assert (proven > STREAMS // len(CONNECTORS) // 3) == by_proof
 
 
+@pytest.mark.parametrize("connector", CONNECTORS)
+def test_any_cut_into_batches_and_tasks_finds_the_same(connector: str) -> None:
+    for seed in range(STREAMS // len(CONNECTORS)):
+        chance = random.Random(f"{connector} cut {seed}")
+        records = records_of(connector, moved(chance))
+
+        one_by_one = in_batches(chance, records, 2)
+
+        for longest in (5, 40, 1_000):
+            found = in_batches(chance, records, longest)
+            assert sorted(found.restarts) == sorted(one_by_one.restarts), seed
+            assert found.reached == one_by_one.reached, seed
+            assert sorted(found.alarms) == sorted(one_by_one.alarms), seed
+
+
 def _by_commit(change: dict[str, Any]) -> tuple[bool, int, int]:
     return change["server"] == "bb", change["commit"], change["lsn"]
+
+
+def test_how_far_records_have_come_is_the_same_as_text() -> None:
+    moved = [Sent(0, 900, 10, "a", 7), Sent(1, 5, 20, "b", 1), Sent(2, 4, 20, "b", 0)]
+    for sent in (moved, [Sent(3, None, 5)]):
+        (reached,) = found_in(sent).reached.values()
+        assert from_text(to_text(reached)) == reached
+
+
+CAPTURES = sorted(path.name.split(".")[0] for path in (SHOP / "events").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_a_real_connector_that_is_killed_and_takes_snapshots_raises_no_alarm(
+    capture: str, size: int
+) -> None:
+    """Each part of the records is decoded by another task."""
+    sent, of = whole(*captured(capture)), table()
+    segments: list[Segment] = []
+    for start in range(0, len(sent), size):
+        decoder = Decoder(of, known_columns(of, {}))
+        for one in sent[start : start + size]:
+            decoder.decode(one)
+        segments += segments_of([decoder.segments() or "[]"])
+
+    found = find_restarts(segments, {}, lambda segment, known: [])
+
+    assert (found.restarts, found.alarms) == ([], [])
+    assert any(reached.position for reached in found.reached.values())

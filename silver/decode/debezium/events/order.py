@@ -35,7 +35,7 @@ _BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
 _LAST_DIGITS = re.compile(r"([0-9]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f:]{1,40}")
 _TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
-_SERIAL_WIDTH = 8
+_SERIAL_WIDTH, _SURE_DIGITS = 8, 18
 _CONNECTORS = frozenset(
     ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb")
 )
@@ -126,7 +126,12 @@ def postgresql_lsn(source: Source) -> object:
 
 def postgresql_commit(source: Source) -> str | None:
     """PostgreSQL's last commit before the change: the first part of `sequence`."""
-    pair = [] if source.sequence is None else _pair(source.sequence)
+    text = source.sequence
+    if isinstance(text, str) and text.startswith('["'):
+        first = text.split('"', 2)[1]
+        if first.isdecimal() and len(first) <= _SURE_DIGITS:
+            return f"{int(first):016X}"
+    pair = [] if text is None else _pair(text)
     return _numbers(pair[0]) if pair else None
 
 

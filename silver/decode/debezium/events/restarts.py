@@ -1,74 +1,17 @@
-"""Positions of a source that start anew: failover to another server, restore, a new cluster.
+"""Positions of a source that start anew: failover to another server, restore, a new cluster."""
 
-Positions grow along a server's log, and records come in the order of that log. A record that comes
-again (redelivery) has a lower position, but it was committed no later than what came before. So a
-record that was committed later than all before it, at a lower position, is of another log. So is
-one with a GTID that is new in its domain, whatever its time.
-
-That holds for positions of commits. PostgreSQL's own position of a change does not tell, because
-transactions that ran side by side are sent one after the other: the commit before it, the first
-part of `source.sequence`, does.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from silver.decode.debezium.events.envelope import Source
-from silver.decode.debezium.events.order import (
-    DB2_WIDTH,
-    SQL_SERVER_WIDTH,
-    db2_sequence,
-    mysql_sequence,
-    oracle_sequence,
-    postgresql_commit,
-    sql_server_sequence,
+from silver.decode.debezium.events.source_log import (
+    OF_SNAPSHOT,
+    Reached,
+    Segment,
+    begun,
 )
-from silver.decode.values.json_values import text_of
 
-
-class Fact(NamedTuple):
-    """What one record tells of its server's log.
-
-    Attributes:
-        domain: topic and partition, in which records are in order.
-        place: the record's place in its domain; sorts.
-        position: the position of its commit in canonical text; None for a row of a full snapshot,
-            which begins an epoch anyway.
-        time: commit time in microseconds since 1970.
-        server: the server that wrote the change, where the connector tells one.
-        number: the number in the change's GTID, which grows with each transaction of the server.
-        proves: whether a position that falls while commit times rise proves another log.
-    """
-
-    domain: str
-    place: str
-    position: str | None
-    time: int | None
-    server: str | None = None
-    number: int = 0
-    proves: bool = False
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far the records of a domain have come in the log of one server.
-
-    Attributes:
-        position: the highest position of a commit.
-        time: the latest commit time.
-        server: the server that wrote the change at that position.
-        servers: all servers that wrote changes in this log, as several can replicate into one,
-            with the highest number in their GTIDs.
-        again_from: place of the first record below `position` since the last one that reached it;
-            None while nothing is coming again.
-    """
-
-    position: str
-    time: int
-    server: str | None
-    servers: Mapping[str, int]
-    again_from: str | None = None
+Exact = Callable[[Segment, Reached], list[Segment]]
+"""Follows the records of a segment once more, knowing how far those before had come."""
 
 
 class Restart(NamedTuple):
@@ -78,118 +21,119 @@ class Restart(NamedTuple):
         domain: topic and partition.
         place: the first record that is known to be of the new log.
         position: its position.
-        time: its commit time in microseconds since 1970; earlier changes are of the old log.
-        server: the new server, where the connector tells one.
-        before: how far the old log had come.
-        proven: whether the records prove it, so that a new epoch may begin. Else positions run
-            backwards for a reason that a person has to find: that is an alarm.
-        unsure_from: the first of the records just before `place` that may be of either log,
-            because they were committed no later than the old log's newest; None without any.
+        time: its commit time in microseconds since 1970.
+        started: commit time from which on changes count as the new log's.
     """
 
     domain: str
     place: str
     position: str
     time: int
-    server: str | None
-    before: Reached
-    proven: bool
-    unsure_from: str | None
+    started: int
+
+
+class Alarm(NamedTuple):
+    """Positions run backwards, and the records do not prove which log changes are of.
+
+    Attributes:
+        domain: topic and partition.
+        first: place of the first record that may be of either log.
+        last: place of the first one that contradicts.
+        before: the highest position of the log so far, and its latest commit time.
+        after: position and commit time of a record that contradicts.
+    """
+
+    domain: str
+    first: str
+    last: str
+    before: tuple[str, int]
+    after: tuple[str, int]
+
+
+class Followed(NamedTuple):
+    """What a segment showed: how far the records have come now, and what of it is to be told."""
+
+    reached: Reached
+    restart: Restart | None = None
+    alarm: Alarm | None = None
+
+
+class Findings(NamedTuple):
+    """What segments showed: places where positions start anew, and where that is not proven."""
+
+    restarts: list[Restart]
+    alarms: list[Alarm]
+    reached: dict[str, Reached]
 
 
 def find_restarts(
-    facts: Iterable[Fact], reached: Mapping[str, Reached]
-) -> tuple[list[Restart], dict[str, Reached]]:
+    segments: Iterable[Segment], reached: Mapping[str, Reached], exact: Exact
+) -> Findings:
     """Finds where positions start anew.
 
     Args:
-        facts: what a batch's changes tell, those of one domain in order of their places; a change
-            without a position or a commit time is left out.
-        reached: how far earlier batches had come, by domain.
-
-    Returns:
-        The restarts, and how far all batches have come.
+        segments: what the tasks that decoded a batch have kept, in any order.
+        reached: how far earlier batches had come, by the name of the segments; none of `segments`
+            begins before (see `is_late`).
+        exact: asked about a segment that began in one task and tells too little.
     """
-    found: list[Restart] = []
-    now = dict(reached)
-    for fact in facts:
-        if fact.position is None:
-            now.pop(fact.domain, None)
-            continue
-        if fact.time is None:
-            continue
-        known = now.get(fact.domain)
-        restart = None if known is None else _restart(fact, fact.position, fact.time, known)
-        if restart is not None:
-            found.append(restart)
-            known = None
-        now[fact.domain] = _after(fact, fact.position, fact.time, known)
-    return found, now
+    found = Findings([], [], dict(reached))
+    for segment in sorted(segments, key=lambda one: (one.name, one.first, one.last)):
+        known, parts = found.reached.get(segment.name), [segment]
+        if known is not None and known.is_unclear(segment):
+            parts = exact(segment, known) or parts
+        for part in parts:
+            step = follow(part, found.reached.get(part.name))
+            found.reached[part.name] = step.reached
+            found.restarts.extend([step.restart] if step.restart else [])
+            found.alarms.extend([step.alarm] if step.alarm else [])
+    return found
 
 
-def fact_of(domain: str, place: str, source: Source, time: int | None) -> Fact | None:
-    """What a streamed change's source block tells; None for a connector of which nothing is told.
-
-    `time` is the commit time. TiCDC's and YDB's positions are times of the whole cluster, which
-    never start anew.
-    """
-    if source.commit_ts is not None or source.step is not None:
-        return None
-    fact = Fact(domain, place, _commit_position(source), time)
-    if fact.position is None:
-        return None
-    if source.file is not None:
-        server, number = _mysql_server(source)
-        return fact._replace(server=server, number=number)
-    return fact._replace(proves=source.sequence is not None and source.commit_lsn is None)
+def is_late(segments: Iterable[Segment], reached: Mapping[str, Reached]) -> bool:
+    """Whether a segment begins before records that were followed already."""
+    known = ((segment.first, reached.get(segment.name)) for segment in segments)
+    return any(place is not None and first <= place.place for first, place in known)
 
 
-def _restart(fact: Fact, position: str, time: int, known: Reached) -> Restart | None:
-    if position >= known.position:
-        return None
-    seen = None if fact.server is None else known.servers.get(fact.server, -1)
-    is_new = seen is not None and fact.number > seen
-    if not is_new and time <= known.time:
-        return None
-    proven = is_new or fact.server != known.server or fact.proves
-    return Restart(
-        fact.domain, fact.place, position, time, fact.server, known, proven, known.again_from
-    )
+def follow(part: Segment, known: Reached | None) -> Followed:
+    """What a segment shows that is all of one log."""
+    if known is None or part.position == OF_SNAPSHOT:
+        return Followed(begun(part))
+    if known.is_all_old(part):
+        return _of_old_log(part, known)
+    if known.begins_anew(part.begin):
+        return _of_new_log(part, known)
+    if known.started is not None and part.earliest < known.started and not known.alarmed:
+        alarm = _alarm(part, known, part.earliest)
+        return Followed(known.extended(part).with_alarm(), None, alarm)
+    return Followed(known.extended(part))
 
 
-def _after(fact: Fact, position: str, time: int, known: Reached | None) -> Reached:
-    servers = {} if known is None else known.servers
-    if fact.server is not None and servers.get(fact.server, -1) < fact.number:
-        servers = {**servers, fact.server: fact.number}
-    if known is None:
-        return Reached(position, time, fact.server, servers)
-    if position < known.position:
-        return known if known.again_from else replace(known, again_from=fact.place)
-    return Reached(position, max(time, known.time), fact.server, servers)
+def _of_old_log(part: Segment, known: Reached) -> Followed:
+    """Late records keep their epoch; without a server only their time tells that they are late."""
+    now = known.passed(part)
+    if part.begin.server is not None or known.alarmed:
+        return Followed(now)
+    return Followed(now.with_alarm(), None, _alarm(part, known, part.earliest))
 
 
-def _commit_position(source: Source) -> str | None:
-    """The position of a change's commit, or of the commit before it; None without one."""
-    if source.file is not None:
-        return mysql_sequence(source)
-    if source.commit_lsn is not None:
-        is_db2 = source.connector == "db2"
-        packed = db2_sequence(source) if is_db2 else sql_server_sequence(source)
-        return packed and packed.replace("/", "")[: DB2_WIDTH if is_db2 else SQL_SERVER_WIDTH]
-    if source.commit_scn is not None:
-        sections = oracle_sequence(source, None)
-        return sections and sections.partition("/")[0]
-    return postgresql_commit(source)
+def _of_new_log(part: Segment, known: Reached) -> Followed:
+    """A new epoch where it is proven; an alarm where it is not, or not from which record on."""
+    begin, now = part.begin, known.restarted(part)
+    is_new = known.is_new_server(begin)
+    proven = is_new or begin.server != known.server or begin.proves
+    restart, alarm = None, None
+    if proven and now.started is not None:
+        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
+    unsure_from = None if is_new else known.again_from
+    is_doubtful = now.started is not None and part.earliest < now.started
+    if not proven or unsure_from is not None or is_doubtful:
+        alarm = _alarm(part, known, begin.time)._replace(first=unsure_from or part.first)
+        now = now.with_alarm()
+    return Followed(now, restart, alarm)
 
 
-def _mysql_server(source: Source) -> tuple[str | None, int]:
-    """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
-
-    Without a GTID the id of the server, and 0.
-    """
-    if source.gtid is not None:
-        gtid = str(text_of(source.gtid))
-        server = gtid.partition(":")[0] if ":" in gtid else gtid.rpartition("-")[0]
-        number = gtid[len(server) :].rpartition(":" if ":" in gtid else "-")[2]
-        return server, int(number) if number.isascii() and number.isdigit() else 0
-    return None if source.server_id in (None, 0) else str(text_of(source.server_id)), 0
+def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
+    before, after = (known.position, known.time), (part.begin.position, time)
+    return Alarm(part.domain, part.first, part.first, before, after)

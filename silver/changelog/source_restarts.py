@@ -1,0 +1,104 @@
+"""Where the positions of a table's source start anew: an epoch begins there, or an alarm is raised.
+
+The tasks that decode a batch keep what its records tell of the source's log (see
+`silver.decode.debezium.events.log_follower`). From that and from how far earlier batches had come
+follows where another log begins. A segment that began in one task and tells too little is followed
+once more from bronze; so are all segments of the change log where records come after those that
+follow them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from pyspark.sql import functions as F
+
+from lakehouse import gaps
+from lakehouse.gaps import Gap
+from silver.changelog import bronze_rows, log
+from silver.changelog.decoded_batch import RawBatch
+from silver.decode.debezium.events.log_follower import segments_of
+from silver.decode.debezium.events.restarts import Alarm, find_restarts, is_late
+from silver.decode.debezium.events.source_log import Reached, Segment
+from silver.decode.spark import follow_log
+from silver.run import Run, SilverTable
+from silver.state.batch import TableState
+from silver.state.epochs import began_anew, domain, position
+
+_OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
+
+
+def follow_source(
+    run: Run, table: SilverTable, state: TableState, texts: Sequence[str]
+) -> TableState:
+    """The state with how far the source's log has come, and the epochs that begin with another one.
+
+    Keeps an alarm where positions run backwards without a proof.
+
+    Args:
+        run: the run.
+        table: the table.
+        state: what the change log holds, but for these two.
+        texts: what the records of the newest batches tell.
+    """
+    segments, reached = segments_of(texts), dict(state.logs)
+    if is_late(segments, reached):
+        segments, reached = segments_of(_all_texts(table, state)), {}
+
+    def exact(segment: Segment, known: Reached) -> list[Segment]:
+        return _followed_again(run, table, state, segment, known)
+
+    found = find_restarts(segments, reached, exact)
+    if table.target.aside is None:
+        alarms = [_gap(table, alarm) for alarm in found.alarms]
+        gaps.record(table.spark, table.target, alarms, run.id)
+    sightings = list(dict.fromkeys([*state.whole.sightings, *map(began_anew, found.restarts)]))
+    whole = state.whole._replace(sightings=sightings)
+    return state._replace(logs=dict(state.logs) | found.reached, whole=whole)
+
+
+def _all_texts(table: SilverTable, state: TableState) -> list[str]:
+    rows = log.read(table.spark, table.target, table.config)
+    return log.source_log(rows.where(F.col("_batch") <= state.batch))
+
+
+def _followed_again(
+    run: Run, table: SilverTable, state: TableState, segment: Segment, known: Reached
+) -> list[Segment]:
+    """The segments of the records in a segment, followed by one task that knows those before."""
+    own = table.spark, table.target, table.config
+    first, last = segment.first, segment.last
+    raw = bronze_rows.raw(*own).where(position().between(first, last))
+    if len(first) == len(last) == _OFFSET_WIDTH:
+        raw = raw.where(F.col("_offset").between(int(first), int(last)))
+    batch = RawBatch(*own, run.id, state, raw.where(domain() == segment.domain))
+    columns = replace(batch.known(), reached={segment.name: known})
+    found = segments_of(follow_log(batch.raw, table.config, columns))
+    return [one for one in found if one.name == segment.name]
+
+
+def _gap(table: SilverTable, alarm: Alarm) -> Gap:
+    """The alarm as a gap, which is shown, fails the run and is closed like any other."""
+    topic, _, partition = alarm.domain.rpartition("/")
+    feeds = bronze_rows.feeds_of(table.config)
+    feed = next((f for f, topics in feeds.items() if topic in topics), next(iter(feeds)))
+    return Gap(
+        table=table.name,
+        feed=feed,
+        topic=topic or None,
+        partition=int(partition) if partition else None,
+        kind="positions",
+        transaction=f"{_told(*alarm.before)}, then {_told(*alarm.after)}",
+        first=_number(alarm.first),
+        last=_number(alarm.last),
+    )
+
+
+def _number(place: str) -> int:
+    """An offset; of a place in order of arrival the ingest batch."""
+    return int(place) if len(place) == _OFFSET_WIDTH else int(place[:_BATCH_WIDTH], 16)
+
+
+def _told(position: str, time: int) -> str:
+    at = datetime.fromtimestamp(time / 1_000_000, timezone.utc)
+    return f"{position} of {at.isoformat(sep=' ', timespec='milliseconds')}"
