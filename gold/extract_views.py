@@ -76,7 +76,7 @@ def _carried(table: Table, columns: Sequence[str], log: str) -> str:
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
     """Keys that were live at a delta extract that has no row of theirs, not even a rejected one."""
-    same_key = " AND ".join(f"s.{quote(k)} = v.{quote(k)}" for k in table.keys)
+    same_key = names.same("s", "v", table.keys, table.nullable_keys)
     order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
     versions = (
         f"SELECT {_listed(columns)}, _operation, _sequence,"
@@ -121,7 +121,7 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     hidden = [c for c in columns if is_sensitive(table, c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = " AND ".join(f"t.{quote(k)} = d.{quote(k)}" for k in table.keys)
+    same_key = names.same("t", "d", table.keys, table.nullable_keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
         f"SELECT lower(hex(d._key_digest)) AS key_digest, {values} FROM {kept} t"

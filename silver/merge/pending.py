@@ -38,7 +38,6 @@ from silver.contract import (
     LayerColumn,
     waits_in_log,
 )
-from silver.decode.columns import nullable_keys
 from silver.fold.spark import Counts, observe
 from silver.merge import current, history, keyless
 from silver.state.batch import Batch, to_all
@@ -97,9 +96,9 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
     if not table.keys:
         text = keyless.insert_sql(into, rows.columns)
     elif table.stored_as_scd_type == 2:
-        text = history.merge_sql(into, table.keys, values, nullable_keys(table))
+        text = history.merge_sql(into, table.keys, values, table.nullable_keys)
     else:
-        text = current.merge_sql(into, table.keys, values, None, nullable_keys(table))
+        text = current.merge_sql(into, table.keys, values, None, table.nullable_keys)
     execute(spark, text, to_all(rows, batch.few and bool(table.keys)))
 
 

@@ -22,7 +22,7 @@ from silver.snapshot_source.row_digests import (
     VALUE_DIGEST,
     with_digests,
 )
-from silver.storage.row_columns import column
+from silver.storage.row_columns import column, has_key
 from silver.storage.side_columns import LETTER_COLUMN
 
 DUPLICATE = "duplicate_key"
@@ -43,11 +43,11 @@ class Extract(NamedTuple):
 
 
 def digested(changes: DataFrame, table: Table) -> DataFrame:
-    """Decoded rows with their three digests; the key's is null where a key column is."""
+    """Decoded rows with their three digests; the key's is null where the row has no key."""
     operational = [name for name, declared in table.columns.items() if declared.operational]
     found = with_digests(changes, table.keys, operational)
-    missing = F.concat(*[column(key).cast("string") for key in table.keys]).isNull()
-    return found.withColumn(KEY_DIGEST, F.when(~missing, F.col(KEY_DIGEST)))
+    known = F.col("_reason").isNull() | has_key(table)
+    return found.withColumn(KEY_DIGEST, F.when(known, F.col(KEY_DIGEST)))
 
 
 def supplied(staged: DataFrame) -> DataFrame:

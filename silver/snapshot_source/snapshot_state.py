@@ -180,7 +180,7 @@ def merge_sql(name: str, keys: list[str]) -> str:
 def _not_supplied(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> int:
     """How many live keys an extract did not carry."""
     live = spark.table(names.name(target, "silver", _table(table)))
-    came = digested(rows.select(*[column(key) for key in table.keys]), table)
+    came = digested(rows.select("_reason", *[column(key) for key in table.keys]), table)
     return live.join(came.select(KEY_DIGEST), KEY_DIGEST, "left_anti").count()
 
 
