@@ -91,6 +91,10 @@ def _appended(
     if summary.heirs and table.keys:
         everything = keyed(ordered(rows, table, epochs))
         changes = key_changes.resolve(changes, everything, table, cutoffs)
+    if not table.keys and seen.batch and summary.oldest is not None:
+        earlier = rows.where(F.col("_batch") <= seen.batch)
+        since = earlier.where(F.col("_sequence") >= summary.oldest)
+        changes = _with_equal_places(changes, _marked(keyed(ordered(since, table, epochs)), seen))
     batch = Batch(
         number=newest,
         changes=changes,
@@ -137,6 +141,15 @@ def _with_whole_keys(
         changes = key_changes.resolve(changes, everything, table, cutoffs)
     batch = placed.batch._replace(changes=changes, of_whole_keys=True, first=None)
     return placed._replace(batch=batch)
+
+
+def _with_equal_places(changes: DataFrame, earlier: DataFrame) -> DataFrame:
+    """Changes without a key and the earlier ones at their places in order.
+
+    Equal rows at one place are counted together.
+    """
+    places = changes.where("_snapshot IS NULL").select("_sequence")
+    return changes.unionByName(earlier.join(places, "_sequence", "left_semi"))
 
 
 def _marked(changes: DataFrame, seen: TableState) -> DataFrame:

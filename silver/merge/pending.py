@@ -75,7 +75,7 @@ def stage(
         written = observe(fold(spark.table(into), table, batch, values))
         rows = written.rows
     else:
-        rows = keyless.observed(keyless.new_rows(batch, spark.table(into), values), seen)
+        rows = keyless.observed(keyless.new_rows(table, batch, spark.table(into), values), seen)
     name = _place(spark, target, table, batch.fields, rows)
     since = came or _since(spark, target, table, name, done)
     newest = F.lit(batch.number).cast("bigint")

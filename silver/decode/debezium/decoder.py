@@ -35,6 +35,7 @@ from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
     arrival_order,
+    handled_at,
     has_position,
     ordered_change,
 )
@@ -247,7 +248,7 @@ class Decoder:
         values, misfits = self._converted(plan.readings, row)
         if self._extras.readings:
             misfits = misfits | self._extras.fill(values, envelope, record)
-        change.values = values
+        change.values, change.handled_at = values, handled_at(record, envelope)
         if before is not None:
             old, misfits_before = self._converted(reader.plan(before).readings, before)
             self._extras.fill(old, envelope, record)
