@@ -101,8 +101,9 @@ def print_status(
     """
     from bronze.contract import feed_name
     from gold.unread import unread_records
+    from gold.waiting_deletes import waiting_deletes
 
-    found = warnings_of(target, tables)
+    found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     unread = unread_records(spark, target, everything or tables)
     unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
@@ -112,7 +113,7 @@ def print_status(
         records.append(
             record
             | {
-                "warnings": found[record["table"]],
+                "warnings": [*found[record["table"]], *waits.get(record["table"], ())],
                 "unread_topics": {t: n for each in own for t, n in each.topics.items()},
                 "unread_lines": sum(each.lines for each in own),
             }

@@ -80,6 +80,17 @@ def record(
     execute(spark, text, letters)
 
 
+def resolve_files(
+    spark: SparkSession, target: Target, table: Table, files: Sequence[str], run_id: str
+) -> None:
+    """Marks the dead letters of dropped files as resolved; `files` begin their `_arrival`s."""
+    begins = " OR ".join(f"startswith(_arrival, {names.literal(file)})" for file in files)
+    spark.sql(
+        f"UPDATE {ensure(spark, target, table)} SET resolved_at = current_timestamp(),"
+        f" resolved_by = {names.literal(run_id)} WHERE resolved_at IS NULL AND ({begins})"
+    )
+
+
 def keep(run: Run, table: SilverTable, placed: Placed, summary: Summary, rows: DataFrame) -> None:
     """Keeps the dead letters among log rows, known ones once.
 

@@ -32,7 +32,8 @@ _OWN = LETTER_COLUMN.name
 class Extract(NamedTuple):
     """An extract as its derived deletes need it.
 
-    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows.
+    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows, and whether
+    keys that it lacks are deleted.
     """
 
     day: date
@@ -40,6 +41,7 @@ class Extract(NamedTuple):
     arrival: str
     feed: str
     feed_batch: int
+    deletes: bool = False
 
 
 def digested(changes: DataFrame, table: Table) -> DataFrame:
@@ -127,7 +129,7 @@ def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Ex
         extract: the extract.
     """
     was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
-    how = "full_outer" if table.feeds[0].mode == "full" else "left"
+    how = "full_outer" if extract.deletes else "left"
     met = staged.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
     rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
     as_change = F.when(F.col("__as") != "dead", F.col("__as"))
