@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from gold import empty
 from gold.sensitive import is_sensitive, shown
 from gold.views import comments, renamed_comments, source_names
 from lakehouse import names
@@ -39,6 +40,14 @@ def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
         live = names.name(target, "silver", kept)
         views.append(sensitive_values(table, live, names.name(target, "silver", digests), columns))
     return views
+
+
+def of_none(target: Target, table: Table) -> list[View]:
+    """The views that only a snapshot table has, before its first file, without sensitive values."""
+    if table.format != "snapshot":
+        return []
+    log, extracts, columns = empty.no_log(table), empty.no_extracts(), empty.declared(table)
+    return [changes(table, log, extracts, columns, target.sensitive)]
 
 
 def changes(

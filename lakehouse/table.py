@@ -183,6 +183,11 @@ class Table(Strict):
         return self.feeds[0].format
 
     @property
+    def is_declared(self) -> bool:
+        """Whether the YAML declares all keys and more: then it names every column, or may."""
+        return bool(self.columns) and set(self.keys) < set(self.columns)
+
+    @property
     def nullable_keys(self) -> frozenset[str]:
         """The keys that may be null: null is then a value like any other, and equals null.
 
