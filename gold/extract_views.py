@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold import empty
 from gold.sensitive import is_sensitive, shown
-from gold.views import comments, renamed_comments, source_names
+from gold.views import OF_FILES, comments, renamed_comments, source_names
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
@@ -57,10 +57,8 @@ def changes(
     parts = [_carried(table, columns, log)]
     if any(feed.mode == "delta" for feed in table.feeds):
         parts.append(_not_supplied(table, columns, log, extracts))
-    added: dict[str, str | None] = {
-        "operation": LETTERS,
-        "effective_date": "business effective date of the extract",
-    }
+    told = (LETTERS, "business effective date of the extract")
+    added: dict[str, str | None] = dict(zip(OF_FILES, told, strict=True))
     chosen = shown(table, columns, sensitive)
     called = source_names(list(chosen), added)
     values = [f"{text} AS {quote(called[c])}" for c, text in chosen.items()]

@@ -14,6 +14,18 @@ _KEPT_VERSIONS = (
     " WHERE _is_current OR (_kept AND _next_order IS NULL)"
 )
 
+BOUNDS = {
+    "valid_from": "when the version began at the source",
+    "valid_to": "when it ended at the source; null while current",
+    "sequence_from": "sequence of the change that began it",
+    "sequence_to": "sequence of the change that ended it",
+    "is_current": "whether the version is the current one",
+}
+"""The columns that a history adds to those of the source, with their comments."""
+
+OF_FILES = ("operation", "effective_date")
+"""The columns that the changes of a snapshot table add."""
+
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
@@ -56,14 +68,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per version."""
-    bounds = {
-        "valid_from": "when the version began at the source",
-        "valid_to": "when it ended at the source; null while current",
-        "sequence_from": "sequence of the change that began it",
-        "sequence_to": "sequence of the change that ended it",
-        "is_current": "whether the version is the current one",
-    }
-    called = source_names(columns, bounds)
+    called = source_names(columns, BOUNDS)
     chosen = ", ".join(aliased(c, called[c]) for c in columns)
     query = (
         f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
@@ -72,7 +77,7 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
         f" _is_current AS is_current FROM {source} WHERE _shown"
     )
     comment = f"every version of every row of {table.table}"
-    shown = renamed_comments(table, called) | bounds
+    shown = renamed_comments(table, called) | BOUNDS
     keys = (*_keys(table, called), "valid_from")
     return View(f"{table.table}_history", shown, comment, keys, query)
 
@@ -100,6 +105,18 @@ def source_names(columns: Sequence[str], added: Collection[str]) -> dict[str, st
             taken.add(name.lower())
         called[column] = name
     return called
+
+
+def added_columns(table: Table) -> dict[str, Collection[str]]:
+    """The columns that gold adds to those of the source, by view."""
+    views: dict[str, Collection[str]] = {}
+    if table.on_delete == "flag":
+        views[table.table] = ("is_deleted",)
+    if table.stored_as_scd_type == 2:
+        views[f"{table.table}_history"] = BOUNDS
+    if table.format == "snapshot":
+        views[f"{table.table}_changes"] = OF_FILES
+    return views
 
 
 def aliased(column: str, name: str) -> str:
