@@ -149,7 +149,7 @@ def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
     )
     streamed = rows.where("_snapshot IS NULL").groupBy(F.expr(sequence_sql("_order")))
     places = streamed.agg(
-        F.collect_list(place).alias("places"), F.count_distinct("_row").alias("contents")
+        F.collect_list(place).alias("places"), F.size(F.collect_set("_row")).alias("contents")
     )
     several = places.where(F.size("places") > F.col("contents")).select("places")
     return several.mapInArrow(count_batches, "_row string, _rows int")
