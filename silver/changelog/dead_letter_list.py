@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     """
 
     reasons: Sequence[str] = ()
-    key: Mapping[str, str] | None = None
+    key: Mapping[str, str | None] | None = None
     since: str | None = None
     resolved: bool = False
 

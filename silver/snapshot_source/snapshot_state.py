@@ -105,7 +105,7 @@ def settle(
     elif day in days:
         left, unread = days[day].not_supplied, days[day].unread_lines
     if mode == "full" and day is not None and any(kind.reason for kind in new):
-        of_day = log.read(spark, target, table).where(F.col("_sequence") == sequence)
+        of_day = log.read(spark, target, table).where(F.col("_sequence") == F.lit(sequence))
         unread = (unread_lines(of_day, table) if came is None else came.unread).lines or None
     read = max(kind.feed_batch for kind in new)
     days = {**days, day: Day(day, mode, batch, read, left, unread)}
