@@ -21,7 +21,7 @@ from bronze.contract import topics
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
 
-Key: TypeAlias = Mapping[str, str]
+Key: TypeAlias = Mapping[str, str | None]
 Record: TypeAlias = Mapping[str, Any]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -72,11 +72,14 @@ def _type(table: Table, name: str) -> str:
     return declared.type.lower() if declared else "string"
 
 
-def _is_key(row: Record, key: Key, spelled: Iterable[set[str]]) -> bool:
-    return all(_text(row.get(n)) in texts for n, texts in zip(key, spelled, strict=True))
+def _is_key(row: Record, key: Key, spelled: Iterable[set[str | None]]) -> bool:
+    """Whether the row has the key's values; a part that is null is there."""
+    return all(n in row and _text(row[n]) in texts for n, texts in zip(key, spelled, strict=True))
 
 
-def _text(value: object) -> str:
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (float, Decimal)):
@@ -92,9 +95,11 @@ def _number(text: str) -> str | None:
         return None
 
 
-def _spellings(value: str, kind: str) -> set[str]:
+def _spellings(value: str | None, kind: str) -> set[str | None]:
     """The texts of every form in which a source may write the value."""
-    said = {value}
+    said: set[str | None] = {value}
+    if value is None:
+        return said
     if (number := _number(value)) is not None:
         said.add(number)
         if kind.startswith("decimal"):
@@ -145,7 +150,7 @@ def _records(
     text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode(errors="replace")
     if source.file_format == "csv":
         for fields in csv.DictReader(io.StringIO(text)):
-            yield None, [fields]
+            yield None, [{name: cell or None for name, cell in fields.items()}]
         return
     for line in text.split("\n"):
         try:

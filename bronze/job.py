@@ -11,7 +11,7 @@ from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
 from bronze.files import ingest_files
 from bronze.kafka import ingest_kafka
-from bronze.outcome import Outcome, entries
+from bronze.outcome import Outcome, entries, unread
 from bronze.storage import news, prepare, properties, set_properties
 from bronze.unreadable import noted
 from bronze.views import published
@@ -36,12 +36,14 @@ def ingest(
     run_id: str,
     progress: Callable[[str], None],
     memory: Memory | None = None,
+    configured: Sequence[Table] | None = None,
 ) -> list[Entry]:
     """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
 
     A feed that fails fails its own tables only. A few are read at the same time: much of a feed's
     time is that of one thread, which lists and plans. `records` in the counts are the table's own.
-    `memory` is the run's, where it has one.
+    Entries of feeds that brought records which no table reads follow; `configured` are all tables,
+    of which `tables` may be a part. `memory` is the run's, where it has one.
     """
     known = (memory or Memory()).feeds
     outcomes, mine = [], feeds(tables)
@@ -55,7 +57,8 @@ def ingest(
         for outcome in pool.map(read, mine):
             progress(outcome.told())
             outcomes.append(outcome)
-    return published(spark, target, tables, entries(run_id, tables, outcomes))
+    done = published(spark, target, tables, entries(run_id, tables, outcomes))
+    return [*done, *unread(run_id, configured or tables, outcomes)]
 
 
 def _outcome(

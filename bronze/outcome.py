@@ -10,6 +10,7 @@ from bronze.feeds import Feed
 from lakehouse import ledger
 from lakehouse.ledger import Entry
 from lakehouse.table import Strict, Table
+from lakehouse.unread import counts_of
 
 
 class Outcome(Strict):
@@ -30,13 +31,33 @@ class Outcome(Strict):
 def entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
     """One entry per table. Failed when one of its feeds is; batch is the highest of its feeds.
 
-    `records` counts the new records of the table's own topics. `others`, on a feed's first
-    table, counts those of topics that are none of these tables'; so all counts add up to
-    what was read.
+    `records` counts the new records of the table's own topics.
     """
     by_feed = {outcome.feed.name: outcome for outcome in outcomes}
     return [
         _entry(run_id, table, [by_feed[feed] for feed in _feed_names(table)]) for table in tables
+    ]
+
+
+def unread(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
+    """An entry per feed that brought records which none of the tables reads (`lakehouse.unread`).
+
+    With the entries of the tables, all counts add up to what was read. `tables` are all that are
+    configured, be they worked on or not.
+    """
+    found = [(outcome, counts_of(_of_no_table(outcome, tables))) for outcome in outcomes]
+    return [
+        ledger.told(
+            run_id,
+            "bronze",
+            outcome.feed.name,
+            outcome.started_at,
+            ended=outcome.ended_at,
+            counts=counts,
+            batch=outcome.batch,
+        )
+        for outcome, counts in found
+        if counts
     ]
 
 
@@ -59,16 +80,9 @@ def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
         started,
         "; ".join(messages) or None,
         ended=ended,
-        counts=_counts(table.table, outcomes),
+        counts={"records": sum(_own(outcome, table.table) for outcome in outcomes)},
         batch=batch,
     )
-
-
-def _counts(table: str, outcomes: Sequence[Outcome]) -> dict[str, int]:
-    own = sum(_own(outcome, table) for outcome in outcomes)
-    firsts = [outcome for outcome in outcomes if next(iter(outcome.feed.tables)) == table]
-    others = sum(_of_no_table(outcome) for outcome in firsts)
-    return {"records": own} | ({"others": others} if others else {})
 
 
 def _own(outcome: Outcome, table: str) -> int:
@@ -78,9 +92,14 @@ def _own(outcome: Outcome, table: str) -> int:
     return sum(count for topic, count in outcome.records.items() if not topics or topic in topics)
 
 
-def _of_no_table(outcome: Outcome) -> int:
-    claimed = outcome.feed.tables.values()
-    if not all(claimed):
-        return 0
-    known = {topic for topics in claimed for topic in topics}
-    return sum(count for topic, count in outcome.records.items() if topic not in known)
+def _of_no_table(outcome: Outcome, tables: Sequence[Table]) -> dict[str | None, int]:
+    """The new records by topic of a shared feed that no table reads, nor a consistency group."""
+    if not all(outcome.feed.tables.values()):
+        return {}
+    sources = [(table, source) for table in tables for source in table.feeds]
+    read = {s.topic for table, s in sources if feed_name(table, s) == outcome.feed.name}
+    ends = [transaction_feed(table, source) for table, source in sources]
+    read |= {end.topic for end in ends if end is not None and end.feed == outcome.feed.name}
+    if None in read:
+        return {topic: n for topic, n in outcome.records.items() if topic is None}
+    return {topic: n for topic, n in outcome.records.items() if topic not in read}

@@ -58,14 +58,14 @@ def is_unapplied(
         spark: the session.
         target: where the lakehouse lies.
         tables: the tables of the run.
-        entries: what bronze has just done, one entry per table.
+        entries: what bronze has just done.
 
     Returns:
         True when records came or a table of bronze failed; when a table's last run of silver
         failed, left changes pending, or ended before bronze's newest batch; and when gold has
         failed since.
     """
-    if any(entry.status == "failed" or any(entry.counts.values()) for entry in entries):
+    if any(entry.status == "failed" or entry.counts.get("records") for entry in entries):
         return True
     feeds = {feed_name(table, source) for table in tables for source in table.feeds}
     held = newest_batches(spark, target, "bronze", feeds)

@@ -1,4 +1,4 @@
-"""Columns to look at: declared ones that never came, undeclared ones whose values look encoded.
+"""Columns to look at: some never came, some look encoded, some have the name of a column of gold.
 
 Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
 change logs of very many files, are not looked at.
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from gold.views import added_columns, source_names
 from lakehouse import names
 from lakehouse.delta_log import Column, read_columns, read_log
 from lakehouse.encoded import encoded_numbers, encoded_texts
@@ -49,11 +50,21 @@ def _hints(target: Target, table: Table) -> Iterator[str]:
         return
     own = {name: column for name, column in columns.items() if not name.startswith("_")}
     yield from _never_came(table, own)
+    yield from _renamed(table, list(own))
     for name, column in own.items():
         like = None if name in table.columns else encoded_as(name, log.columns[name], column)
         if like is not None:
             looks, kind = like
             yield f"column {name} looks like {looks}; do: declare it, `{name}: {kind}`"
+
+
+def _renamed(table: Table, columns: list[str]) -> Iterator[str]:
+    """Columns that are called otherwise where gold adds a column of their name."""
+    for view, added in added_columns(table).items():
+        for name, called in source_names(columns, added).items():
+            if called != name:
+                why = f"which adds a {name} itself"
+                yield f"column {name} is shown as {called} in gold.{view}, {why}"
 
 
 def _never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:

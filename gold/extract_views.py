@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from gold import empty
 from gold.sensitive import is_sensitive, shown
-from gold.views import comments, renamed_comments, source_names
+from gold.views import OF_FILES, comments, renamed_comments, source_names
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
@@ -46,6 +47,14 @@ def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
     return views
 
 
+def of_none(target: Target, table: Table) -> list[View]:
+    """The views that only a snapshot table has, before its first file, without sensitive values."""
+    if table.format != "snapshot":
+        return []
+    log, extracts, columns = empty.no_log(table), empty.no_extracts(), empty.declared(table)
+    return [changes(table, log, extracts, columns, target.sensitive)]
+
+
 def changes(
     table: Table, log: str, extracts: str, columns: Sequence[str], sensitive: Sensitive = "hash"
 ) -> View:
@@ -78,7 +87,7 @@ def _carried(table: Table, columns: Sequence[str], log: str) -> str:
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
     """Keys that were live at a delta extract that has no row of theirs, not even a rejected one."""
-    same_key = " AND ".join(f"s.{quote(k)} = v.{quote(k)}" for k in table.keys)
+    same_key = names.same("s", "v", table.keys, table.nullable_keys)
     order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
     versions = (
         f"SELECT {_listed(columns)}, _operation, _sequence,"
@@ -123,7 +132,7 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     hidden = [c for c in columns if is_sensitive(table, c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = " AND ".join(f"t.{quote(k)} = d.{quote(k)}" for k in table.keys)
+    same_key = names.same("t", "d", table.keys, table.nullable_keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
         f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"

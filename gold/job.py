@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from gold import extract_views, groups, merged, stale, status, views
+from gold import empty, extract_views, groups, merged, stale, status, views
 from gold.catalog import open_catalog
 from gold.sensitive import masked
 from lakehouse import ledger, names
@@ -63,7 +63,7 @@ def _without(shown: list[View], tables: list[Table], broken: set[str]) -> list[V
 def table_views(
     spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
 ) -> list[View]:
-    """The views of one table; none before silver holds it.
+    """The views of one table; before silver holds it, of no row if all its columns are declared.
 
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
@@ -72,7 +72,10 @@ def table_views(
     if table.stored_as_scd_type == 2:
         kept, kinds = f"{table.table}_history", [views.current, views.history]
     if not names.exists(spark, target, "silver", kept):
-        return extracts
+        if not table.is_declared:
+            return extracts
+        nothing = _of(target, table, empty.no_rows(table), empty.declared(table), kinds)
+        return [*nothing, *(extracts or extract_views.of_none(target, table))]
     source = names.name(target, "silver", kept)
     if table.consistency_group is None:
         return [*_alone(spark, target, table, kept, kinds), *extracts]

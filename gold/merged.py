@@ -6,7 +6,7 @@ query while that is planned: until then the read is that of the table alone, at 
 comes after the publication cannot be due before it is one promise old.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
@@ -33,7 +33,9 @@ def source(
     if waits_in_log(target, table):
         shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
         held = names.name(target, "silver", kept)
-        return query(held, WAITING, WAITING_KEYS, columns, shown, table.keys, None)
+        return query(
+            held, WAITING, WAITING_KEYS, columns, shown, table.keys, None, table.nullable_keys
+        )
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
         return None
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
@@ -41,7 +43,7 @@ def source(
     same = ["_row"] if not table.keys else [*table.keys]
     same += ["_order"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))
-    return query(rows, pending, pending, columns, known, same, due)
+    return query(rows, pending, pending, columns, known, same, due, table.nullable_keys)
 
 
 def query(
@@ -52,6 +54,7 @@ def query(
     known: Sequence[str],
     same: Sequence[str],
     due: int | None,
+    nullable: Collection[str] = (),
 ) -> str:
     """The rows but those that a waiting row replaces, and the waiting rows.
 
@@ -63,11 +66,12 @@ def query(
         known: those of `pending`, which may lack some for as long as nothing waits.
         same: the columns that tell which row replaces which.
         due: from when on they are laid over it, in µs since 1970; None for always.
+        nullable: the columns among these in which null equals null.
     """
     when = "" if due is None else f" WHERE current_timestamp() >= timestamp_micros({due})"
     chosen = ", ".join(f"held.{quote(c)}" for c in columns)
     given = ", ".join(quote(c) if c in known else f"NULL AS {quote(c)}" for c in columns)
-    on = " AND ".join(f"held.{quote(c)} = waiting.{quote(c)}" for c in same)
+    on = names.same("held", "waiting", same, nullable)
     keys = ", ".join(quote(c) for c in same)
     return (
         f"(SELECT /*+ BROADCAST(waiting) */ {chosen} FROM {rows} AS held LEFT ANTI JOIN"

@@ -1,5 +1,6 @@
 """The report: one self-contained HTML page about how the lakehouse does."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from gold import page, quality_results, story
 from gold.page import Record
 from gold.status import status
+from gold.unread import unread_records
 from lakehouse import ledger, names
 from lakehouse.durations import spoken
 from lakehouse.ledger import Entry
@@ -28,8 +30,11 @@ def write(
     tables: list[Table],
     file: Path,
     records: list[Record] | None = None,
+    everything: list[Table] | None = None,
 ) -> None:
     """Writes the report about these tables, in place of the one that lies there.
+
+    `everything` are all tables that are configured, where `tables` are only some.
 
     It shows the status (`records`, or as of now), and the runs of the last `DAYS` days: the newest
     `MOST_ENTRIES` entries of the ledger.
@@ -37,7 +42,9 @@ def write(
     known = status(spark, target, tables) if records is None else records
     entries = recent(spark, target, [table.table for table in tables])
     results = checked(spark, target, [table.table for table in tables])
-    text = render(known, entries, results, target.name, datetime.now(timezone.utc))
+    unread = unread_records(spark, target, everything or tables)
+    told = [sentence for each in unread for sentence in each.sentences()]
+    text = render(known, entries, results, target.name, datetime.now(timezone.utc), told)
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.part")
     fresh.write_text(text, encoding="utf-8")
@@ -69,14 +76,19 @@ def render(
     results: list[Record],
     target: str,
     moment: datetime,
+    unread: Sequence[str] = (),
 ) -> str:
-    """The page's text, from status records, ledger entries and results of expectations."""
+    """The page's text, from status records, ledger entries and results of expectations.
+
+    `unread` are sentences about what no table reads.
+    """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
     folder = files("gold")
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     style = folder.joinpath("report.css").read_text("utf-8")
     return template.render(
         **_parts(records, entries, results),
+        unread=unread,
         target=target,
         moment=moment.isoformat(),
         days=DAYS,

@@ -47,7 +47,7 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
         f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _order IS NOT NULL"
     )
     keys = ", ".join(f"held.{quote(key)}" for key in types)
-    same = " AND ".join(f"held.{quote(key)} = letter._own.{quote(key)}" for key in types)
+    same = names.same("held", "letter._own", types, table.nullable_keys)
     first = "min_by(letter.{0}, letter._order) AS {0}"
     return (
         f"SELECT {keys}, min(letter.at) AS since, {first.format('reason')},"
@@ -58,6 +58,6 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
 
 def hidden(view: View, stale: str) -> View:
     """A view without its stale keys."""
-    same = " AND ".join(f"shown.{quote(key)} = stale.{quote(key)}" for key in view.keys)
+    same = names.same("shown", "stale", view.keys, nullable=view.keys)
     query = f"SELECT * FROM ({view.query}) AS shown LEFT ANTI JOIN ({stale}) AS stale ON {same}"
     return view._replace(query=query)

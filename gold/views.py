@@ -22,6 +22,12 @@ _KEPT_VERSIONS = (
     " WHERE _is_current OR (_kept AND _next_order IS NULL)"
 )
 
+BOUNDS = {name: text for name, _, text in VERSION_COLUMNS}
+"""The columns that a history adds to those of the source, with their comments."""
+
+OF_FILES = ("operation", "effective_date")
+"""The columns that the changes of a snapshot table add."""
+
 
 def current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
@@ -65,8 +71,7 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
 
 def history(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per version."""
-    bounds = {name: text for name, _, text in VERSION_COLUMNS}
-    called = source_names(columns, bounds)
+    called = source_names(columns, BOUNDS)
     chosen = ", ".join(aliased(c, called[c]) for c in columns)
     query = (
         f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
@@ -75,7 +80,7 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
         f" _is_current AS is_current FROM {source} WHERE _shown"
     )
     comment = f"every version of every row of {table.table}"
-    shown = renamed_comments(table, called) | bounds
+    shown = renamed_comments(table, called) | BOUNDS
     keys = (*_keys(table, called), "valid_from")
     return View(f"{table.table}_history", shown, comment, keys, query)
 
@@ -103,6 +108,18 @@ def source_names(columns: Sequence[str], added: Collection[str]) -> dict[str, st
             taken.add(name.lower())
         called[column] = name
     return called
+
+
+def added_columns(table: Table) -> dict[str, Collection[str]]:
+    """The columns that gold adds to those of the source, by view."""
+    views: dict[str, Collection[str]] = {}
+    if table.on_delete == "flag":
+        views[table.table] = ("is_deleted",)
+    if table.stored_as_scd_type == 2:
+        views[f"{table.table}_history"] = BOUNDS
+    if table.format == "snapshot":
+        views[f"{table.table}_changes"] = OF_FILES
+    return views
 
 
 def aliased(column: str, name: str) -> str:

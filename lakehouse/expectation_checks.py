@@ -39,8 +39,7 @@ def unknown_columns(target: Target, table: Table) -> list[str]:
     """
     logged = logged_columns(target, table)
     declared = set(table.columns)
-    complete = bool(table.keys) and set(table.keys) < declared
-    if not complete and logged is None:
+    if not (table.keys and table.is_declared) and logged is None:
         return []
     there = declared | set(table.keys) | (logged or set())
     return [

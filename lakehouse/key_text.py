@@ -1,7 +1,6 @@
 """A key as people type it: `--key '{"id": 7}'`, checked against the table's keys without Spark."""
 
 import json
-from collections.abc import Mapping
 
 from lakehouse.errors import ConfigurationError
 from lakehouse.table import Table
@@ -9,12 +8,12 @@ from lakehouse.table import Table
 KEY = "--key"
 
 
-def key_of(text: str, table: Table) -> dict[str, str]:
+def key_of(text: str, table: Table) -> dict[str, str | None]:
     """The key's values as texts by column, in the order of `keys`; numbers keep their digits.
 
     Raises:
         ConfigurationError: it is not a JSON object, its columns are not the table's keys, a value
-            is null or nested, or the table has no key.
+            is nested, or null where the key cannot be, or the table has no key.
     """
     if not table.keys:
         expected = "a table with keys"
@@ -23,14 +22,10 @@ def key_of(text: str, table: Table) -> dict[str, str]:
     if sorted(given) != sorted(table.keys):
         raise _wrong(text, f"exactly the columns {', '.join(table.keys)}", _example(table))
     for name, value in given.items():
-        if value is None or isinstance(value, (dict, list)):
+        is_null = value is None and name not in table.nullable_keys
+        if is_null or isinstance(value, (dict, list)):
             raise _wrong(text, f"a text, number or boolean for {name}", _example(table))
     return {name: _text(given[name]) for name in table.keys}
-
-
-def shown(key: Mapping[str, str]) -> str:
-    """A key for a person."""
-    return ", ".join(f"{name} {value}" for name, value in key.items())
 
 
 def _object(text: str, table: Table) -> dict[str, object]:
@@ -43,7 +38,9 @@ def _object(text: str, table: Table) -> dict[str, object]:
     return given
 
 
-def _text(value: object) -> str:
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,5 +1,6 @@
 """What a table is called in SQL on this target, and the one place where anything is quoted."""
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,13 @@ def created(folder: Path) -> bool:
 def quote(identifier: str) -> str:
     """An identifier (or a path) in backquotes, so that any name is safe in SQL."""
     return "`" + identifier.replace("`", "``") + "`"
+
+
+def same(left: str, right: str, columns: Iterable[str], nullable: Collection[str] = ()) -> str:
+    """SQL of whether two relations agree on the columns; null equals null in `nullable` ones."""
+    return " AND ".join(
+        f"{left}.{quote(c)} {'<=>' if c in nullable else '='} {right}.{quote(c)}" for c in columns
+    )
 
 
 def literal(text: str) -> str:

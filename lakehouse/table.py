@@ -332,3 +332,18 @@ class Table(Strict):
     def format(self) -> Format:
         """The format of the table's sources (all of one table's sources share it)."""
         return self.feeds[0].format
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the YAML declares all keys and more: then it names every column, or may."""
+        return bool(self.columns) and set(self.keys) < set(self.columns)
+
+    @property
+    def nullable_keys(self) -> frozenset[str]:
+        """The keys that may be null: null is then a value like any other, and equals null.
+
+        Those with `nullable: true`; of a YDB table, whose key columns may hold NULL, all but those
+        with `nullable: false`.
+        """
+        said = {n: c.nullable for n, c in self.columns.items() if "nullable" in c.model_fields_set}
+        return frozenset(key for key in self.keys if said.get(key, self.format == "ydb"))

@@ -147,6 +147,11 @@ CHANGE_COLUMNS = (
     LayerColumn(
         "_transaction_order", "bigint", "place within the transaction, where the source gives one"
     ),
+    LayerColumn(
+        "_handled_at",
+        "timestamp",
+        "when the connector handled the change; null but in tables without a key",
+    ),
     LayerColumn("_reason", "string", "dead letter reason, null when the change can be applied"),
     LayerColumn("_message", "string", "what was found and what was expected, for a person"),
     LayerColumn("_rule", "string", "the expectation that rejected the change, else null"),
@@ -232,7 +237,12 @@ CURRENT_COLUMNS = (
 )
 
 KEYLESS_COLUMNS = (
-    LayerColumn("_row", "string", "identity of the change: place in order, operation, content"),
+    LayerColumn(
+        "_row",
+        "string",
+        "identity of the change: place in order, operation, content, and from the second of equal"
+        " ones on its number",
+    ),
     LayerColumn("_content", "string", "digest of the values; equal rows have equal ones"),
     LayerColumn("_removes", "boolean", "whether the change removes one equal row"),
     LayerColumn("_order", "binary", "order key of the change"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gold.trouble import Record
+    from lakehouse.unread import Unread
 
 MOST_TROUBLE_LINES = 10
 
@@ -61,9 +62,10 @@ def status(
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
     check_lake(target)
     spark = start(target, tables)
-    print_status(spark, target, tables, as_json=shown == "json", wide=wide)
+    print_status(spark, target, tables, shown == "json", wide, everything)
 
 
 def print_answer(
@@ -93,22 +95,44 @@ def print_status(
     tables: list[Table],
     as_json: bool,
     wide: bool = False,
+    everything: list[Table] | None = None,
 ) -> "list[dict[str, Any]]":
     """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
 
-    Returns the records of `gold.status`, each with its `warnings`.
+    `everything` are all tables that are configured, where `tables` are only some. Returns the
+    records of `gold.status`, each with its `warnings`, and with what no table reads of its feeds:
+    `unread_topics` with their records, and `unread_lines`.
     """
-    found = warnings_of(target, tables)
-    records: list[dict[str, Any]] = [
-        record | {"warnings": found[record["table"]]}
-        for record in importlib.import_module("gold.status").status(spark, target, tables)
-    ]
-    show_status(records, as_json, wide)
+    from bronze.contract import feed_name
+    from gold.unread import unread_records
+    from gold.waiting_deletes import waiting_deletes
+
+    found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
+    feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
+    unread = unread_records(spark, target, everything or tables)
+    unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
+    records: list[dict[str, Any]] = []
+    for record in importlib.import_module("gold.status").status(spark, target, tables):
+        own = [each for each in unread if each.feed in feeds[record["table"]]]
+        records.append(
+            record
+            | {
+                "warnings": [*found[record["table"]], *waits.get(record["table"], ())],
+                "unread_topics": {t: n for each in own for t, n in each.topics.items()},
+                "unread_lines": sum(each.lines for each in own),
+            }
+        )
+    show_status(records, as_json, wide, unread)
     return records
 
 
-def show_status(records: "Sequence[Record]", as_json: bool, wide: bool) -> None:
-    """Prints status records; as a grid those in trouble come first, with what to do below."""
+def show_status(
+    records: "Sequence[Record]", as_json: bool, wide: bool, unread: "Sequence[Unread]" = ()
+) -> None:
+    """Prints status records; as a grid those in trouble come first, with what to do below.
+
+    Then what no table reads.
+    """
     from gold.trouble import troubles, worst_first
     from lakehouse.console import show_records, width, wrapped
 
@@ -126,6 +150,8 @@ def show_status(records: "Sequence[Record]", as_json: bool, wide: bool) -> None:
             print(f"… and {len(told) - at} more: --format json shows all")
             break
         print("\n".join(part))
+    for sentence in (text for each in unread for text in each.sentences()):
+        print("\n".join(wrapped(sentence)))
 
 
 def in_six(record: "Record") -> dict[str, object]:

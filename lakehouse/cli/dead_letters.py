@@ -59,7 +59,7 @@ def list_letters(
         _print_table(found, limit, resolved, target)
 
 
-def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str] | None:
+def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | None:
     """The key that was asked for, which must be one table's.
 
     Raises:

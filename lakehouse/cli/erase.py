@@ -36,7 +36,7 @@ class Erasure(NamedTuple):
     """What is erased and how: the key, whether its dropped files go too, and whom to tell."""
 
     table: Table
-    key: Mapping[str, str]
+    key: Mapping[str, str | None]
     landing: bool
     tell: Callable[[str], None]
 

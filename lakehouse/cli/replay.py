@@ -39,7 +39,7 @@ def _replayed(
     tables: list[Table],
     everything: list[Table],
     reasons: list[str],
-    key: Mapping[str, str] | None,
+    key: Mapping[str, str | None] | None,
     run_id: str,
 ) -> "list[Entry]":
     """Replays, says what came of it table by table, and publishes."""

@@ -26,12 +26,14 @@ def report(chosen: Chosen, output: Output = None) -> None:
     from lakehouse.console import progress
 
     target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
     file = destination(target, output)
     check_lake(target)
     spark = start(target, tables)
     with progress("report") as tell:
         tell(f"asking about {len(tables)} tables")
-        importlib.import_module("gold.report").write(spark, target, tables, file)
+        write = importlib.import_module("gold.report").write
+        write(spark, target, tables, file, everything=everything)
     print(f"report of {len(tables)} tables in {file}")
 
 

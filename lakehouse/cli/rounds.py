@@ -66,7 +66,8 @@ def do_layer(
         entries = look(spark, target, tables, entries)
     if layer in RECORDED_HERE:
         told = [entry for entry in entries if is_worth_telling(entry)]
-        waits = [e for e in told if memory.defers and layer == "bronze" and _is_followed(e)]
+        followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
+        waits = [entry for entry in told if followed and entry.status == "ok"]
         memory.waiting.extend(waits)
         ledger.append(spark, target, [entry for entry in told if entry not in waits])
     return entries
@@ -135,8 +136,10 @@ def is_worth_telling(entry: "Entry") -> bool:
 
 
 def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
-    """The layer's function of `job.py`; gold's also shows the tables that are not worked on."""
+    """The layer's function of `job.py`; gold and bronze know the tables that are not worked on."""
     done: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
     if layer == "gold":
         return functools.partial(done, configured=everything)
+    if layer == "bronze":
+        return functools.partial(done, memory=memory, configured=everything)
     return functools.partial(done, memory=memory)

@@ -33,14 +33,21 @@ WIDEST_NAME = 32
 
 
 def show_entries(entries: "Sequence[Entry]") -> None:
-    """One line per table over all layers; with --verbose one per table and layer before it."""
-    from lakehouse.console import fitted, say, summary, width
+    """One line per table over all layers, then what no table reads, by feed.
+
+    With --verbose one line per table and layer comes before.
+    """
+    from lakehouse.console import fitted, say, summary, width, wrapped
+    from lakehouse.unread import is_of_feed, unread_of
 
     if level() is Level.VERBOSE:
         for entry in entries:
             print(fitted(summary(entry)), flush=True)
-    for line in run_lines(entries, width()):
+    for line in run_lines([e for e in entries if not is_of_feed(e)], width()):
         say(line)
+    for of_feed in unread_of(entries):
+        for sentence in of_feed.sentences():
+            say("\n".join(wrapped(sentence)))
 
 
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:

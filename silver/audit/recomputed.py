@@ -52,7 +52,7 @@ def laws(
     values = [f.name for f in layout.business(stored.schema) if f.name not in table.keys]
     batch = _batch(SilverTable(Lake(spark, target), table), seen, logged, stored, values)
     if not table.keys:
-        return {SAME: _without_key(batch, stored, values)}
+        return {SAME: _without_key(table, batch, stored, values)}
     chosen = _chosen(logged, table, sample, seen.batch)
     part = batch._replace(changes=batch.changes.where(chosen))
     compared = _versions if history else _rows
@@ -83,7 +83,7 @@ def _batch(
     summary = summarize(logged)
     cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
     if summary.heirs and table.keys:
-        changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
+        changes = key_changes.resolve(changes, changes, table, cutoffs)
     partial = sorted({*summary.partial, *({*values} & {*grouped_columns(table)})})
     return Batch(0, changes, [], partial, cutoffs, False, False, of_whole_keys=True)
 
@@ -139,8 +139,8 @@ def _compared(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[s
     return counted.groupBy("unit").agg(F.bool_or(F.col("_n") != 0).alias("bad"))
 
 
-def _without_key(batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
-    rebuilt = keyless.new_rows(batch, None, values)
+def _without_key(table: Table, batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
+    rebuilt = keyless.new_rows(table, batch, None, values)
     sides = rebuilt.select("_row", F.lit(1).alias("_n")).unionByName(
         stored.select("_row", F.lit(-1).alias("_n"))
     )

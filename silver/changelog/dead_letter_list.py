@@ -7,9 +7,12 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.contract import feed_name
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
+from silver.decode.change import NOT_JSON
+from silver.decode.spark import position
 from silver.storage import one_key
 from silver.storage.row_columns import all_of
 
@@ -17,6 +20,9 @@ SHOWN = (
     "reason", "message", "rule", "key", "sequence", "position", "at", "run_id", "resolved_at",
     "resolved_by", "raw",
 )  # fmt: skip
+
+
+NO_TOPIC = "no_topic"
 
 
 class Wanted(NamedTuple):
@@ -27,7 +33,7 @@ class Wanted(NamedTuple):
     """
 
     reasons: Sequence[str] = ()
-    key: Mapping[str, str] | None = None
+    key: Mapping[str, str | None] | None = None
     since: str | None = None
     resolved: bool = False
 
@@ -37,10 +43,14 @@ def dead_letters(
 ) -> DataFrame | None:
     """The dead letters that are wanted: `table`, then SHOWN; None where no table has any.
 
+    Lines of a shared feed that name no topic are dead letters of the feed, whose name is `table`.
+
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
     found = [_of(spark, target, table, wanted) for table in tables]
+    shared = {feed_name(t, source) for t in tables for source in t.feeds if source.topic}
+    found += [_of_feed(spark, target, feed, wanted) for feed in sorted(shared)]
     there = [letters for letters in found if letters is not None]
     return reduce(DataFrame.unionByName, there) if there else None
 
@@ -63,6 +73,29 @@ def _of(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> Da
     kept = letters.where(condition(spark, target, table, wanted))
     named = kept.withColumns({"key": F.col("_key"), "sequence": F.col("_sequence")})
     return named.select(F.lit(table.table).alias("table"), *SHOWN, "_arrival")
+
+
+def _of_feed(spark: SparkSession, target: Target, feed: str, wanted: Wanted) -> DataFrame | None:
+    """The lines of a bronze table that name no topic: no table reads or replays them."""
+    if wanted.key is not None or not names.exists(spark, target, "bronze", feed):
+        return None
+    lines = spark.table(names.name(target, "bronze", feed)).where("_topic IS NULL")
+    is_json = F.try_parse_json("_raw").isNotNull()
+    none = F.lit(None).cast("string")
+    known = {
+        "reason": F.when(is_json, NO_TOPIC).otherwise(NOT_JSON),
+        "message": F.when(
+            is_json, "the record names no topic; tables read records by topic here"
+        ).otherwise("the line is no JSON"),
+        "position": position(),
+        "at": F.col("_arrived_at"),
+        "resolved_at": F.lit(None).cast("timestamp"),
+        "raw": F.make_valid_utf8("_raw"),
+        "_arrival": F.col("_arrival"),
+    }
+    named = lines.select(*[known.get(name, none).alias(name) for name in (*SHOWN, "_arrival")])
+    kept = named.where(all_of(_conditions(wanted)))
+    return kept.select(F.lit(feed).alias("table"), *SHOWN, "_arrival")
 
 
 def condition(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> Column:

@@ -22,7 +22,7 @@ from silver.state.batch import rejected
 from silver.state.epochs import Epoch
 from silver.state.summary import Summary
 from silver.storage import layout
-from silver.storage.row_columns import all_of, column
+from silver.storage.row_columns import column, has_key
 from silver.storage.statements import execute
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
@@ -81,6 +81,17 @@ def record(
     execute(spark, text, letters)
 
 
+def resolve_files(
+    spark: SparkSession, target: Target, table: Table, files: Sequence[str], run_id: str
+) -> None:
+    """Marks the dead letters of dropped files as resolved; `files` begin their `_arrival`s."""
+    begins = " OR ".join(f"startswith(_arrival, {names.literal(file)})" for file in files)
+    spark.sql(
+        f"UPDATE {ensure(spark, target, table)} SET resolved_at = current_timestamp(),"
+        f" resolved_by = {names.literal(run_id)} WHERE resolved_at IS NULL AND ({begins})"
+    )
+
+
 def keep(run: Run, table: SilverTable, placed: Placed, summary: Summary, rows: DataFrame) -> None:
     """Keeps the dead letters among log rows, known ones once.
 
@@ -117,8 +128,8 @@ def _key(table: Table) -> Column:
     """The key as JSON with all digits of its times; null unless all of it could be read."""
     if not table.keys:
         return F.lit(None).cast("string")
-    known = all_of([column(k).isNotNull() for k in table.keys])
-    return F.when(known, F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES))
+    keys = F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES)
+    return F.when(has_key(table), keys)
 
 
 def are_there(spark: SparkSession, target: Target, table: Table) -> bool:

@@ -17,8 +17,10 @@ from pyspark.sql.types import StructField
 
 from lakehouse.local_rows import local_rows
 from lakehouse.names import quote
+from lakehouse.table import Table
 from silver.contract import UPSERT
 from silver.fold.rules import Cutoff
+from silver.state.batch import of_keys
 from silver.storage.row_columns import all_of, column
 
 Links = Mapping[tuple[str, int], str]
@@ -26,7 +28,7 @@ Links = Mapping[tuple[str, int], str]
 
 
 def resolve(
-    changes: DataFrame, everything: DataFrame, keys: list[str], cutoffs: list[Cutoff]
+    changes: DataFrame, everything: DataFrame, table: Table, cutoffs: list[Cutoff]
 ) -> DataFrame:
     """Fills what inserts under a new key left out, where the changes of the old key carry it.
 
@@ -36,14 +38,14 @@ def resolve(
     Args:
         changes: upserts and deletes of a batch, with order keys.
         everything: all upserts and deletes of the table up to the batch, with order keys.
-        keys: the key columns.
+        table: the table's configuration.
         cutoffs: those in force, oldest first.
 
     Returns:
         The changes; a filled column is no longer in `_absent`. Where nothing is known of the old
         key it stays absent.
     """
-    donors = _of_old_keys(changes, everything, keys)
+    keys, donors = table.keys, _of_old_keys(changes, everything, table)
     needed = [*map(column, keys), *map(F.col, ("_order", "_absent", "_old_key"))]
     moved = _moved(changes).select(*needed).union(_moved(donors).select(*needed))
     absent = moved.select(F.explode("_absent").alias("column")).distinct().collect()
@@ -58,17 +60,18 @@ def resolve(
     return _filled(joined, changes.columns, partial)
 
 
-def are_overtaken(earlier: DataFrame, batch: DataFrame, keys: list[str]) -> bool:
+def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
     """Whether the batch changes an old key before a key change that is applied already.
 
     Then the value that moved may be another one. Both sides are upserts and deletes with order
     keys.
     """
-    old = _old_key(earlier, keys)
+    old = _old_key(earlier, table.keys)
     moved = _moved(earlier).select(
-        F.col("_order").alias("_heir"), *[old[k].alias(f"_o{at}") for at, k in enumerate(keys)]
+        F.col("_order").alias("_heir"),
+        *[old[k].alias(f"_o{at}") for at, k in enumerate(table.keys)],
     )
-    same = [F.col(f"_o{at}") == column(k) for at, k in enumerate(keys)]
+    same = [F.col(f"_o{at}").eqNullSafe(column(k)) for at, k in enumerate(table.keys)]
     return not moved.join(batch, [*same, F.col("_order") < F.col("_heir")]).isEmpty()
 
 
@@ -88,12 +91,12 @@ def _moved(changes: DataFrame) -> DataFrame:
     return changes.where("_old_key IS NOT NULL AND _absent IS NOT NULL")
 
 
-def _of_old_keys(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFrame:
+def _of_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> DataFrame:
     """All changes of the keys from which rows moved, be it by way of other keys."""
-    asked = _old_keys(changes, keys)
+    asked = _old_keys(changes, table.keys)
     while True:
-        found = everything.join(asked, keys, "left_semi")
-        more = _old_keys(found, keys).join(asked, keys, "left_anti")
+        found = of_keys(everything, asked, table)
+        more = of_keys(_old_keys(found, table.keys), asked, table, "left_anti")
         if more.isEmpty():
             return found
         asked = asked.unionByName(more)

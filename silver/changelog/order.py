@@ -94,7 +94,11 @@ def _appended(
     changes, late = keyed(new).withColumn("_new", F.lit(True)), log.late_columns(table, rows)
     if summary.heirs and table.keys:
         everything = keyed(ordered(rows, table, epochs))
-        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
+        changes = key_changes.resolve(changes, everything, table, cutoffs)
+    if not table.keys and seen.batch and summary.oldest is not None:
+        earlier = rows.where(F.col("_batch") <= seen.batch)
+        since = earlier.where(F.col("_sequence") >= summary.oldest)
+        changes = _with_equal_places(changes, _marked(keyed(ordered(since, table, epochs)), seen))
     batch = Batch(
         number=newest,
         changes=changes,
@@ -122,7 +126,7 @@ def _recomputing(
     cutoffs = changed.cutoffs(table.on_truncate == "apply")
     changes = _marked(keyed(everything), seen)
     if whole.heirs and table.keys:
-        changes = key_changes.resolve(changes, changes, table.keys, cutoffs)
+        changes = key_changes.resolve(changes, changes, table, cutoffs)
     fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
     late, size = log.late_columns(table, rows), whole.changes
     batch = Batch(newest, changes, fields, partial, cutoffs, True, False, True, late, size)
@@ -138,9 +142,18 @@ def _with_whole_keys(
     changes = of_keys(everything, touched, table)
     if seen.heirs or summary.heirs:
         cutoffs = placed.batch.cutoffs
-        changes = key_changes.resolve(changes, everything, table.keys, cutoffs)
+        changes = key_changes.resolve(changes, everything, table, cutoffs)
     batch = placed.batch._replace(changes=changes, of_whole_keys=True, first=None)
     return placed._replace(batch=batch)
+
+
+def _with_equal_places(changes: DataFrame, earlier: DataFrame) -> DataFrame:
+    """Changes without a key and the earlier ones at their places in order.
+
+    Equal rows at one place are counted together.
+    """
+    places = changes.where("_snapshot IS NULL").select("_sequence")
+    return changes.unionByName(earlier.join(places, "_sequence", "left_semi"))
 
 
 def _marked(changes: DataFrame, seen: TableState) -> DataFrame:
@@ -168,7 +181,7 @@ def _reaches_back(
         return False
     pending = rows.where(F.col("_batch") > seen.batch)
     old, new = (keyed(ordered(part, table, after)) for part in (earlier, pending))
-    return key_changes.are_overtaken(old, new, table.keys)
+    return key_changes.are_overtaken(old, new, table)
 
 
 def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:

@@ -46,6 +46,7 @@ TOLD = {
     "_source_time": pa.timestamp("us", tz="UTC"),
     "_transaction": pa.string(),
     "_transaction_order": pa.int64(),
+    "_handled_at": pa.timestamp("us", tz="UTC"),
     "_reason": pa.string(),
     "_message": pa.string(),
     "_unlike": pa.bool_(),
@@ -230,7 +231,10 @@ class _Output:
         return [*zip(*values, strict=True), *zip(*told, strict=True)]
 
     def _misfit(self, change: Change, at: int, value: object) -> Change:
-        """The dead letter of a change, one value of which is refused; other keys are kept."""
+        """The dead letter of a change, one value of which is refused; other keys are kept.
+
+        Where null is a value of a key, a key is kept whole or not at all.
+        """
         field, plan = self.fields[at], self.plan
         column = plan.table.columns.get(field.name)
         hidden = column is not None and column.sensitive
@@ -238,12 +242,10 @@ class _Output:
         expected = field.type
         if at < len(self.nothing):
             expected = plan.schema.fields[at].dataType.simpleString()
-        kept = [
-            one if n != at and own.name in plan.table.keys else None
-            for n, (own, one) in enumerate(
-                zip(plan.schema.fields, change.values or self.nothing, strict=True)
-            )
-        ]
+        misread = field.name in plan.table.keys and plan.table.nullable_keys
+        keys = [] if misread else [key for key in plan.table.keys if key != field.name]
+        given = zip(plan.schema.fields, change.values or self.nothing, strict=True)
+        kept = [one if own.name in keys else None for own, one in given]
         message = _valid(f"column {field.name}: found {shown}, expected {expected}")
         return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
 
@@ -262,6 +264,7 @@ def _told(change: Change) -> tuple[object, ...]:
         change.source_time,
         change.transaction,
         change.transaction_order,
+        change.handled_at,
         change.reason,
         None if message is None else _valid(message),
         change.unlike or None,

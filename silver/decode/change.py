@@ -59,6 +59,8 @@ class Change:
         source_time: commit time at the source in microseconds since 1970.
         transaction: the transaction at the source.
         transaction_order: the place within it.
+        handled_at: when the connector handled the change, in microseconds since 1970; of a table
+            without keys alone.
         reason: why the record is a dead letter; None when it is none.
         message: what was found and what was expected, for a person.
         unlike: whether the record shows columns or types that `Columns` does not know. The rest
@@ -76,6 +78,7 @@ class Change:
     source_time: int | None = None
     transaction: str | None = None
     transaction_order: int | None = None
+    handled_at: int | None = None
     reason: str | None = None
     message: str | None = None
     unlike: bool = False

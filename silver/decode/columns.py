@@ -223,12 +223,6 @@ def required_columns(table: Table) -> set[str]:
     }
 
 
-def nullable_keys(table: Table) -> set[str]:
-    """The keys that may be null, by `nullable: true`: null is then a value like any other."""
-    declared = {n: c for n, c in table.columns.items() if "nullable" in c.model_fields_set}
-    return {name for name in table.keys if name in declared and declared[name].nullable}
-
-
 def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
     """Set apart the names for which there is no room beside the known ones and those before them.
 

@@ -27,6 +27,7 @@ from silver.expectations.gate import gate
 from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pin
 from silver.groups.group_state import held_back, let_through
 from silver.groups.transactions import Waiting
+from silver.maintenance.compare_again import IDENTITY, compare_again
 from silver.run import Run, SilverTable
 from silver.state import fingerprint, snapshots
 from silver.state.batch import FEW, TableState, to_all
@@ -39,7 +40,6 @@ from silver.storage.statements import execute, updating
 from silver.table_run import LogPart, apply_part
 from silver.table_runs import at_once, run_tables
 
-IDENTITY = ["_feed", "_arrival"]
 _JUDGED = ("_reason", "_message", "_rule")
 
 
@@ -65,14 +65,13 @@ def replay(
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
-        TableFailed: it is a snapshot table, or not all of its change log is applied.
+        TableFailed: not all of its change log is applied.
         AccountMismatch: the classes of the replayed records do not add up.
     """
     if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
         return Replayed(table.table, 0, 0)
     if table.format == "snapshot":
-        message = "rows of an extract are decided by comparing it: rebuild the table instead"
-        raise TableFailed(table.table, message)
+        return Replayed(table.table, *compare_again(spark, target, table, wanted, run_id))
     started = datetime.now(timezone.utc)
     if table.max_staleness is not None:
         _apply_what_waits(spark, target, table, run_id)

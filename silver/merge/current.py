@@ -17,7 +17,6 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import log
 from silver.contract import CURRENT_COLUMNS, UPSERT
-from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
 from silver.fold.order_key import order_literal
@@ -49,14 +48,14 @@ def write_current(
     folded = folded_rows(spark.table(name), table, batch, values, narrow)
     kept = _keeps() if narrow else None
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    text = merge_sql(name, table.keys, values, cutoff, nullable_keys(table))
+    text = merge_sql(name, table.keys, values, cutoff, table.nullable_keys)
     into = counted.Into(table.table, CURRENT_COLUMNS, batch.few)
     counts = counted.merge(spark, target, into, text, observe(folded, kept))
     if counts.left:
         again = folded_rows(spark.table(name), table, batch, values, narrow)
         execute(
             spark,
-            facts_sql(name, table.keys, nullable_keys(table)),
+            facts_sql(name, table.keys, table.nullable_keys),
             again.where(F.col("_write") & _keeps()),
         )
     return counts
@@ -114,8 +113,9 @@ def merge_sql(
     that comes in force with them: every older row goes.
     """
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
+    on = names.same("t", "s", keys, nullable)
     text = (
-        f"MERGE INTO {target} t USING {{rows}} s ON {same_keys(keys, nullable)}"
+        f"MERGE INTO {target} t USING {{rows}} s ON {on}"
         f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
     )
     if cutoff is None:
@@ -128,14 +128,8 @@ def facts_sql(target: str, keys: list[str], nullable: Collection[str] = ()) -> s
     """The MERGE INTO text that writes the stored columns of rows whose values stay."""
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {updating(stored)}"
-    return f"MERGE INTO {target} t USING {{rows}} s ON {same_keys(keys, nullable)} {matched}"
-
-
-def same_keys(keys: list[str], nullable: Collection[str]) -> str:
-    """SQL of whether the rows `t` and `s` have one key; a null equals a null in `nullable` ones."""
-    return " AND ".join(
-        f"t.{names.quote(k)} {'<=>' if k in nullable else '='} s.{names.quote(k)}" for k in keys
-    )
+    on = names.same("t", "s", keys, nullable)
+    return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
 
 
 def _plan(table: Table, batch: Batch, values: list[str]) -> FoldPlan:

@@ -11,18 +11,17 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.changelog import log
 from silver.contract import HISTORY_COLUMNS
-from silver.decode.columns import nullable_keys
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.merge.current import same_keys
 from silver.state.batch import Batch, of_keys, to_all, to_fold
 from silver.storage import layout
 from silver.storage.presence import absent_before
@@ -44,7 +43,7 @@ def write_history(
         layout.load(spark, target, kept, rows.rows, replaces)
         return rows.counts
     folded = folded_versions(spark.table(name), table, batch, values)
-    text = merge_sql(name, table.keys, values, nullable_keys(table))
+    text = merge_sql(name, table.keys, values, table.nullable_keys)
     into = counted.Into(kept, HISTORY_COLUMNS, batch.few)
     return counted.merge(spark, target, into, text, observe(folded))
 
@@ -70,7 +69,7 @@ def merge_sql(
 
     A null in one of the `nullable` keys equals a null.
     """
-    on = same_keys(keys, nullable)
+    on = names.same("t", "s", keys, nullable)
     others = (*values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._order = s._order"

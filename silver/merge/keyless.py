@@ -1,10 +1,11 @@
 """Tables without a key: an append-only table of their changes, from which gold shows what is left.
 
 Each change is kept once, by its identity: place in order, operation and content; for a row of a
-full snapshot, whose rows share one place, its position. A delete (REPLICA IDENTITY FULL) is kept as
-a row that removes one equal row. An update is a delete of the row before and an insert of the row
-after. The times of the row before are read as its declared types write them; other encodings of it
-are not decoded.
+full snapshot, whose rows share one place, its position. Equal rows of one delivery at one place are
+numbered (`silver.fold.equal_rows`), and each number is kept once. A delete (REPLICA IDENTITY FULL)
+is kept as a row that removes one equal row. An update is a delete of the row before and an insert
+of the row after. The times of the row before are read as its declared types write them; other
+encodings of it are not decoded.
 """
 
 from collections.abc import Mapping
@@ -12,10 +13,12 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
+from bronze.contract import feed_name
 from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver.contract import DELETE, KEYLESS_COLUMNS
+from silver.fold.equal_rows import count_batches
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
 from silver.state.batch import Batch
@@ -27,6 +30,12 @@ from silver.storage.statements import execute, inserting
 _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"
 
+_FILE, _SPLIT = 14, 24
+"""How many digits of the `_arrival` of a dropped record tell its file, and its split of the file.
+
+The eight after these are the row in the split (`bronze.batches`).
+"""
+
 
 def write_keyless(
     spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
@@ -35,7 +44,7 @@ def write_keyless(
     name, empty = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
     values = layout.values(spark.table(name).schema, [])
     held = None if empty or replaces else spark.table(name)
-    rows = new_rows(batch, held, values)
+    rows = new_rows(table, batch, held, values)
     if held is not None and batch.cutoff is not None and batch.cutoff_is_new:
         found = rows.where("_new").groupBy(_KIND).count().collect()
         _merge(spark, name, rows.drop(_KIND, "_new"), batch.cutoff)
@@ -45,12 +54,12 @@ def write_keyless(
     return counts_of(seen, batch)
 
 
-def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
+def new_rows(table: Table, batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
     """The rows of a batch that the table does not hold, with `_kind`: what they are counted as."""
     above = batch.changes
     if batch.cutoff is not None:
         above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
-    rows = identified(above, values)
+    rows = _identified(table, above, values)
     return rows if held is None else rows.join(held.select("_row"), "_row", "left_anti")
 
 
@@ -92,15 +101,22 @@ def _merge(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> No
     execute(spark, f"{insert_sql(name, rows.columns)} {older}", rows)
 
 
-def identified(changes: DataFrame, values: list[str]) -> DataFrame:
+def _identified(table: Table, changes: DataFrame, values: list[str]) -> DataFrame:
     """Changes with order keys as the rows that the table keeps of them, each once.
 
     Beside the table's columns they have `_kind` and `_new`.
     """
-    kept = [c.name for c in KEYLESS_COLUMNS]
-    return _identified(_expanded(changes, values), values).select(
-        *kept, *map(column, values), _KIND, "_new"
-    )
+    content = F.sha2(F.to_json(F.struct(*map(column, values))), 256)
+    rows = _expanded(changes, values).withColumn("_content", content)
+    rows = rows.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
+    by_row = Window.partitionBy("_row").orderBy("_new", "_order")
+    ranked = rows.withColumn("_rank", F.row_number().over(by_row))
+    equal = ranked.join(_equal_rows(table, rows), "_row", "left")
+    kept = equal.where(F.col("_rank") <= F.coalesce("_rows", F.lit(1)))
+    numbered = F.sha2(F.concat_ws("|", "_row", "_rank"), 256)
+    named = kept.withColumn("_row", F.when(F.col("_rank") == 1, F.col("_row")).otherwise(numbered))
+    own = [c.name for c in KEYLESS_COLUMNS]
+    return named.select(*own, *map(column, values), _KIND, "_new")
 
 
 def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
@@ -118,12 +134,25 @@ def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
     return marked.unionByName(old)
 
 
-def _identified(rows: DataFrame, values: list[str]) -> DataFrame:
-    content = F.sha2(F.to_json(F.struct(*map(column, values))), 256)
-    named = rows.withColumn("_content", content)
-    named = named.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
-    by_row = Window.partitionBy("_row").orderBy("_new", "_order", "_removes")
-    return named.withColumn("_rank", F.row_number().over(by_row)).where("_rank = 1")
+def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
+    """How many rows, `_rows`, there are of each identity `_row` of which there are several."""
+    of_kafka = [feed_name(table, feed) for feed in table.feeds if feed.kafka]
+    file, split = (F.concat("_feed", F.substring("_arrival", 1, n)) for n in (_FILE, _SPLIT))
+    line = F.conv(F.substring("_arrival", _SPLIT + 1, 8), 16, 10).cast("bigint")
+    partition = F.concat_ws("/", "_topic", F.coalesce("_partition", F.lit(-1)))
+    place = F.struct(
+        F.when(F.col("_offset").isNull(), split).otherwise(partition).alias("log"),
+        F.coalesce("_offset", line).alias("offset"),
+        F.when(F.col("_feed").isin(of_kafka), F.lit("")).otherwise(file).alias("file"),
+        F.unix_micros("_handled_at").alias("handled_at"),
+        F.col("_row").alias("content"),
+    )
+    streamed = rows.where("_snapshot IS NULL").groupBy(F.expr(sequence_sql("_order")))
+    places = streamed.agg(
+        F.collect_list(place).alias("places"), F.size(F.collect_set("_row")).alias("contents")
+    )
+    several = places.where(F.size("places") > F.col("contents")).select("places")
+    return several.mapInArrow(count_batches, "_row string, _rows int")
 
 
 def _identity() -> list[Column]:

@@ -38,7 +38,6 @@ from silver.contract import (
     LayerColumn,
     waits_in_log,
 )
-from silver.decode.columns import nullable_keys
 from silver.fold.spark import Counts, observe
 from silver.merge import current, history, keyless
 from silver.state.batch import Batch, to_all
@@ -76,7 +75,7 @@ def stage(
         written = observe(fold(spark.table(into), table, batch, values))
         rows = written.rows
     else:
-        rows = keyless.observed(keyless.new_rows(batch, spark.table(into), values), seen)
+        rows = keyless.observed(keyless.new_rows(table, batch, spark.table(into), values), seen)
     name = _place(spark, target, table, batch.fields, rows)
     since = came or _since(spark, target, table, name, done)
     newest = F.lit(batch.number).cast("bigint")
@@ -97,9 +96,9 @@ def write(spark: SparkSession, target: Target, table: Table, batch: Batch, rows:
     if not table.keys:
         text = keyless.insert_sql(into, rows.columns)
     elif table.stored_as_scd_type == 2:
-        text = history.merge_sql(into, table.keys, values, nullable_keys(table))
+        text = history.merge_sql(into, table.keys, values, table.nullable_keys)
     else:
-        text = current.merge_sql(into, table.keys, values, None, nullable_keys(table))
+        text = current.merge_sql(into, table.keys, values, None, table.nullable_keys)
     execute(spark, text, to_all(rows, batch.few and bool(table.keys)))
 
 

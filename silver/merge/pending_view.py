@@ -98,7 +98,7 @@ def show(
     changes = changes_sql(table, log, columns, placed, summary, seen.batch)
     keys = f"SELECT {_listed(table.keys)} FROM ({changes})"
     if overtaken is not None:
-        changes += f" UNION ALL {held_sql(rows, columns, table.keys, keys, overtaken)}"
+        changes += f" UNION ALL {held_sql(table, rows, columns, keys, overtaken)}"
     shown = dict.fromkeys([*columns, "_order", "_deleted"])
     comment = COMMENT.format(table.table)
     newest = newest_sql(columns, table.keys, changes)
@@ -149,14 +149,12 @@ def _sequence(table: Table, placed: Placed, summary: Summary) -> str:
     return sequence_sql(placed.new.epochs)
 
 
-def held_sql(
-    rows: str, columns: Sequence[str], keys: Sequence[str], waiting: str, oldest: bytes
-) -> str:
+def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, oldest: bytes) -> str:
     """The table's rows of the keys `waiting`, as the changes that made them.
 
     `oldest` is the first order key that waits: no row below it is newer than what waits of its key.
     """
-    same = " AND ".join(f"held.{quote(k)} = waiting.{quote(k)}" for k in keys)
+    same = names.same("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
         f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order"

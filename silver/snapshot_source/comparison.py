@@ -22,7 +22,7 @@ from silver.snapshot_source.row_digests import (
     VALUE_DIGEST,
     with_digests,
 )
-from silver.storage.row_columns import column
+from silver.storage.row_columns import column, has_key
 from silver.storage.side_columns import LETTER_COLUMN
 
 DUPLICATE = "duplicate_key"
@@ -32,7 +32,8 @@ _OWN = LETTER_COLUMN.name
 class Extract(NamedTuple):
     """An extract as its derived deletes need it.
 
-    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows.
+    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows, and whether
+    keys that it lacks are deleted.
     """
 
     day: date
@@ -40,14 +41,15 @@ class Extract(NamedTuple):
     arrival: str
     feed: str
     feed_batch: int
+    deletes: bool = False
 
 
 def digested(changes: DataFrame, table: Table) -> DataFrame:
-    """Decoded rows with their three digests; the key's is null where a key column is."""
+    """Decoded rows with their three digests; the key's is null where the row has no key."""
     operational = [name for name, declared in table.columns.items() if declared.operational]
     found = with_digests(changes, table.keys, operational)
-    missing = F.concat(*[column(key).cast("string") for key in table.keys]).isNull()
-    return found.withColumn(KEY_DIGEST, F.when(~missing, F.col(KEY_DIGEST)))
+    known = F.col("_reason").isNull() | has_key(table)
+    return found.withColumn(KEY_DIGEST, F.when(known, F.col(KEY_DIGEST)))
 
 
 def supplied(staged: DataFrame) -> DataFrame:
@@ -127,7 +129,7 @@ def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Ex
         extract: the extract.
     """
     was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
-    how = "full_outer" if table.feeds[0].mode == "full" else "left"
+    how = "full_outer" if extract.deletes else "left"
     met = staged.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
     rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
     as_change = F.when(F.col("__as") != "dead", F.col("__as"))

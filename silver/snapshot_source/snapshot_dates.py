@@ -34,6 +34,7 @@ class Day(NamedTuple):
     batch: int | None
     feed_batch: int
     not_supplied: int | None
+    unread_lines: int | None = None
 
 
 class Pending(NamedTuple):

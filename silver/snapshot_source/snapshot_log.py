@@ -37,6 +37,7 @@ from silver.snapshot_source.row_digests import (
 )
 from silver.snapshot_source.snapshot_dates import Days, Pending, effective_date
 from silver.snapshot_source.snapshot_state import Came
+from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
 from silver.state.batch import TableState, to_all
 from silver.storage import layout
 from silver.storage.row_columns import column, digest
@@ -49,7 +50,7 @@ FEW, FEW_RECORDS = 100_000, 1_000
 class Counted(NamedTuple):
     """Keys that came, those of which some row can be believed, rows of a key, and sound ones.
 
-    `arrival` is the last one of these; None without any.
+    `arrival` is the last one of these; None without any. `unread` are rows that tell no key.
     """
 
     keys: int
@@ -57,6 +58,7 @@ class Counted(NamedTuple):
     rows: int
     sound: int
     arrival: str | None
+    unread: int
 
     @property
     def once(self) -> bool:
@@ -83,20 +85,24 @@ def append_extract(
     known = days.get(pending.day)
     read = known.feed_batch if known is not None and known.batch is not None else 0
     found = _counted(staged)
-    if pending.day is None or not found.believed or _repeats_only(staged, read):
+    waits = known is not None and bool(known.unread_lines)
+    if pending.day is None or not found.believed or (not waits and _repeats_only(staged, read)):
         new = staged.where(F.col("_feed_batch") > read)
         _write_log(spark, target, table, _noted(new, table), number, None)
         return None
     sequence = sequence_of_day(pending.day)
     feed = snapshot_dates.feed_of(table)
-    extract = Extract(pending.day, sequence, str(found.arrival), feed, pending.newest)
+    is_full = table.feeds[0].mode == "full"
+    unread = unread_lines(staged, table) if is_full and found.unread else UnreadLines(0, [])
+    deletes = is_full and not unread.lines
+    extract = Extract(pending.day, sequence, str(found.arrival), feed, pending.newest, deletes)
     before = snapshot_state.before(spark, target, table, days, pending.day)
     rows = _compared(staged, before, table, extract, found)
     repeated = found.sound - found.believed
     if repeated > 0:
         rows = _with_raw(rows, raw, repeated <= FEW_RECORDS)
     _write_log(spark, target, table, rows, number, sequence)
-    return Came(number, staged, found.once, found.believed == found.keys)
+    return Came(number, staged, found.once, found.believed == found.keys, unread)
 
 
 def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -> DataFrame:
@@ -170,26 +176,31 @@ def _counted(staged: DataFrame) -> Counted:
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum("sound"), F.lit(0)).alias("sound"),
     )
-    last = keyed.agg(F.max(F.when(sound, F.col("_arrival"))).alias("arrival"))
+    has_key = F.col(KEY_DIGEST).isNotNull()
+    last = staged.agg(
+        F.max(F.when(sound & has_key, F.col("_arrival"))).alias("arrival"),
+        F.count_if(~has_key & ~sound).alias("unread"),
+    )
     return Counted(*counts.crossJoin(last).collect()[0])
 
 
 def _compared(
     staged: DataFrame, state: DataFrame | None, table: Table, extract: Extract, found: Counted
 ) -> DataFrame:
-    """The extract's rows with their letters, and the deletes that follow from it."""
-    full = table.feeds[0].mode == "full"
+    """The extract's rows with their letters, and the deletes that follow from them."""
     if state is None:
         state = staged.limit(0).select(*[column(c) for c in _state_columns(table)])
-    many = full or found.keys > FEW
+    many = table.feeds[0].mode == "full" or found.keys > FEW
     if many and found.once:
         return compared_once(staged, state, table, extract)
     came = supplied(staged)
     said = (
-        letters(came, state, "full" if full else "delta") if many else letters_of_few(came, state)
+        letters(came, state, "full" if extract.deletes else "delta")
+        if many
+        else letters_of_few(came, state)
     )
     rows = compared(staged, came, said, table)
-    return rows.unionByName(deletes(said, state, rows, extract)) if full else rows
+    return rows.unionByName(deletes(said, state, rows, extract)) if extract.deletes else rows
 
 
 def _state_columns(table: Table) -> list[str]:

@@ -4,7 +4,8 @@ Each extract is one batch of the change log (see `silver.snapshot_source.snapsho
 U and D go the way of all changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 
 from pyspark.sql import functions as F
 
@@ -15,7 +16,7 @@ from silver.merge.write import write_batch
 from silver.run import Run, SilverTable
 from silver.snapshot_source import snapshot_dates, snapshot_log, snapshot_state
 from silver.snapshot_source.row_kinds import Kind, counts, kinds
-from silver.snapshot_source.snapshot_dates import Days
+from silver.snapshot_source.snapshot_dates import Days, Pending
 from silver.state import fingerprint
 from silver.state.batch import Batch, TableState, keyed, ordered
 from silver.state.snapshots import TableChanges
@@ -24,9 +25,15 @@ from silver.table_result import Pass
 
 
 def apply_snapshot_files(
-    run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int]
+    run: Run,
+    table: SilverTable,
+    state: TableState,
+    newest: Mapping[str, int],
+    again: Collection[date] = (),
 ) -> Pass:
     """Compares and applies every extract up to the ingest batch `newest`, in order of their dates.
+
+    Before them those of the dates `again`, which have been compared, are compared anew.
 
     The counts of the result have `records`, of which `I`, `U`, `N`, `duplicate` and
     `dead_letter:<reason>` are the outcomes; `D` and `X` count keys, not records.
@@ -43,12 +50,17 @@ def apply_snapshot_files(
     found = kinds(*own, settled)
     days = snapshot_state.settle(*own, days, found)
     state, counted = _apply(run, table, state, days, found)
-    while left := snapshot_dates.pending(*own, days, done, reach):
+    days |= {day: days[day]._replace(feed_batch=0) for day in again}
+    asked = [Pending(day, reach, None) for day in sorted(again)]
+    while left := asked or snapshot_dates.pending(*own, days, done, reach):
+        asked = asked[1:]
         snapshot_dates.refuse_unreadable(*own, left[0].day)
         came = snapshot_log.append_extract(run, table, days, left[0], state)
         found = kinds(*own, state.batch)
         days = snapshot_state.settle(*own, days, found, came)
         state, new = _apply(run, table, state, days, found)
+        if came is not None and came.unread.repaired:
+            dead_letters.resolve_files(*own, came.unread.repaired, run.id)
         counted = {name: counted.get(name, 0) + new.get(name, 0) for name in {**counted, **new}}
     after = state._replace(positions={**state.positions, feed: reach})
     return Pass(after, counted, TableChanges([], []), False)

@@ -6,7 +6,7 @@ where much has changed writes the state anew: a MERGE would look for every key b
 """
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,12 +18,13 @@ from lakehouse.target import Target
 from lakehouse.writing import replace
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
-from silver.decode.flat.snapshot_files import sequence_of_day
+from silver.decode.flat.snapshot_files import day_of_sequence, sequence_of_day
 from silver.snapshot_source import snapshot_dates
 from silver.snapshot_source.comparison import digested, last_state, newest
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.snapshot_source.row_kinds import Kind
 from silver.snapshot_source.snapshot_dates import Day, Days
+from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
 from silver.state.batch import FEW, to_all
 from silver.storage import layout
 from silver.storage.row_columns import column
@@ -37,12 +38,14 @@ class Came(NamedTuple):
     """The rows of the extract that a batch of the log was made of, with their digests.
 
     `once` says that no two have one key, `whole` that of every key some row can be believed.
+    `unread` are lines that tell no key: as long as there are some, nothing is deleted.
     """
 
     batch: int
     rows: DataFrame
     once: bool
     whole: bool
+    unread: UnreadLines
 
 
 def before(
@@ -84,9 +87,10 @@ def settle(
     new = [kind for kind in kinds if kind.batch > settled]
     if not new:
         return days
-    day, batch = _day(max((k.sequence for k in new if k.sequence), default=None)), new[-1].batch
+    sequence, batch = max((k.sequence for k in new if k.sequence), default=None), new[-1].batch
+    day = None if sequence is None else day_of_sequence(sequence)
     mode = str(table.feeds[0].mode)
-    left = None
+    left, unread = None, None
     if any(kind.letter for kind in new) and day is not None:
         anew = bool(snapshot_dates.compared_since(days, day))
         changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
@@ -99,9 +103,12 @@ def settle(
         later = [at for at in snapshot_dates.compared_since(days, day) if at > day]
         days = {**days, **{at: days[at]._replace(batch=None, feed_batch=0) for at in later}}
     elif day in days:
-        left = days[day].not_supplied
+        left, unread = days[day].not_supplied, days[day].unread_lines
+    if mode == "full" and day is not None and any(kind.reason for kind in new):
+        of_day = log.read(spark, target, table).where(F.col("_sequence") == F.lit(sequence))
+        unread = (unread_lines(of_day, table) if came is None else came.unread).lines or None
     read = max(kind.feed_batch for kind in new)
-    days = {**days, day: Day(day, mode, batch, read, left)}
+    days = {**days, day: Day(day, mode, batch, read, left, unread)}
     snapshot_dates.write(spark, target, table, days)
     return days
 
@@ -142,10 +149,11 @@ def _refresh(
 def after(held: DataFrame, came: Came, table: Table) -> DataFrame:
     """The state `held` with what came: a full extract leaves no more than a delta adds.
 
-    A key that came, but with no row that can be believed, keeps what it had.
+    One with lines that tell no key leaves what there was. A key that came, but with no row that can
+    be believed, keeps what it had.
     """
     found = _believed(came, table).select(*held.columns)
-    if table.feeds[0].mode == "delta":
+    if table.feeds[0].mode == "delta" or came.unread.lines:
         return found.unionByName(held.join(found, KEY_DIGEST, "left_anti"))
     if came.whole:
         return found
@@ -180,12 +188,8 @@ def merge_sql(name: str, keys: list[str]) -> str:
 def _not_supplied(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> int:
     """How many live keys an extract did not carry."""
     live = spark.table(names.name(target, "silver", _table(table)))
-    came = digested(rows.select(*[column(key) for key in table.keys]), table)
+    came = digested(rows.select("_reason", *[column(key) for key in table.keys]), table)
     return live.join(came.select(KEY_DIGEST), KEY_DIGEST, "left_anti").count()
-
-
-def _day(sequence: str | None) -> date | None:
-    return None if sequence is None else date(1970, 1, 1) + timedelta(days=int(sequence, 16))
 
 
 def _table(table: Table) -> str:

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructField
 
 from lakehouse.table import Table
 from silver.contract import DELETE, UPSERT
-from silver.decode.columns import nullable_keys
 from silver.decode.debezium.events.source_log import Reached
 from silver.fold.order_key import order_sql
 from silver.fold.rules import Cutoff
@@ -105,8 +104,7 @@ def to_all(rows: DataFrame, few: bool) -> DataFrame:
 
 def of_keys(rows: DataFrame, keys: DataFrame, table: Table, how: str = "left_semi") -> DataFrame:
     """The rows of some keys, or with `left_anti` those of all others; a null equals a null."""
-    nullable = nullable_keys(table)
-    if not nullable:
+    if not table.nullable_keys:
         return rows.join(keys, table.keys, how)
     names = {key: f"__k{at}" for at, key in enumerate(table.keys)}
     same = [column(k).eqNullSafe(F.col(n)) for k, n in names.items()]

@@ -11,12 +11,18 @@ from lakehouse.key_text import KEY
 from lakehouse.names import quote
 from silver.storage.row_columns import all_of, column
 
-Key = Mapping[str, str]
+Key = Mapping[str, str | None]
 
 
 def is_key(key: Key, schema: StructType) -> Column:
-    """Whether the row's key columns, of the types in `schema`, have the key's values."""
-    return all_of([column(k).eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()])
+    """Whether the row's key columns, of the types in `schema`, have the key's values.
+
+    A dead letter whose key columns are all null has no key.
+    """
+    same = [column(k).eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()]
+    if "_reason" in schema.names and not any(value is not None for value in key.values()):
+        same.append(F.col("_reason").isNull())
+    return all_of(same)
 
 
 def says_key(text: str, key: Key, schema: StructType) -> Column:
@@ -28,23 +34,22 @@ def says_key(text: str, key: Key, schema: StructType) -> Column:
 
 
 def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
-    """Refuses a key with a value that is none of its column's type.
+    """Refuses a key with a value that is none of its column's type; null is one of every type.
 
     Raises:
         ConfigurationError: naming the column and its type.
     """
-    values = [
-        _typed(v, schema[k].dataType).alias(f"c{at}") for at, (k, v) in enumerate(key.items())
-    ]
+    said = [(k, v) for k, v in key.items() if v is not None]
+    values = [_typed(v, schema[k].dataType).alias(f"c{at}") for at, (k, v) in enumerate(said)]
     row = spark.range(1).select(*values).first()
-    for at, (name, text) in enumerate(key.items()):
+    for at, (name, text) in enumerate(said):
         if row is None or row[at] is None:
             kind = schema[name].dataType.simpleString()
             expected = f"a value of type {kind} for {name}"
             raise ConfigurationError("command line", KEY, text, expected, "correct it")
 
 
-def _typed(text: str, kind: DataType) -> Column:
+def _typed(text: str | None, kind: DataType) -> Column:
     """The value; null when the text is none of that type. Binary is base64."""
     if isinstance(kind, BinaryType):
         return F.try_to_binary(F.lit(text), F.lit("base64"))

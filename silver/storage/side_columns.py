@@ -61,6 +61,9 @@ EXTRACT_COLUMNS = (
     LayerColumn("batch", "bigint", "pass that compared it last; null when it is to be done again"),
     LayerColumn("feed_batch", "bigint", "newest ingest batch of its files that was read"),
     LayerColumn("not_supplied", "bigint", "delta: live keys that it did not carry"),
+    LayerColumn(
+        "unread_lines", "bigint", "full: lines that tell no key, for which its deletes wait"
+    ),
 )
 
 TRANSACTION_COLUMNS = (

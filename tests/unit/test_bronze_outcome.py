@@ -1,7 +1,7 @@
 from datetime import datetime, timedelta, timezone
 
 from bronze.feeds import feeds
-from bronze.outcome import Outcome, entries
+from bronze.outcome import Outcome, entries, unread
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 
@@ -33,10 +33,37 @@ def test_a_table_of_its_own_feed_has_all_of_its_records() -> None:
     assert (entry.table, entry.counts, entry.batch) == ("a", {"records": 5}, 1)
 
 
+SHARED = [table("a", "p", topic="a"), table("b", "p", topic="b")]
+ARRIVED: dict[str | None, int] = {"a": 1, "b": 2, "heartbeat": 4, None: 8}
+
+
+def unread_of(worked_on: list[Table], configured: list[Table]) -> list[tuple[str, dict[str, int]]]:
+    """What is told of feeds, of a run that works on some of the tables."""
+    outcomes = [
+        Outcome(feed=feed, started_at=BEGIN, ended_at=BEGIN, records=ARRIVED)
+        for feed in feeds(worked_on)
+    ]
+    return [(entry.table, entry.counts) for entry in unread("r", configured, outcomes)]
+
+
 def test_records_of_a_shared_feed_are_counted_once() -> None:
-    shared = [table("a", "p", topic="a"), table("b", "p", topic="b")]
-    counts = [entry.counts for entry in told(shared, {"a": 1, "b": 2, "heartbeat": 4, None: 8})]
-    assert counts == [{"records": 1, "others": 12}, {"records": 2}]
+    assert [entry.counts for entry in told(SHARED, ARRIVED)] == [{"records": 1}, {"records": 2}]
+    assert unread_of(SHARED, SHARED) == [("feed_p", {"unread:heartbeat": 4, "unread": 8})]
+
+
+def test_a_topic_of_a_table_that_is_not_worked_on_is_read_all_the_same() -> None:
+    assert unread_of(SHARED[:1], SHARED) == [("feed_p", {"unread:heartbeat": 4, "unread": 8})]
+
+
+def test_a_feed_that_a_table_takes_as_a_whole_has_no_unread_records() -> None:
+    assert unread_of([table("a", "p")], [table("a", "p")]) == []
+
+
+def test_the_ends_of_a_groups_transactions_are_read() -> None:
+    source = {"format": "debezium", "path": "p", "topic": "a", "transaction_topic": "heartbeat"}
+    given = {"table": "a", "keys": ["id"], "source": source, "consistency_group": "g"}
+    grouped = [Table.model_validate(given), SHARED[1]]
+    assert unread_of(grouped, grouped) == [("feed_p", {"unread": 8})]
 
 
 def test_a_table_of_several_feeds_has_one_entry_over_them() -> None:

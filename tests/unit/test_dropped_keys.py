@@ -15,6 +15,8 @@ from lakehouse.table import Table
 from lakehouse.target import Target
 
 DEBEZIUM = {"format": "debezium", "path": "shop"}
+YDB = {"format": "ydb", "path": "shop"}
+FILES = {"format": "snapshot", "path": "shop", "mode": "full", "file_format": "csv"}
 
 
 def table(source: dict[str, Any], columns: dict[str, str] | None = None) -> Table:
@@ -75,6 +77,23 @@ def test_a_key_is_found_in_the_spelling_of_its_type(
 ) -> None:
     target = landed(tmp_path, json.dumps({"after": {"id": written}, "op": "c"}))
     assert files_with_key(target, table(DEBEZIUM, {"id": kind}), {"id": key})
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "with_null", "without"),
+    [
+        (YDB, "a.jsonl", '{"key": [null, 7], "erase": {}}', '{"key": ["None", 7], "erase": {}}'),
+        (YDB, "a.jsonl", '{"key": [null, 7], "erase": {}}', '{"value": {"id": 7}}'),
+        (FILES, "a.csv", "tenant,id\n,7\n", "tenant,id\nx,7\n"),
+    ],
+)
+def test_a_null_in_a_key_is_a_null_in_the_file(
+    tmp_path: Path, source: dict[str, Any], name: str, with_null: str, without: str
+) -> None:
+    of = Table.model_validate({"table": "t", "source": source, "keys": ["tenant", "id"]})
+    key = {"tenant": None, "id": "7"}
+    assert files_with_key(landed(tmp_path / "with", with_null, name), of, key)
+    assert files_with_key(landed(tmp_path / "without", without, name), of, key) == []
 
 
 def test_another_tables_topic_in_the_same_file_is_not_the_key(tmp_path: Path) -> None:

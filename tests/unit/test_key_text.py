@@ -39,6 +39,12 @@ def test_a_wrong_key_is_refused_with_an_example(text: str, expected: str) -> Non
     assert refused.value.action == """write --key '{"id": …}'"""
 
 
+def test_null_is_a_value_of_a_key_that_may_be_null() -> None:
+    source = {"format": "ydb", "path": "shop"}
+    of = Table.model_validate({"table": "t", "source": source, "keys": ["tenant", "id"]})
+    assert key_of('{"tenant": null, "id": 7}', of) == {"tenant": None, "id": "7"}
+
+
 def test_a_table_without_a_key_has_none_to_name() -> None:
     with pytest.raises(ConfigurationError, match="a table with keys"):
         key_of("{}", table())

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from lakehouse.names import literal, location, name, quote
+from lakehouse.names import literal, location, name, quote, same
 from lakehouse.target import Schemas, Target
 
 LOCAL = Target(root="/lake root")
@@ -23,6 +23,10 @@ def test_a_table_of_a_catalog_has_three_parts() -> None:
 
 def test_a_table_of_a_catalog_has_no_folder() -> None:
     assert location(UNITY, "gold", "orders") is None
+
+
+def test_null_equals_null_in_nullable_columns_alone() -> None:
+    assert same("a", "b", ["x", "y"], {"y"}) == "a.`x` = b.`x` AND a.`y` <=> b.`y`"
 
 
 def test_a_backquote_in_an_identifier_is_doubled() -> None:

@@ -109,6 +109,25 @@ def test_a_table_of_deletes_alone_lacks_no_column(tmp_path: Path) -> None:
     assert column_hints(Target(root=str(tmp_path)), [table(declared)]) == {}
 
 
+@pytest.mark.parametrize(
+    ("options", "view"),
+    [
+        ({"stored_as_scd_type": 2}, "orders_history"),
+        ({"source": {"format": "snapshot", "path": "shop", "mode": "full"}}, "orders_changes"),
+        ({"on_delete": "flag"}, "orders"),
+    ],
+)
+def test_a_column_that_gold_calls_otherwise_is_named(
+    tmp_path: Path, options: dict[str, Any], view: str
+) -> None:
+    own = {"orders_history": "Valid_To", "orders_changes": "operation", "orders": "is_deleted"}
+    changes(tmp_path, id=[1], **{own[view]: ["x"]})
+    given = table().model_dump(by_alias=True, exclude_unset=True) | options
+    (hint,) = column_hints(Target(root=str(tmp_path)), [Table.model_validate(given)])["orders"]
+    name = own[view]
+    assert hint.startswith(f"column {name} is shown as {name}_source in gold.{view}, ")
+
+
 def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_not(
     tmp_path: Path,
 ) -> None:

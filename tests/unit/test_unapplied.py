@@ -99,7 +99,7 @@ def _of(first: str, last: str) -> Summary:
 
 
 def test_rows_that_may_be_newer_stand_beside_what_waits_of_their_keys() -> None:
-    text = held_sql("rows", ["id", "a"], ["id"], "W", order("0A 01"))
+    text = held_sql(table(), "rows", ["id", "a"], "W", order("0A 01"))
     assert "FROM rows AS held LEFT SEMI JOIN (W) AS waiting ON held.`id` = waiting.`id`" in text
     assert text.endswith(f" WHERE held._order >= {order_literal(order('0A 01'))}")
 

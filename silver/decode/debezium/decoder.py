@@ -25,7 +25,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
-from silver.decode.columns import UNFIT, Columns, is_published, nullable_keys, required_columns
+from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row, old_key_row
@@ -36,6 +36,7 @@ from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
     arrival_order,
+    handled_at,
     has_position,
     ordered_change,
 )
@@ -84,7 +85,7 @@ class Decoder:
         required = required_columns(table)
         self._required = [at for at, c in enumerate(self.columns) if c.name in required]
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
-        nullable = nullable_keys(table)
+        nullable = table.nullable_keys
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
         self._extras = EnvelopeColumns(table, columns)
         self._opener = record_opener(table, columns)
@@ -254,7 +255,7 @@ class Decoder:
         values, misfits = self._converted(plan.readings, row)
         if self._extras.readings:
             misfits = misfits | self._extras.fill(values, envelope, record)
-        change.values = values
+        change.values, change.handled_at = values, handled_at(record, envelope)
         if before is not None:
             old, misfits_before = self._converted(reader.plan(before).readings, before)
             self._extras.fill(old, envelope, record)
@@ -360,13 +361,20 @@ class Decoder:
     def _judge_values(
         self, change: Change, misfits: Misfits, nulls: frozenset[int], unfit: bool = False
     ) -> None:
-        known = misfits.keys() | nulls
-        if any(change.values[at] is None and at not in known for at in self.layout.keys):
+        known, keys = misfits.keys() | nulls, self.layout.keys
+        if any(change.values[at] is None and at not in known for at in keys):
             reject(change, NO_KEY, no_key(", ".join(self.layout.table.keys)))
         elif unfit:
             reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
             reject_misfits(change, misfits, self.layout)
+        if self._nullable and any(change.values[at] is None and at not in nulls for at in keys):
+            self._forget_key(change)
+
+    def _forget_key(self, change: Change) -> None:
+        """Leaves out a key of which a part is missing or misfits: with nulls it is another key."""
+        kept = enumerate(change.values)
+        change.values = [None if at in self.layout.keys else value for at, value in kept]
 
     def _check_required(self, change: Change) -> None:
         absent = change.absent or ()

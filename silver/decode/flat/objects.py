@@ -17,7 +17,6 @@ from silver.decode.columns import (
     Columns,
     adds_columns,
     is_published,
-    nullable_keys,
     required_columns,
     room,
 )
@@ -42,7 +41,8 @@ class Row:
     """One row of a table.
 
     Attributes:
-        values: one value per column of `Columns`; None for a null, an absent value and a misfit.
+        values: one value per column of `Columns`; None for a null, an absent value and a misfit,
+            and for all parts of a key with a fault where null is a value of keys.
         absent: columns that an upsert of this row does not carry; None when it carries all.
         key_fault: why the row cannot be an upsert or a delete.
         value_fault: why the row cannot be an upsert.
@@ -107,7 +107,7 @@ class RowReader:
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
-        self._nullable_keys = nullable_keys(table)
+        self._nullable_keys = table.nullable_keys
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self._readers} | set(protocol)
@@ -162,7 +162,11 @@ class RowReader:
             misfits = [at for at in misfits if at not in provisional]
         absent = self._absent(row, values, named, complete)
         fault = unfit or self._misfit(row, misfits) or self._null(values, absent)
-        return Row(values, absent, self._key_fault(row, values), fault, unlike)
+        key_fault = self._key_fault(row, values)
+        if key_fault is not None and self._nullable_keys:
+            for at, _ in self._keys:
+                values[at] = None
+        return Row(values, absent, key_fault, fault, unlike)
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""

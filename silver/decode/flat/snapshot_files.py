@@ -5,7 +5,7 @@ what its key is as of that date; columns that a row lacks are null.
 """
 
 import re
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache, partial
 
 from lakehouse.table import Table
@@ -36,6 +36,11 @@ def folder_of(file: str, table: Table) -> str | None:
 def sequence_of_day(day: date) -> str:
     """The sequence of all changes of a snapshot."""
     return literal_sequence([(day - _DAY_OF_1970).days])
+
+
+def day_of_sequence(sequence: str) -> date:
+    """The date of a snapshot by the sequence of its changes."""
+    return _DAY_OF_1970 + timedelta(days=int(sequence, 16))
 
 
 class Decoder:

@@ -169,6 +169,30 @@ def test_a_value_that_its_column_cannot_hold_costs_its_record_alone(
     assert (found[1]["_reason"], found[1]["_message"]) == ("bad_value", shown)
 
 
+LINES = {
+    "bigquery": '{"id": 1, "_CHANGE_TYPE": "UPSERT", "name": %s, "tags": [%s]}',
+    "ydb": '{"key": [1], "update": {"name": %s, "tags": [%s]}, "ts": [1, 1]}',
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("text", [r"\ud800", r"a\udc00b", r"\udc00\ud800"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_half_a_surrogate_pair_is_refused_and_a_whole_one_kept(
+    line: str, text: str, nested: bool
+) -> None:
+    format = next(name for name, known in LINES.items() if known == line)
+    columns = {"id": "int", "name": "string", "tags": "array<string>"}
+    half, whole = f'"{text}"', r'"\ud83d\ude00"'
+    lines = [line % ((whole, half) if nested else (half, whole)), line % (whole, whole)]
+
+    found = decoded(plan(table(format, ["id"], columns=columns)), [one.encode() for one in lines])
+
+    assert [row["_reason"] for row in found] == ["bad_value", None]
+    assert (found[0]["name"], found[0]["tags"]) == (None, None)
+    assert (found[1]["name"], found[1]["tags"]) == ("\N{GRINNING FACE}", ["\N{GRINNING FACE}"])
+
+
 @pytest.mark.usefixtures("scripted")
 def test_a_message_is_valid_text() -> None:
     (found,) = decoded(

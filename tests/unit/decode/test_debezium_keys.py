@@ -163,3 +163,13 @@ def test_discoveries_of_two_tasks_know_the_key_parts_of_both() -> None:
     first.merge(second)
 
     assert first.settle()[0].key_parts == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "after", [{"tenant": "t", "id": "x"}, {"tenant": "t", "id": None}, {"tenant": "t"}]
+)
+def test_a_key_with_a_fault_is_not_taken_for_one_with_a_null(after: dict[str, Any]) -> None:
+    [found] = decoded(two_keys(), plain(event("c", after=after)))
+
+    assert found["_reason"] in ("no_key", "bad_value")
+    assert (found["tenant"], found["id"]) == (None, None)

@@ -231,6 +231,14 @@ def test_digits_are_taken_for_base64_only_where_other_texts_show_it(
         ("struct<a:int>", '{"a":1}', {"a": 1}),
         ("map<string,int>", '{"a":1}', [("a", 1)]),
         ("map<string,int>", '{"a":"x"}', "misfit"),
+        ("struct<a:int>", '{"a":"x"}', "misfit"),
+        ("struct<a:int>", '{"a":3000000000}', "misfit"),
+        ("struct<a:struct<b:date>>", '{"a":{"b":"soon"}}', "misfit"),
+        ("array<int>", '[1,"x"]', "misfit"),
+        ("array<struct<a:tinyint>>", '[{"a":1},{"a":300}]', "misfit"),
+        ("map<string,array<decimal(3,1)>>", '{"a":[1.25]}', "misfit"),
+        ("array<int>", '{"a":1}', "misfit"),
+        ("struct<a:int>", "5", "misfit"),
     ],
 )
 def test_values_without_a_schema_are_read_by_the_column_s_type(

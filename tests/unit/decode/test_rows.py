@@ -189,11 +189,16 @@ def test_names_of_any_kind_are_columns() -> None:
 
 
 def test_a_misfit_inside_a_struct_is_a_misfit_of_the_column() -> None:
-    columns = {"point": "struct<x: int, y: decimal(4,1)>", "tags": "map<string, int>"}
+    columns = {
+        "point": "struct<x: int, y: decimal(4,1)>",
+        "tags": "map<string, int>",
+        "days": "array<date>",
+    }
     typed = table("rows", ["id"], columns=columns)
     lines: list[Line] = [
         {"id": 1, "point": {"x": 1, "y": 2.5}, "tags": {"a": 1}},
         {"id": 2, "point": {"x": 1, "y": 2.55}},
         {"id": 3, "tags": {"a": "x"}},
+        {"id": 4, "days": ["2026-01-31", "2026-02-31"]},
     ]
-    assert decoded(typed, lines).told("reason") == [None, "bad_value", "bad_value"]
+    assert decoded(typed, lines).told("reason") == [None, *["bad_value"] * 3]

@@ -103,7 +103,6 @@ BAD: list[tuple[str, str]] = [
     ('{"update": {"qty": 1}}', "no_key"),
     ('{"key": [], "erase": {}}', "no_key"),
     ('{"key": 1, "erase": {}}', "no_key"),
-    ('{"key": [1, null], "erase": {}}', "no_key"),
     ('{"key": [1], "erase": {}}', "bad_value"),
     ('{"key": [1, 2, 3], "erase": {}}', "bad_value"),
     ('{"key": [1, "x"], "erase": {}}', "bad_value"),
@@ -292,8 +291,8 @@ def test_a_key_without_a_type_takes_that_of_its_values_and_the_next_ones_must_fi
     ]
 
 
-def test_a_key_part_may_be_null_where_the_table_says_so() -> None:
-    columns = {"tenant": {"type": "string", "nullable": True}, "id": "bigint"}
+def test_a_key_part_may_be_null_unless_the_table_says_that_it_cannot() -> None:
+    columns = {"tenant": "string", "id": {"type": "bigint", "nullable": False}}
     lines = [
         '{"key": [null, 1], "update": {"name": "b"}, "ts": [1, 2]}',
         '{"key": [null, 2], "erase": {}, "ts": [1, 4]}',
@@ -302,7 +301,7 @@ def test_a_key_part_may_be_null_where_the_table_says_so() -> None:
 
     found = decoded(table("ydb", ["tenant", "id"], columns=columns), lines)
 
-    assert found.values("tenant", "id") == [(None, 1), (None, 2), ("t", None)]
+    assert found.values("tenant", "id") == [(None, 1), (None, 2), (None, None)]
     assert found.told("operation", "reason") == [
         ("upsert", None),
         ("delete", None),
@@ -310,9 +309,17 @@ def test_a_key_part_may_be_null_where_the_table_says_so() -> None:
     ]
 
 
-def test_a_key_part_is_not_null_unless_the_table_says_so() -> None:
-    of = table("ydb", ["tenant", "id"], columns={"tenant": "string"})
+def test_a_key_part_that_does_not_fit_is_no_null() -> None:
+    of = table("ydb", ["tenant", "id"], columns={"tenant": "int", "id": "int"})
 
-    found = decoded(of, ['{"key": [null, 1], "update": {"name": "b"}, "ts": [1, 2]}'])
+    found = decoded(of, ['{"key": ["x", 1], "update": {"name": "b"}, "ts": [1, 2]}'])
 
-    assert found.told("reason") == ["no_key"]
+    assert found.told("reason") == ["bad_value"]
+    assert found.values("tenant", "id") == [(None, None)]
+
+
+@pytest.mark.parametrize(("format", "keys"), [("ydb", {"a", "b"}), ("rows", {"b"})])
+def test_which_keys_may_be_null(format: str, keys: set[str]) -> None:
+    columns = {"a": "int", "b": {"type": "int", "nullable": True}, "c": "int"}
+    more = {"sequence_by": "c"} if format == "rows" else {}
+    assert table(format, ["a", "b"], columns=columns, **more).nullable_keys == keys

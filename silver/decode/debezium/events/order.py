@@ -73,6 +73,12 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     return change
 
 
+def handled_at(record: Record, envelope: Envelope) -> int | None:
+    """When the connector handled the change, else the record's own time, in microseconds."""
+    told = _possible_time(_micros(envelope.ts_us, None, envelope.ts_ms))
+    return record.timestamp if told is None else told
+
+
 def sequence_by_position(
     source: Source, transaction: Transaction | None, lsn: object
 ) -> str | None:

@@ -1,0 +1,102 @@
+"""How many equal rows a table without a key has, of records that stand at one place in order.
+
+The rows of one COPY or multi-row insert may share a position, and equal ones among them are as many
+as they were. A connector that was killed delivers them once more, and that adds none. So equal rows
+are counted within one delivery, and the delivery that has the most of them counts.
+
+A delivery is a run of records at consecutive offsets of one partition (without offsets: at
+consecutive lines of one file), each handled by the connector within a second of the one before: a
+connector takes longer than that to start again. A run goes on in the file that continues its
+offsets, unless that file repeats what the file before says.
+
+More records never make fewer rows: a batch adds what the count grows by.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+import pyarrow as pa
+
+PAUSE = 1_000_000
+"""Microseconds between two records of one delivery, at most."""
+
+
+class Place(NamedTuple):
+    """A record at a place in order: where it was delivered, and what it says.
+
+    `offset` counts in `log`: a topic's partition, or a file. `file` is the dropped file that
+    brought the record, empty for Kafka. `handled_at` is when the connector handled it, in
+    microseconds. `content` stands for the operation and the values.
+    """
+
+    log: str
+    offset: int
+    file: str
+    handled_at: int | None
+    content: str
+
+
+def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What `mapInArrow` calls: rows with the `places` of one place in order each.
+
+    Yields:
+        `_row`, a content of which there are several rows, and `_rows`, how many.
+    """
+    for batch in batches:
+        found = (count_equal(Place(**p) for p in places) for places in batch["places"].to_pylist())
+        several = [(row, n) for counts in found for row, n in counts.items() if n > 1]
+        arrays = [pa.array([row for row, _ in several], pa.string())]
+        arrays.append(pa.array([n for _, n in several], pa.int32()))
+        yield pa.RecordBatch.from_arrays(arrays, names=["_row", "_rows"])
+
+
+class _Run(NamedTuple):
+    """Places of one file that follow each other, and how often each content came in a delivery."""
+
+    places: list[Place]
+    counts: Counter[str]
+
+    @property
+    def contents(self) -> list[str]:
+        return [place.content for place in self.places]
+
+
+def count_equal(places: Iterable[Place]) -> dict[str, int]:
+    """How many rows there are of each content, of records at one place in order."""
+    ended: dict[tuple[str, int], list[_Run]] = {}
+    most: Counter[str] = Counter()
+    for run in sorted(_runs(places), key=lambda run: (run.places[0].log, run.places[0].offset)):
+        first, last = run.places[0], run.places[-1]
+        before = [
+            b.counts for b in ended.get((first.log, first.offset - 1), ()) if _goes_on(b, run)
+        ]
+        counts = reduce(or_, before, Counter[str]()) + run.counts
+        ended.setdefault((last.log, last.offset), []).append(_Run(run.places, counts))
+        most |= counts
+    return dict(most)
+
+
+def _runs(places: Iterable[Place]) -> Iterator[_Run]:
+    run: list[Place] = []
+    for place in sorted({*places}, key=lambda p: (p.log, p.file, p.offset, p.content)):
+        if run and not (place.file == run[-1].file and _follows(run[-1], place)):
+            yield _Run(run, Counter(p.content for p in run))
+            run = []
+        run.append(place)
+    if run:
+        yield _Run(run, Counter(p.content for p in run))
+
+
+def _follows(one: Place, other: Place) -> bool:
+    at = one.handled_at, other.handled_at
+    soon = at[0] is None or at[1] is None or abs(at[1] - at[0]) <= PAUSE
+    return one.log == other.log and other.offset - one.offset <= 1 and soon
+
+
+def _goes_on(one: _Run, other: _Run) -> bool:
+    """Whether a run of the next file continues a delivery, and does not repeat it."""
+    apart = one.places[0].file != other.places[0].file
+    return apart and _follows(one.places[-1], other.places[0]) and one.contents != other.contents

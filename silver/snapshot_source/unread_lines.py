@@ -1,0 +1,65 @@
+"""Lines of a snapshot file that tell no key: they may be rows that the table must not delete.
+
+As long as a full snapshot file has one, what the file lacks is not deleted. A line counts no more
+once its file came again, repaired: a later file of the same date, without such a line, that has the
+same path or every key of the broken file.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from lakehouse.table import Table
+from silver.storage.row_columns import column, has_key
+
+_FILE = 14
+"""How many digits of an `_arrival` tell the batch and the file (`bronze.batches`)."""
+
+
+class UnreadLines(NamedTuple):
+    """How many lines tell no key, and the broken files that came again, by their `_arrival`s."""
+
+    lines: int
+    repaired: list[str]
+
+
+def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
+    """The lines of one snapshot date that tell no key.
+
+    Args:
+        rows: all rows of the date, with the columns of a change.
+        table: the table's configuration.
+    """
+    placed = rows.withColumns(
+        {
+            "__file": F.substring("_arrival", 1, _FILE),
+            "__path": F.regexp_extract("_position", r"^(.*):[^:]*$", 1),
+            "__unread": F.col("_reason").isNotNull() & ~has_key(table),
+        }
+    )
+    unread = F.count_if("__unread").alias("unread")
+    found = placed.groupBy("__file", "__path").agg(F.count(F.lit(1)).alias("rows"), unread)
+    files = sorted(found.collect(), key=lambda row: row["__file"])
+    broken = [file for file in files if file["unread"]]
+    repaired = [file for file in broken if _is_repaired(file, files, placed, table)]
+    lines = sum(file["unread"] for file in broken if file not in repaired)
+    return UnreadLines(lines, [file["__file"] for file in repaired])
+
+
+def _is_repaired(broken: Row, files: Sequence[Row], rows: DataFrame, table: Table) -> bool:
+    whole = [f for f in files if f["__file"] > broken["__file"] and not f["unread"]]
+    if any(file["__path"] == broken["__path"] for file in whole):
+        return True
+    known = broken["rows"] - broken["unread"]
+    return any(
+        file["rows"] >= max(known, 1) and _has_all_keys(file, broken, rows, table) for file in whole
+    )
+
+
+def _has_all_keys(file: Row, broken: Row, rows: DataFrame, table: Table) -> bool:
+    keys = F.to_json(F.struct(*[column(k) for k in table.keys])).alias("key")
+    sound = rows.where(~F.col("__unread"))
+    of_both = [sound.where(F.col("__file") == f["__file"]).select(keys) for f in (broken, file)]
+    return of_both[0].join(of_both[1], "key", "left_anti").isEmpty()
