@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold import empty
 from gold.sensitive import is_sensitive, shown
-from gold.views import OF_FILES, comments, renamed_comments, source_names
+from gold.views import comments, renamed_comments, source_names
 from lakehouse import names
 from lakehouse.names import literal, quote
 from lakehouse.table import Table
