@@ -6,9 +6,11 @@ are selected by an expression.
 
 from collections.abc import Iterator, Sequence
 from hashlib import md5
+from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeEngine
 
 from gold.source_plan import Compared, Plan
 from gold.source_texts import Kind, text_of
@@ -21,10 +23,16 @@ _OF_MYSQL: dict[Kind, str] = {"bits": "BIN({q})", "bool": "{q} + 0", "real": "{q
 
 
 def columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
-    """The table's columns and their types as SQLAlchemy writes them; MySQL's FLOAT is a real."""
+    """The table's columns and their types as SQLAlchemy writes them."""
     found = inspect(connection).get_columns(table, schema=schema)
-    types = {column["name"]: column["type"] for column in found}
-    return {n: "REAL" if isinstance(t, mysql.FLOAT) else str(t) for n, t in types.items()}
+    return {column["name"]: type_name(column["type"]) for column in found}
+
+
+def type_name(type: TypeEngine[Any]) -> str:
+    """The name of a type; MySQL's FLOAT is a real, and its BIT has a length."""
+    if isinstance(type, mysql.FLOAT):
+        return "REAL"
+    return f"BIT({type.length or 1})" if isinstance(type, mysql.BIT) else str(type)
 
 
 def steady(connection: Connection) -> None:

@@ -2,8 +2,9 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pytest
+from sqlalchemy.dialects import mysql
 
-from gold.source_rows import bucket_of, digest
+from gold.source_rows import bucket_of, digest, type_name
 from gold.source_texts import comparable, kind_of, same, text_of
 
 
@@ -74,3 +75,8 @@ def test_a_bucket_is_told_by_the_key_alone() -> None:
 def test_arrays_of_times_are_left_out() -> None:
     assert comparable("text[]")
     assert not comparable("timestamp without time zone[]")
+
+
+def test_the_names_of_mysql_s_types_tell_bits_and_floats() -> None:
+    types = (mysql.BIT(10), mysql.BIT(1), mysql.FLOAT(), mysql.TINYINT(1))
+    assert [kind_of(type_name(type)) for type in types] == ["bits", "bool", "real", "number"]
