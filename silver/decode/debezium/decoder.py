@@ -9,18 +9,15 @@ row.
 
 from collections.abc import Iterable, Iterator
 
-from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import (
     BAD_VALUE,
     ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
     NO_KEY,
     NOT_AVRO,
-    NOT_JSON,
     UNKNOWN_OPERATION,
     Change,
     Record,
@@ -46,6 +43,7 @@ from silver.decode.debezium.refusals import (
     Misfits,
     check_order,
     no_key,
+    not_json,
     reject,
     reject_misfits,
 )
@@ -103,11 +101,7 @@ class Decoder:
         except NotAvro as error:
             return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
-            if avro_schema_id(record.raw or b""):
-                return Change(None, snapshot_last=False, reason=NOT_JSON, message=UNDECLARED_AVRO)
-            found = (record.raw or b"")[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
-            message = f"found {found}, expected one JSON object with a Debezium change"
-            return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
+            return not_json(record)
         envelope, block, event, document = opened
         if envelope is None:
             return Change(NONE, snapshot_last=False)

@@ -2,7 +2,16 @@
 
 import msgspec
 
-from silver.decode.change import BAD_SEQUENCE, BAD_VALUE, INCOMPATIBLE_SCHEMA, Change, Record
+from bronze.contract import avro_schema_id
+from silver.decode.avro.schemas import UNDECLARED_AVRO
+from silver.decode.change import (
+    BAD_SEQUENCE,
+    BAD_VALUE,
+    INCOMPATIBLE_SCHEMA,
+    NOT_JSON,
+    Change,
+    Record,
+)
 from silver.decode.debezium.events.envelope import Envelope
 from silver.decode.debezium.events.order import has_position
 from silver.decode.debezium.row_plans import TableLayout
@@ -11,7 +20,7 @@ from silver.decode.debezium.values.numbers import is_base64, is_written
 from silver.decode.values.json_values import json_text
 from silver.decode.values.typed_values import misfit_message
 
-_SHOWN_OF_SOURCE = 300
+_SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _GUESS = (
     "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
     "(precise or string) says which"
@@ -19,6 +28,16 @@ _GUESS = (
 
 Misfits = dict[int, object]
 """Values that do not fit, by the place of their column."""
+
+
+def not_json(record: Record) -> Change:
+    """The dead letter of a record that is no JSON object with a Debezium change."""
+    raw = record.raw or b""
+    found = raw[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
+    message = f"found {found}, expected one JSON object with a Debezium change"
+    if avro_schema_id(raw):
+        message = UNDECLARED_AVRO
+    return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
 
 
 def reject(change: Change, reason: str, message: str) -> None:
