@@ -108,9 +108,8 @@ class Decoder:
         operation = operation_of(envelope)
         if event is None:
             change = ordered_change(envelope, operation)
-            reader = self._reader_of(
-                (block, envelope.source is not None, False, document is not None)
-            )
+            wanted = block, envelope.source is not None, False, document is not None
+            reader = self._reader_of(wanted)
         else:
             change = ordered_event(event, record, operation)
             reader = self._reader_of((block, True, True, False))
