@@ -28,9 +28,10 @@ for part in engine engine-mariadb broker registry; do
   # The registry comes as an archive with all that it needs.
   [ "$part" = registry ] && goal=unpack-dependencies || goal=copy-dependencies
   if ! cmp -s "$part/pom.xml" "$parts/$part.pom.xml"; then
-    rm -rf "${parts:?}/$part"
+    rm -rf "${parts:?}/$part" "$parts/$part.markers"
     (cd "$part" && mvn -q -B "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:$goal" \
-      -DoutputDirectory="$parts/$part" -DincludeScope=runtime)
+      -DoutputDirectory="$parts/$part" \
+      -DmarkersDirectory="$parts/$part.markers" -DincludeScope=runtime)
     cp "$part/pom.xml" "$parts/$part.pom.xml"
   fi
 done
