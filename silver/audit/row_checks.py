@@ -46,6 +46,7 @@ def laws(
 def of_history(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, DataFrame]:
     """The laws of a history; `cutoff` is the newest cut-off in force, empty without one."""
     key = key_text(keys)
+    # A window, not the fold: `verify` must not check the fold by itself.
     by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy("_order")
     bounds = {name: F.expr(sequence_sql(f"_{name}_order")) for name in ("from", "to")}
     rows = rows.withColumns({f"_sequence_{name}": bound for name, bound in bounds.items()})
@@ -83,6 +84,7 @@ def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def _newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
     """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
+    # A window, not the fold: see `of_history`.
     by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
     newest = F.row_number().over(by_key) == 1
     above = F.col("_order") > F.expr(order_literal(cutoff))

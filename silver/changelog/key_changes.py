@@ -152,6 +152,7 @@ def _old_key(rows: DataFrame, keys: list[str]) -> Column:
 
 def _of_last_life(found: DataFrame) -> DataFrame:
     """Of the changes found for each insert, the upserts that no delete separates from the last."""
+    # The fold sees one key at a time; a key change spans two. Few batches have one.
     heir = Window.partitionBy("_heir")
     life = F.count(F.when(~F.col("_upsert"), True)).over(heir.orderBy("_at"))
     upserts = found.withColumn("_life", life).where("_upsert")

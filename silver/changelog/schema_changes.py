@@ -109,6 +109,7 @@ def ensure(spark: SparkSession, target: Target) -> str:
 def _known(spark: SparkSession, target: Target, table: Table) -> list[dict[str, Any]]:
     """What is recorded of the table; of each column, which entries are the newest."""
     rows = spark.table(ensure(spark, target)).where(F.col("table") == table.table)
+    # A handful of entries of one table, not changes.
     newest = F.col("at") == F.max("at").over(Window.partitionBy("column"))
     return [row.asDict() for row in rows.select(*_SAME, newest.alias("newest")).collect()]
 

@@ -103,6 +103,7 @@ def ends(
         F.lit(feed).alias("feed"),
         "feed_batch",
         F.row_number()
+        # ENDs are one row a transaction, not changes: SQL reads them.
         .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
         .alias("_back"),
     )

@@ -109,6 +109,7 @@ def _identified(table: Table, changes: DataFrame, values: list[str]) -> DataFram
     content = F.sha2(F.to_json(F.struct(*map(column, values))), 256)
     rows = _expanded(changes, values).withColumn("_content", content)
     rows = rows.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
+    # The fold goes by key, and such a table has none.
     by_row = Window.partitionBy("_row").orderBy("_new", "_order")
     ranked = rows.withColumn("_rank", F.row_number().over(by_row))
     equal = ranked.join(_equal_rows(table, rows), "_row", "left")
