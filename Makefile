@@ -28,7 +28,7 @@ demo: venv
 
 test: venv  # at most 10 minutes on 2 cores: unit, Spark and property tests, and a run of each kind that is killed
 	mkdir -p build/first/lake && $(BIN)/lakehouse sql "SELECT 1" --root build/first >/dev/null  # fetches Spark's jars: two at once would collide
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(QUICK) tests/e2e/test_kill.py
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/e2e/test_kill.py $(QUICK)
 
 # PostgreSQL, Debezium, Kafka and a schema registry for real, and disks that fail. Where a part cannot be had, its tests are skipped and say so.
 test-live: venv  # a short run of each kind, about 8 minutes; LAKEHOUSE_LIVE=full takes the full figures

@@ -77,7 +77,7 @@ def test_the_first_records_come_into_it(spark: SparkSession, target: Target) -> 
 def test_a_table_with_undeclared_keys_does_not_exist_before_its_records(
     spark: SparkSession, target: Target
 ) -> None:
-    config = table("t", source={"format": "ydb", "path": "in"}, columns={"name": "string"})
+    config = table("undeclared", source={"format": "ydb", "path": "in"}, columns={"name": "string"})
     lake.run(spark, target, [config])
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        lake.rows(spark, target, "t")
+        lake.rows(spark, target, "undeclared")
