@@ -31,7 +31,7 @@ test: venv  # at most 10 minutes on 2 cores: unit, Spark and property tests, and
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/e2e/test_kill.py $(QUICK)
 
 # PostgreSQL, Debezium, Kafka and a schema registry for real, and disks that fail. Where a part cannot be had, its tests are skipped and say so.
-test-live: venv  # a short run of each kind, about 8 minutes; LAKEHOUSE_LIVE=full takes the full figures
+test-live: venv  # a short run of each kind, about 10 minutes; LAKEHOUSE_LIVE=full takes the full figures
 	tests/e2e/install.sh || echo "the live tests will be skipped: their parts could not be installed" >&2
 	$(BIN)/python -m pytest -m "not slow" tests/e2e --ignore tests/e2e/test_kill.py
 

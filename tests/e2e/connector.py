@@ -103,6 +103,7 @@ class Worker(NamedTuple):
             "config.providers": "env",
             "config.providers.env.class": ENVIRONMENT,
             **dict.fromkeys(CONVERTERS, JSON),
+            **{f"{kind}.schemas.enable": str(self.server.schemas).lower() for kind in CONVERTERS},
         }
         file = write_properties(self.folder / "worker.properties", worker)
         distributed = "org.apache.kafka.connect.cli.ConnectDistributed"

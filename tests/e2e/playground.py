@@ -19,7 +19,7 @@ def playground() -> Iterator[Mapping[str, str]]:
         running.callback(server.stop)
         node = broker.new("playground")
         running.callback(node.start().stop)
-        worker = connector.worker(node, parts.folder("connect"))
+        worker = connector.worker(node, parts.folder("connect"), server)
         running.callback(worker.start().stop)
         connect = f"http://127.0.0.1:{worker.port}"
         parts.wait_for(lambda: _answers(f"{connect}/connectors"), 240, "Kafka Connect")

@@ -134,7 +134,7 @@ def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) 
 @pytest.mark.parametrize(
     ("spoil", "mend", "way_out"),
     [
-        pytest.param(fill, empty, FULL, id="full"),
+        pytest.param(fill, empty, FULL, id="full", marks=pytest.mark.slow),
         pytest.param(lock, unlock, READ_ONLY, id="read-only", marks=pytest.mark.slow),
     ],
 )

@@ -148,6 +148,7 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
 
 
 @needs_kafka
+@pytest.mark.slow
 def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, node: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
