@@ -79,6 +79,8 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
+        # CSV files in windows-1252 and others: without it Spark takes seven encodings only.
+        "spark.sql.legacy.javaCharsets": "true",
         # PySpark would ask Java six times more for every function in an expression.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # What a MERGE takes in is computed once, and not again for each of its three passes.

@@ -41,7 +41,7 @@ def killed_after(seconds: float, options: list[str]) -> bool:
 @pytest.mark.parametrize(
     ("scd", "number", "times"),
     [
-        (2, 3 * PER_FILE, 2),
+        (2, 2 * PER_FILE, 1),
         pytest.param(1, EVENTS, KILLS, marks=pytest.mark.slow),
         pytest.param(2, EVENTS, KILLS, marks=pytest.mark.slow),
     ],

@@ -61,7 +61,7 @@ def assert_verified(spark: SparkSession, target: Target, of: Table) -> None:
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_changes_meet_the_row_of_their_key(spark: SparkSession, target: Target, scd: int) -> None:
     of = config(scd)
     for number, lines in enumerate([FIRST, SECOND], start=1):
@@ -79,7 +79,7 @@ def test_changes_meet_the_row_of_their_key(spark: SparkSession, target: Target, 
     assert (len(records), json.loads(str(row.values))["name"]) == (2, "D")
 
 
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_waits_is_laid_over_the_row_of_its_key(
     spark: SparkSession, target: Target, scd: int
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_large_value_moves_from_a_key_with_a_null(spark: SparkSession, target:
     assert (row["tenant"], row["id"], row["big"]) == (None, 2, "changed")
 
 
-@pytest.mark.parametrize("mode", ["full", "delta"])
+@pytest.mark.parametrize("mode", ["full", pytest.param("delta", marks=pytest.mark.slow)])
 def test_snapshot_files_are_compared_by_keys_with_nulls(
     spark: SparkSession, target: Target, mode: str
 ) -> None:

@@ -66,11 +66,13 @@ def test_they_happen_when_the_file_comes_again_repaired(lake: Lake, name: str) -
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
+@pytest.mark.slow
 def test_a_part_that_comes_later_is_no_repaired_file(lake: Lake) -> None:
     assert lake.come(2, "b", [line(3)]) == {1, 2, 3}
     assert len(lake.waits()) == lake.letters() == 1
 
 
+@pytest.mark.slow
 def test_the_next_date_decides_by_itself(lake: Lake) -> None:
     assert lake.come(3, "a", [line(2)]) == {2}
     assert len(lake.waits()) == 1
