@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -214,7 +215,17 @@ def _flat(rows: Sequence[Object], file_format: FileFormat) -> Sample:
     keys = _probable_keys(full or columns)
     others = [name for name in full if name not in keys]
     order = next((name for name in others if ORDER_NAMES.search(name)), (others or keys)[0])
+    if columns[order] == "string":
+        columns[order] = _type_of_times([str(row[order]) for row in rows])
     return Sample("rows", file_format, None, keys, columns, {}, order, _deletes(rows))
+
+
+def _type_of_times(texts: Sequence[str]) -> str:
+    """The type of texts that order changes: date or timestamp where all are such, else string."""
+    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
+        with suppress(ValueError):
+            return min(kind for text in texts if parse(text.replace("Z", "+00:00")))
+    return "string"
 
 
 def _deletes(rows: Sequence[Object]) -> str | None:

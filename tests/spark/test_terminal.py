@@ -59,7 +59,7 @@ def test_status_dead_letters_and_the_widest_table_fit(tmp_path: Path) -> None:
     (landing / "a.jsonl").write_text("\n".join([*lines("small"), BROKEN, ""]))
     run = told(conf, tmp_path, "run")
     fits(run)
-    assert [line.split()[0] for line in run] == ["kitchen_sink", "orders"]
+    assert [line.split()[0] for line in run] == ["kitchen_sink", "orders", "feed_shop:"]
     status = told(conf, tmp_path, "status")
     fits(status)
     assert status[2].split()[:2] == ["orders", "dead"]

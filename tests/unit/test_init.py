@@ -246,3 +246,21 @@ def test_wrong_usage_says_what_to_do(
 def test_a_file_without_a_table_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert init("--from", str(dropped("a.jsonl", whole("heartbeat", {}, {"ts_ms": 1})))) == 2
     assert "no record of a table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["2024-01-01", "2024-01-02"], "date"),
+        (["2024-01-01T10:00:00Z", "2024-01-02 11:00:00"], "timestamp"),
+        (["2024-01-01", "000000000000000A"], "string"),
+    ],
+)
+def test_a_column_of_times_that_orders_changes_is_drafted_as_such(
+    tmp_path: Path, times: list[str], expected: str
+) -> None:
+    sample = tmp_path / "prices.csv"
+    rows = [f"{at},{time}" for at, time in enumerate(times)]
+    sample.write_text("\n".join(["id,updated_at", *rows, ""]))
+    (found,) = read_samples(sample).values()
+    assert (found.sequence_by, found.columns["updated_at"]) == ("updated_at", expected)
