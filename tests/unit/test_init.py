@@ -126,7 +126,7 @@ def test_rows_of_csv_are_drafted_with_what_orders_them() -> None:
         "zip": "string",
         "id": "bigint",
         "price": "double",
-        "updated_at": "string",
+        "updated_at": "date",
     }
 
 
