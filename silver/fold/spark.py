@@ -21,6 +21,7 @@ from silver.fold.arrow import (
     FoldPlan,
     fold_batches,
 )
+from silver.fold.nested import with_null_lists, without_null_lists, without_null_members
 from silver.fold.rules import OUTCOMES
 
 _FACTS = T.StructType(
@@ -99,13 +100,20 @@ def fold(
         fields |= _of_stored(stored, plan)
         rows = _with(changes, fields, {"_stored": F.lit(False)})
         marks = {"_new": F.lit(False), "_stored": F.lit(True)}
+        if not plan.history:
+            bare = without_null_members(F.col("_facts"), _FACTS)
+            stored = stored.withColumn("_facts", bare)
         rows = rows.union(_with(stored, fields, marks))
     keys = [_column(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
+    types = {field.name: field.dataType for field in ordered.schema.fields}
+    filled = ordered.select(
+        *[one for name in types for one in without_null_lists(_column(name), types[name], name)]
+    )
     # `mapInArrow` looks up its columns by name and takes no name with a backtick.
-    numbered = ordered.toDF(*[f"_{at}" for at in range(len(ordered.columns))])
-    function = partial(_fold_batches, plan, tuple(ordered.columns))
+    numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
+    function = partial(_fold_batches, plan, tuple(filled.columns))
     return numbered.mapInArrow(function, _schema(values, plan.output))
 
 
@@ -174,7 +182,8 @@ def _sorting(history: bool, with_stored: bool) -> list[Column]:
 def _fold_batches(
     plan: FoldPlan, names: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    return fold_batches(plan, (batch.rename_columns(list(names)) for batch in batches))
+    named = (batch.rename_columns(list(names)) for batch in batches)
+    return fold_batches(plan, map(with_null_lists, named))
 
 
 def _schema(fields: list[T.StructField], own: Iterable[tuple[str, str]]) -> T.StructType:

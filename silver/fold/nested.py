@@ -1,0 +1,76 @@
+"""Lists and maps on their way to Arrow: none of them is null.
+
+Spark's Arrow writer asks for the size of its batch after every row, and a list or map that is null
+then costs a step for each null before it in the batch: 17 µs a row for batches of 10,000. So an
+empty one stands for a null one, and a mark beside it says that it was null.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+_MARK = "_was_null_"
+
+
+def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Column]:
+    """A column as the Arrow writer takes it, and its mark where it needs one.
+
+    The members of a struct that is not null stay as they are.
+    """
+    empty = _empty(type)
+    if empty is None:
+        return [column.alias(name)]
+    return [F.coalesce(column, empty).alias(name), column.isNull().alias(f"{_MARK}{name}")]
+
+
+def with_null_lists(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch without the marks, in which what was null is null again."""
+    marked = [name for name in batch.schema.names if name.startswith(_MARK)]
+    if not marked:
+        return batch
+    nulls = {name.removeprefix(_MARK): batch.column(name) for name in marked}
+    names = [name for name in batch.schema.names if name not in marked]
+    columns = [_with_nulls(batch.column(name), nulls.get(name)) for name in names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _with_nulls(values: pa.Array, nulls: pa.Array | None) -> pa.Array:
+    if nulls is None or not nulls.true_count:
+        return values
+    if nulls.true_count == len(values):
+        return pa.nulls(len(values), values.type)
+    places = pa.array(np.arange(len(values)))
+    return values.take(pc.if_else(nulls, pa.scalar(None, places.type), places))
+
+
+def without_null_members(column: Column, type: T.StructType) -> Column:
+    """A struct whose lists and maps are empty where they were null; null where it is null."""
+    members = {field.name: column.getField(field.name) for field in type.fields}
+    empties = {field.name: _empty(field.dataType) for field in type.fields}
+    filled = [
+        (one if (empty := empties[name]) is None else F.coalesce(one, empty)).alias(name)
+        for name, one in members.items()
+    ]
+    return F.when(column.isNotNull(), F.struct(*filled))
+
+
+def _empty(type: T.DataType) -> Column | None:
+    """What stands for null: no element, or a struct of such; None for types without lists."""
+    if isinstance(type, T.ArrayType):
+        return F.array().cast(type)
+    if isinstance(type, T.MapType):
+        keys, values = T.ArrayType(type.keyType), T.ArrayType(type.valueType)
+        return F.map_from_arrays(F.array().cast(keys), F.array().cast(values))
+    if isinstance(type, T.StructType):
+        empties = [(field, _empty(field.dataType)) for field in type.fields]
+        if any(empty is not None for _, empty in empties):
+            return F.struct(*[_member(field, empty) for field, empty in empties])
+    return None
+
+
+def _member(field: T.StructField, empty: Column | None) -> Column:
+    found = F.lit(None).cast(field.dataType) if empty is None else empty
+    return found.alias(field.name)
