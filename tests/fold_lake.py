@@ -11,6 +11,7 @@ from hashlib import blake2b
 from random import Random
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from silver.fold.arrow import FoldPlan, fold_batches
@@ -36,14 +37,7 @@ CHANGE = {
 }
 CURRENT = {
     "_deleted": FLAG,
-    "_facts": pa.struct(
-        [
-            ("upsert", BINARY),
-            ("removed", BINARY),
-            ("columns", pa.map_(pa.string(), BINARY)),
-            ("changes", pa.list_(BINARY)),
-        ]
-    ),
+    "_facts": pa.string(),
 }
 HISTORY = {
     "_next_order": BINARY,
@@ -249,5 +243,15 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema)
 
 
+def facts_text(facts: Mapping[str, Any] | None) -> str | None:
+    """`_facts` of a stored row as `to_json` of Spark writes it; Arrow gives maps as pairs."""
+    if facts is None:
+        return None
+    columns = facts["columns"] and dict(facts["columns"])
+    given = {**facts, "columns": columns}
+    return msgspec.json.encode({name: v for name, v in given.items() if v is not None}).decode()
+
+
 def _filled(row: Row, schema: pa.Schema) -> Row:
-    return {name: row.get(name) for name in schema.names}
+    told = row | {"_facts": facts_text(row.get("_facts"))}
+    return {name: told.get(name) for name in schema.names}

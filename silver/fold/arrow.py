@@ -9,7 +9,7 @@ Input are rows of whole keys: the key columns, the columns of `FoldRules.columns
 - `_group_sequences` (map<string,string>): only where columns have an order of their own.
 - `_new` (boolean): true on a change of this batch; false on stored rows and earlier changes.
 - `_stored` (boolean): true on rows of the stored table, which also have `_deleted` and `_facts`
-  (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
+  as JSON text (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
 
 They are sorted. Current tables: by the keys, stored rows first, then `_order`. Histories: by the
 keys, `_order`, stored rows first, then `_new` last. A key may cross record batches.
@@ -41,6 +41,11 @@ CURRENT_FACTS = (
     ("_source_time", "timestamp"),
     ("_facts", FACTS),
 )
+STORED_FACTS = (*CURRENT_FACTS[:-1], ("_facts", "string"))
+"""What the fold takes of stored rows of a current table: `_facts` as JSON text.
+
+Spark's Arrow writer is slow with nested columns (see `silver.fold.nested`), and few rows have any.
+"""
 HISTORY_FACTS = (
     ("_next_order", "binary"),
     ("_shown", "boolean"),

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,18 @@ _FACTS = pa.struct(
         ("changes", pa.list_(pa.binary())),
     ]
 )
+
+
+class _StoredFacts(msgspec.Struct):
+    """`_facts` of a stored row, as Spark writes a struct as JSON: bytes are base64."""
+
+    upsert: bytes | None = None
+    removed: bytes | None = None
+    columns: dict[str, bytes] | None = None
+    changes: list[bytes] | None = None
+
+
+_parse_facts = msgspec.json.Decoder(_StoredFacts).decode
 
 
 class CurrentFolder:
@@ -147,14 +160,12 @@ def _stored_facts(window: Window, begins: Sequence[int]) -> dict[int, Facts]:
     return {at: _facts(order, deleted, digest, more) for at, order, deleted, digest, more in found}
 
 
-def _facts(order: bytes, deleted: bool, digest: int, more: Mapping[str, Any] | None) -> Facts:
-    if more is None:
+def _facts(order: bytes, deleted: bool, digest: int, text: str | None) -> Facts:
+    if text is None:
         return Facts(order, deleted, digest)
-    columns, changes = more["columns"], more["changes"]
-    return Facts(
-        order, deleted, digest, more["upsert"], more["removed"],
-        dict(columns) if columns else None, tuple(changes) if changes else None,
-    )  # fmt: skip
+    more = _parse_facts(text)
+    columns, changes = more.columns or None, tuple(more.changes) if more.changes else None
+    return Facts(order, deleted, digest, more.upsert, more.removed, columns, changes)
 
 
 def _facts_column(rows: Sequence[Facts]) -> pa.Array:

@@ -46,17 +46,6 @@ def _with_nulls(values: pa.Array, nulls: pa.Array | None) -> pa.Array:
     return values.take(pc.if_else(nulls, pa.scalar(None, places.type), places))
 
 
-def without_null_members(column: Column, type: T.StructType) -> Column:
-    """A struct whose lists and maps are empty where they were null; null where it is null."""
-    members = {field.name: column.getField(field.name) for field in type.fields}
-    empties = {field.name: _empty(field.dataType) for field in type.fields}
-    filled = [
-        (one if (empty := empties[name]) is None else F.coalesce(one, empty)).alias(name)
-        for name, one in members.items()
-    ]
-    return F.when(column.isNotNull(), F.struct(*filled))
-
-
 def _empty(type: T.DataType) -> Column | None:
     """What stands for null: no element, or a struct of such; None for types without lists."""
     if isinstance(type, T.ArrayType):

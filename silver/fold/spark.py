@@ -18,10 +18,11 @@ from silver.fold.arrow import (
     CURRENT_FACTS,
     HISTORY_CHANGE,
     HISTORY_FACTS,
+    STORED_FACTS,
     FoldPlan,
     fold_batches,
 )
-from silver.fold.nested import with_null_lists, without_null_lists, without_null_members
+from silver.fold.nested import with_null_lists, without_null_lists
 from silver.fold.rules import OUTCOMES
 
 _FACTS = T.StructType(
@@ -101,8 +102,7 @@ def fold(
         rows = _with(changes, fields, {"_stored": F.lit(False)})
         marks = {"_new": F.lit(False), "_stored": F.lit(True)}
         if not plan.history:
-            bare = without_null_members(F.col("_facts"), _FACTS)
-            stored = stored.withColumn("_facts", bare)
+            stored = stored.withColumn("_facts", F.to_json("_facts"))
         rows = rows.union(_with(stored, fields, marks))
     keys = [_column(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
@@ -151,7 +151,7 @@ def _of_changes(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
 
 def _of_stored(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
     """The columns that the fold takes of stored rows, with their types."""
-    facts = HISTORY_FACTS if plan.history else CURRENT_FACTS
+    facts = HISTORY_FACTS if plan.history else STORED_FACTS
     absent = [("_absent", "array<string>")] if "_absent" in stored.columns else []
     return _typed([*facts, *absent, ("_stored", "boolean")])
 

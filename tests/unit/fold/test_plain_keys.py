@@ -12,7 +12,7 @@ from silver.fold.arrow_values import Window
 from silver.fold.order_key import make_order
 from silver.fold.plain_keys import find_plain_keys
 from silver.fold.rules import Cutoff, FoldRules
-from tests.fold_lake import CHANGE, CURRENT
+from tests.fold_lake import CHANGE, CURRENT, facts_text
 
 TYPES = CHANGE | CURRENT
 SEQUENCES = ("{0:016X}", "0000000000000001/{0:016X}", "{0:016X}/0000000000000002")
@@ -29,7 +29,7 @@ def rows_of(key: int, random: Random) -> list[dict[str, Any]]:
         rows.append(
             {"_order": _order(text, stored), "_stored": True, "_new": False, "a": "stored"}
             | {"_deleted": random.random() < 0.1, "_digest": random.randrange(3)}
-            | {"_facts": facts if random.random() < 0.1 else None}
+            | {"_facts": facts_text(facts) if random.random() < 0.1 else None}
         )
     for _ in range(random.randrange(1, 5)):
         at += random.random() > 0.1
