@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakehouse.jars import Jar, in_folder
-from lakehouse.scratch import scratch, temporary
+from lakehouse.scratch import scratch, socket_folder, temporary
 from lakehouse.target import Target
 
 # Compiling a query costs more than running it where there is this little to read.
@@ -120,6 +120,19 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+def socket_settings() -> dict[str, str]:
+    """Spark's settings for how Java and Python talk: by sockets in a folder, where they can be had.
+
+    By TCP, which is Spark's own way, large batches in both directions at once stood still for
+    minutes on Linux 6.18: the kernel drops packets where a receive buffer is over full.
+    """
+    folder = socket_folder()
+    if folder is None:
+        return {}
+    option = "spark.python.unix.domain.socket"
+    return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
 
 
 def jar_settings(jars: Sequence[Jar], folder: Path) -> dict[str, str]:

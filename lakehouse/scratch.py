@@ -11,6 +11,8 @@ from pathlib import Path
 from lakehouse.locks import born
 
 TEMPORARY = "_tmp"
+_LONGEST_OF_SOCKETS = 60
+"""Characters of their folder's path: macOS takes 104 with the name, which has 43 here."""
 
 
 @functools.lru_cache
@@ -38,6 +40,19 @@ def make_temporary(lake: str) -> None:
         if born(int(left.suffix[1:])) is None:
             shutil.rmtree(left, ignore_errors=True)
     own.mkdir(parents=True, exist_ok=True)
+
+
+@functools.cache
+def socket_folder() -> Path | None:
+    """A folder for sockets that nobody else can open; it goes with the process.
+
+    None where the system has no such sockets, or its folder for temporary files too long a path.
+    """
+    if not hasattr(socket, "AF_UNIX") or len(tempfile.gettempdir()) > _LONGEST_OF_SOCKETS - 20:
+        return None
+    folder = tempfile.TemporaryDirectory(prefix="lakehouse-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def _host() -> str:

@@ -27,6 +27,7 @@ from lakehouse.local_settings import (
     SETTINGS_OF_SMALL_LAKES,
     jar_settings,
     local_settings,
+    socket_settings,
 )
 from lakehouse.scratch import make_temporary, scratch
 from lakehouse.target import Target
@@ -108,7 +109,7 @@ def _local(
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
     settings[JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
     own = scratch(target.lake)
-    for key, value in (settings | jar_settings(jars, own / "_jars")).items():
+    for key, value in (settings | socket_settings() | jar_settings(jars, own / "_jars")).items():
         builder = builder.config(key, value)
     log = own / "_logs" / "spark.log"
     make_temporary(target.lake)

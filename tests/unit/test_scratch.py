@@ -1,10 +1,12 @@
 import os
 import socket
+import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
 
-from lakehouse.scratch import make_temporary, scratch, temporary
+from lakehouse.scratch import make_temporary, scratch, socket_folder, temporary
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -28,3 +30,14 @@ def test_all_lies_in_the_lake_but_for_one_that_cannot_be_written(
     assert not scratch(str(read_only)).is_relative_to(tmp_path)
     assert temporary(str(read_only)).parents[1] == scratch(str(read_only))
     assert scratch(str(read_only)).is_dir()
+
+
+def test_sockets_lie_in_a_folder_of_the_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    socket_folder.cache_clear()
+    folder = socket_folder()
+    assert folder is not None and folder.stat().st_mode & 0o777 == 0o700
+    assert len(f"{folder}/.{uuid.uuid4()}.sock") < 104
+    socket_folder.cache_clear()
+    monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 60)
+    assert socket_folder() is None
+    socket_folder.cache_clear()
