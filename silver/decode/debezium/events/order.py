@@ -133,6 +133,8 @@ def postgresql_lsn(source: Source) -> object:
 def postgresql_commit(source: Source) -> str | None:
     """PostgreSQL's last commit before the change: the first part of `sequence`."""
     text = source.sequence
+    if isinstance(text, str) and text.startswith("[null,"):
+        return None
     if isinstance(text, str) and text.startswith('["'):
         first = text.split('"', 2)[1]
         if first.isdecimal() and len(first) <= _SURE_DIGITS:
