@@ -3,10 +3,13 @@
 import msgspec
 
 from bronze.contract import avro_schema_id
+from lakehouse.table import Table
+from silver.contract import TRUNCATE
 from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import (
     BAD_SEQUENCE,
     BAD_VALUE,
+    ILLEGAL_CHANGE,
     INCOMPATIBLE_SCHEMA,
     NOT_JSON,
     Change,
@@ -24,6 +27,11 @@ _SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _GUESS = (
     "a text that can be base64 or a plain number is not guessed: source.decimal_handling_mode "
     "(precise or string) says which"
+)
+
+_OF_ONE = (
+    "found a truncate of one of several source tables, expected deletes: a truncate removes the "
+    "rows of all; on_truncate: ignore leaves it out"
 )
 
 Misfits = dict[int, object]
@@ -66,9 +74,15 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
     reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
 
 
-def check_order(record: Record, envelope: Envelope, change: Change) -> None:
-    """Rejects a change without a place in order; no log has a record at a negative offset."""
-    if record.offset is not None and record.offset < 0:
+def check_change(record: Record, envelope: Envelope, change: Change, table: Table) -> None:
+    """Rejects a change without a place in order, and a truncate of one of several source tables.
+
+    No log has a record at a negative offset. A truncate is applied to all rows of a table, also to
+    those of other source tables.
+    """
+    if change.operation == TRUNCATE and table.is_shared and table.on_truncate == "apply":
+        reject(change, ILLEGAL_CHANGE, _OF_ONE)
+    elif record.offset is not None and record.offset < 0:
         reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
     elif change.sequence is None:
         given = {} if envelope.source is None else msgspec.structs.asdict(envelope.source)

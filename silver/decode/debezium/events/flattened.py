@@ -40,6 +40,10 @@ _ENVELOPES = (
     frozenset(("after", "source")),
 )
 _SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databaseName")))
+_OTHER_PROGRAMS = (
+    frozenset(("database", "table", "type", "data")),  # Canal and Maxwell
+    frozenset(("specversion", "type", "source", "data")),  # CloudEvents
+)
 _ENDS = ("BEGIN", "END")
 
 
@@ -82,9 +86,10 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
 def is_flattened(row: Mapping[str, object], keys: Collection[str]) -> bool:
     """Whether an object shows by its members that it is a flattened event.
 
-    It has a member that the transform adds, or all key columns. `keys` are in lower case.
+    It has a member that the transform adds, or all key columns. `keys` are in lower case. An object
+    of another program can have an `id` too, which is no key of a row.
     """
-    if is_other(row):
+    if is_other(row) or any(form <= row.keys() for form in _OTHER_PROGRAMS):
         return False
     return has_added_members(row) or (bool(keys) and {*keys} <= {name.lower() for name in row})
 
