@@ -138,7 +138,7 @@ CHANGE_COLUMNS = (
     LayerColumn(
         "_old_key", "string", "JSON object of the key this row had before a key change, else null"
     ),
-    LayerColumn("_snapshot", "string", "id of the row's full snapshot and source table, or null"),
+    LayerColumn("_snapshot", "string", "id of the full snapshot this row belongs to, else null"),
     LayerColumn(
         "_snapshot_last", "boolean", "true on the last row of a full snapshot of this table"
     ),
