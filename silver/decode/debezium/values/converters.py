@@ -15,6 +15,8 @@ from silver.decode.values.json_values import NotJson, NumberText, parse_json, te
 from silver.decode.values.typed_json import date_text, timestamp_text
 from silver.decode.values.typed_values import Converter, converter
 
+_HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
+
 
 def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> Converter:
     """The function that turns JSON values other than null into values of the column's type.
@@ -211,6 +213,8 @@ def _binary(encoding: Encoding) -> Converter:
         if type(value) is not str:
             raise Misfit(value)
         text = "".join(value.split())
+        if encoding.kind == "octets" and can_be_hex(text):
+            raise Misfit(value)
         try:
             padded = text + "=" * (-len(text) % 4)
             return base64.b64decode(padded, altchars=alternative, validate=True)
@@ -218,6 +222,12 @@ def _binary(encoding: Encoding) -> Converter:
             raise Misfit(value) from None
 
     return convert
+
+
+def can_be_hex(text: str) -> bool:
+    """Whether text can be hex digits as Debezium writes them; hardly any base64 of so much can."""
+    is_long = len(text) >= _SURELY_HEX or len(text) % 4 == 2
+    return is_long and _HEX.fullmatch(text) is not None
 
 
 def _from_hex(value: object) -> bytes:
