@@ -96,5 +96,9 @@ def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source tells no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
+    if record["left_out"]:
+        fields = ", ".join(record["left_out"])
+        text = f"fields whose names begin with _ are left out: {fields}"
+        yield Trouble("left out", f"{text}; do: rename them in the connector to keep them")
     for warning in record.get("warnings", ()):
         yield Trouble("warning", str(warning))

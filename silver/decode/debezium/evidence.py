@@ -13,6 +13,7 @@ from silver.decode.debezium.values.numbers import form_of
 
 _NO_TABLE = (None, None, None)
 _CHANGES = ("c", "u", "d", "r", "t")
+_MOST_LEFT_OUT = 20
 _MOST_KEYS = 1_000
 """So many records have their key parsed."""
 
@@ -56,6 +57,7 @@ class Evidence:
         self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
         self.orders: set[str] = {known.order} if known.order else set()
         self.key_parts = set(known.key_parts)
+        self.left_out = set(known.left_out)
         self.source_table = known.source_table and SourceTable(*known.source_table)
         self._mixes = not table.is_shared
         self._keys = {name.lower() for name in table.keys}
@@ -87,6 +89,7 @@ class Evidence:
             self._mixes &= envelope.after is None or self._keys <= {
                 n.lower() for n in envelope.after
             }
+        self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         if plain and self._decimals and (source is not None or flattened):
             if source is not None and source.connector == "ydb":
                 self.decimal_texts.add("plain")
@@ -97,6 +100,7 @@ class Evidence:
         self.decimal_texts |= other.decimal_texts
         self.orders |= other.orders
         self.key_parts |= other.key_parts
+        self.left_out |= other.left_out
         self._mixes &= other._mixes
         self._look_at_table(other.source_table)
 
@@ -110,6 +114,7 @@ class Evidence:
                 sorted(p for p in self.key_parts if self._mixes or not _is_of_source(p))
             ),
             source_table=self.source_table if self._mixes else None,
+            left_out=tuple(sorted(self.left_out)[:_MOST_LEFT_OUT]),
         )
 
     def _look_at_key(self, key: bytes | None) -> None:
