@@ -457,6 +457,19 @@ def test_bytes_are_texts(token: str) -> None:
     assert value(encoding("base64", "binary"), "binary", token) == "misfit"
 
 
+@pytest.mark.parametrize("of", ["date", "timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    "field", [{"type": "int32"}, {"type": "int64", "name": f"{TIME}MicroTime"}]
+)
+def test_numbers_that_are_no_ticks_and_times_of_day_are_no_moments(field: Field, of: str) -> None:
+    assert value(from_block(field), of, "1760000000") == "misfit"
+    assert value(from_block({"type": "string"}), of, '"2025-10-09"') != "misfit"
+
+
+def test_a_date_written_as_a_number_is_no_count_of_days() -> None:
+    assert value(encoding("date", "date"), "date", "20251009") == "misfit"
+
+
 def test_a_column_of_another_kind_refuses_every_value() -> None:
     with pytest.raises(Misfit):
         refuse(1)

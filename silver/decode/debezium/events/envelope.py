@@ -120,6 +120,8 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
         check_levels(text)
     if value is None:
         return None, None
+    if block == b"null" and value.payload is None and operation_of(value) is None:
+        return None, None
     if not block or block == b"null":
         return value.payload or value, None
     if block[:1] != b"{":

@@ -35,8 +35,10 @@ def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> 
     if isinstance(type, T.NumericType):
         return _number(encoding, type, sourced)
     if isinstance(type, T.DateType):
-        return _date(encoding)
+        return refuse if _is_no_moment(encoding) else _date(encoding)
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
+        if _is_no_moment(encoding):
+            return refuse
         return _timestamp(encoding, zoned=isinstance(type, T.TimestampType))
     if isinstance(type, T.BinaryType):
         return _binary(encoding)
@@ -48,6 +50,12 @@ def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> 
 def refuse(value: object) -> object:
     """The converter of a column whose type the block's type cannot become: no value fits."""
     raise Misfit(value)
+
+
+def _is_no_moment(encoding: Encoding) -> bool:
+    """Whether values are times of day, or numbers that a schema block tells from ticks and days."""
+    is_number = encoding.kind == "plain" and isinstance(encoding.type, T.NumericType)
+    return is_number or encoding.kind == "time"
 
 
 def _text(encoding: Encoding) -> Converter:

@@ -20,6 +20,7 @@ _BEFORE_ALL = re.compile(r"-infinity|-[0-9]{6,}-")
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
+_WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _DAY = 86_400_000_000
@@ -113,6 +114,8 @@ def _usual(text: str) -> int | None:
 def _date_of_days(days: int) -> int:
     if _FIRST_DAY <= days <= _LAST_DAY:
         return days
+    if days in _WRITTEN_DATES:
+        raise Misfit(days)
     if _LAST_DAY < days <= _MOST_DAYS or days == _INFINITE_DAY:
         return _LAST_DAY
     if days == _MINUS_INFINITE_DAY:
