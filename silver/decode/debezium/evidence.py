@@ -58,7 +58,8 @@ class Evidence:
         self.orders: set[str] = {known.order} if known.order else set()
         self.key_parts = set(known.key_parts)
         self.left_out = set(known.left_out)
-        self.source_table = known.source_table and SourceTable(*known.source_table)
+        named = known.source_table
+        self.source_table = None if named is None else SourceTable(*named)
         self._mixes = not table.is_shared
         self._keys = {name.lower() for name in table.keys}
         self._origins = {column.origin for column in table.columns.values()}
