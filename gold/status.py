@@ -18,11 +18,11 @@ from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
-from silver.contract import GROUPS, KEY_PARTS, ORDER, TABLE_NOTES, waits_in_log
+from silver.contract import GROUPS, KEY_PARTS, LEFT_OUT, ORDER, TABLE_NOTES, waits_in_log
 
 Record = dict[str, Any]
 
-_NOTHING_LEARNED: Record = {"order": None, "key_parts": []}
+_NOTHING_LEARNED: Record = {"order": None, "key_parts": [], "left_out": []}
 
 # Planning a query over many tables keeps one processor busy: it is asked in so many parts at once.
 PARTS = 2
@@ -40,7 +40,8 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
     `order` says what the records of Debezium are ordered by (`source` or `arrival`), `key_parts`
-    which parts of their keys are no keys of the table. Times are ISO 8601 in UTC.
+    which parts of their keys are no keys of the table, `left_out` which fields can be no columns
+    because of their names. Times are ISO 8601 in UTC.
     """
     kept = sources(spark, target)
     known = [facts(spark, target, table) for table in tables]
@@ -125,18 +126,19 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
 
 
 def _learned(spark: SparkSession, target: Target) -> dict[str, Record]:
-    """What the records of each table have shown of their order and their keys."""
+    """What the records of each table have shown of their order, their keys and their names."""
     place = _place(spark, target, TABLE_NOTES)
     if place is None:
         return {}
-    asked = spark.table(place).where(F.col("aspect").isin(ORDER, KEY_PARTS))
+    asked = spark.table(place).where(F.col("aspect").isin(ORDER, KEY_PARTS, LEFT_OUT))
     newest = asked.groupBy("table", "aspect").agg(F.max_by("value", "at").alias("value"))
     found: dict[str, Record] = defaultdict(lambda: dict(_NOTHING_LEARNED))
     for row in newest.collect():
         if row["aspect"] == ORDER:
             found[row["table"]]["order"] = row["value"]
         else:
-            found[row["table"]]["key_parts"] = json.loads(row["value"] or "[]")
+            name = "key_parts" if row["aspect"] == KEY_PARTS else "left_out"
+            found[row["table"]][name] = json.loads(row["value"] or "[]")
     return found
 
 

@@ -9,6 +9,8 @@ from lakehouse.words import counted
 
 Record = Mapping[str, Any]
 
+_OF_SOURCE = "source."
+
 
 class Trouble(NamedTuple):
     """One thing that is wrong: a word or two for a column, and a sentence for a person."""
@@ -52,11 +54,19 @@ def _failures(record: Record) -> Iterator[Trouble]:
 
 
 def _keys(record: Record) -> Iterator[Trouble]:
-    if record["key_parts"]:
-        parts = ", ".join(record["key_parts"])
+    own = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
+    others = [part for part in record["key_parts"] if part not in own]
+    rebuild = f"`lakehouse rebuild {record['table']}`"
+    if others:
+        text = f"the records are of several source tables, which {', '.join(others)} tells apart"
+        effect = "rows of different tables with one key are one row here"
+        action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
+    if own:
+        parts = ", ".join(own)
         text = f"the records' keys have parts that the table's keys have not: {parts}"
         effect = "rows that differ in nothing else of the key are one row here"
-        action = f"add them to `keys`, then `lakehouse rebuild {record['table']}`"
+        action = f"add them to `keys`, then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
@@ -86,5 +96,9 @@ def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source tells no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
+    if record["left_out"]:
+        fields = ", ".join(record["left_out"])
+        text = f"fields whose names begin with _ are left out: {fields}"
+        yield Trouble("left out", f"{text}; do: rename them in the connector to keep them")
     for warning in record.get("warnings", ()):
         yield Trouble("warning", str(warning))

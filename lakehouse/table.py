@@ -334,6 +334,11 @@ class Table(Strict):
         return self.feeds[0].format
 
     @property
+    def is_shared(self) -> bool:
+        """Whether a key is taken from the envelope, as rows of several source tables need it."""
+        return any(self.columns[key].origin for key in self.keys if key in self.columns)
+
+    @property
     def is_declared(self) -> bool:
         """Whether the YAML declares all keys and more: then it names every column, or may."""
         return bool(self.columns) and set(self.keys) < set(self.columns)

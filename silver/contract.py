@@ -307,9 +307,10 @@ def waits_in_log(target: Target, table: Table) -> bool:
     return plain and ordered and alone
 
 
-TABLE_NOTES, ORDER, KEY_PARTS = "_tables", "order", "key parts"
-"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and two aspects of it:
-what orders Debezium's records, and parts of their keys that are no keys of the table (JSON)."""
+TABLE_NOTES, ORDER, KEY_PARTS, LEFT_OUT = "_tables", "order", "key parts", "fields left out"
+"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and three aspects of
+it: what orders Debezium's records, parts of their keys that are no keys of the table (JSON), and
+fields of the source that can be no columns because of their names (JSON)."""
 
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),

@@ -25,6 +25,7 @@ CALM: dict[str, Any] = {
     "gaps": [],
     "order": None,
     "key_parts": [],
+    "left_out": [],
     "files": None,
     "bytes": None,
     "deletion_vectors": None,

@@ -19,7 +19,7 @@ from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
 from silver.changelog import log
 from silver.contract import TRUNCATE, UPSERT
 from silver.state.batch import TableState, order_of
-from silver.state.epochs import Epoch
+from silver.state.epochs import SNAPSHOT_ID, Epoch
 from silver.states import applied
 from silver.storage import layout, one_key
 from silver.storage.one_key import Key
@@ -81,6 +81,7 @@ def _read(
     shown = _with_replays(spark, target, table, kept).withColumns(
         {
             "_order": order_of(table, epochs),
+            "_snapshot": F.expr(SNAPSHOT_ID),
             "_time": F.date_format("_source_time", TIME_FORMAT),
             "_carried": own_columns,
             "_values": F.when(

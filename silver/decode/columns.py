@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
-from silver.contract import KEY_PARTS, ORDER
+from silver.contract import KEY_PARTS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
 from silver.decode.values.column_types import parse_type
@@ -22,8 +22,8 @@ UNFIT = (
     f"a table has room for: {MOST_COLUMNS:,}, unless it declares more"
 )
 
-ENVELOPE, DECIMAL_TEXTS = "envelope", "decimal texts"
-SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS)
+ENVELOPE, DECIMAL_TEXTS, SOURCE_TABLE = "envelope", "decimal texts", "source table"
+SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS, SOURCE_TABLE, LEFT_OUT)
 """What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
@@ -66,7 +66,11 @@ class Columns:
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
             where no record has one; None where no record has shown it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
-            the source tells apart may be one row of the table.
+            the source tells apart may be one row of the table. Also members of the source block
+            that tell one source table from another.
+        source_table: database, schema and table of the first of Debezium's records that showed any.
+        left_out: fields with a value whose names, which begin with an underscore, belong to the
+            layers: they are no columns.
         schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
         reached: how far the source's log had come before, by the name of its segments (see
             `silver.decode.debezium.events.source_log`); empty where that is not asked.
@@ -79,6 +83,8 @@ class Columns:
     decimal_texts: str | None = None
     order: str | None = None
     key_parts: tuple[str, ...] = ()
+    source_table: tuple[object, ...] | None = None
+    left_out: tuple[str, ...] = ()
     schemas: Mapping[str, str] = field(default_factory=dict)
     reached: Mapping[str, Reached] = field(default_factory=dict)
 
@@ -164,13 +170,16 @@ def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
         decimal_texts=shown.get(DECIMAL_TEXTS),
         order=shown.get(ORDER),
         key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
+        source_table=tuple(json.loads(shown.get(SOURCE_TABLE) or "[]")) or None,
+        left_out=tuple(json.loads(shown.get(LEFT_OUT) or "[]")),
     )
 
 
 def shown_by(columns: Columns) -> dict[str, str]:
     """What records showed of how the source writes, as texts by name; no text where nothing did."""
-    parts = json.dumps(columns.key_parts) if columns.key_parts else None
-    texts = (columns.envelope, columns.decimal_texts, columns.order, parts)
+    lists = (columns.key_parts, columns.source_table, columns.left_out)
+    listed = [json.dumps(names) if names else None for names in lists]
+    texts = (columns.envelope, columns.decimal_texts, columns.order, *listed)
     return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
 
 

@@ -1,5 +1,6 @@
 """Values that come wrapped with their schema, as Kafka Connect's JSON converter writes them."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -7,6 +8,10 @@ import msgspec
 from silver.decode.change import Record
 from silver.decode.values.json_values import NotJson, check_levels, json_text, parse_json, parser_of
 
+_ENVELOPES = (
+    frozenset(("database", "table", "type", "data")),  # Canal and Maxwell
+    frozenset(("specversion", "type", "source", "data")),  # CloudEvents
+)
 _SPACE = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -52,6 +57,11 @@ def open_row(record: Record) -> OpenedRow:
         if found is not None:
             return found
     return OpenedRow(_object(parse_json(text)), None)
+
+
+def holds_rows(row: Mapping[str, object]) -> bool:
+    """Whether an object is another program's envelope, which has rows inside of `data`."""
+    return "data" in row and any(form <= row.keys() for form in _ENVELOPES)
 
 
 def trimmed(text: bytes) -> bytes:

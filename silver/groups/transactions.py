@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from silver.contract import NONE
+from silver.state.epochs import SNAPSHOT_ID
 
 PATIENCE, PATIENCE_SILENT = 60_000_000, 3_600_000_000
 SNAPSHOT = "snapshot "
@@ -83,7 +84,7 @@ class Known(NamedTuple):
 
 def unit() -> Column:
     """The transaction that a log row belongs to; null when it belongs to none and never waits."""
-    snapshot = F.concat(F.lit(SNAPSHOT), F.col("_snapshot"))
+    snapshot = F.concat(F.lit(SNAPSHOT), F.expr(SNAPSHOT_ID))
     own = F.when(F.col("_snapshot").isNotNull(), snapshot).otherwise(F.col("_transaction"))
     return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, own)
 

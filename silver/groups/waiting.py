@@ -15,6 +15,7 @@ from lakehouse.local_rows import local_rows
 from silver.contract import NONE
 from silver.groups import transactions
 from silver.groups.transactions import Known, Unit, Waiting, explained
+from silver.state.epochs import SNAPSHOT_ID
 
 Logs = Mapping[str, DataFrame]
 
@@ -149,7 +150,8 @@ def _reached(logs: Logs) -> dict[str, int]:
 def _snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
     found: dict[str, tuple[str, dict[str, bool]]] = {}
     for table, log in logs.items():
-        shown = log.where("_snapshot IS NOT NULL").groupBy("_snapshot")
+        snapshot = F.expr(SNAPSHOT_ID).alias("_snapshot")
+        shown = log.where("_snapshot IS NOT NULL").groupBy(snapshot)
         lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
         for row in shown.agg(F.max("_sequence").alias("at"), lasts.alias("last")).collect():
             place, known = found.get(row["_snapshot"], (row["at"] or "", {}))

@@ -20,6 +20,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.names import literal
+from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.restarts import Restart
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import make_order
@@ -33,6 +34,8 @@ _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
 )
 _RECENT = 4
+SNAPSHOT_ID = f"substring_index(_snapshot, '{OF_TABLE}', 1)"
+"""SQL of the full snapshot of a log row, whatever its source table."""
 _DOMAIN = (
     "CASE WHEN _partition IS NULL THEN ''"
     " ELSE concat_ws('/', coalesce(_topic, ''), cast(_partition AS string)) END"
@@ -41,7 +44,11 @@ _POSITION = "coalesce(lpad(cast(_offset AS string), 20, '0'), _arrival)"
 
 
 class Epoch(NamedTuple):
-    """One full snapshot of a table: its number in order, and where it begins."""
+    """One full snapshot of a table: its number in order, and where it begins.
+
+    It is `complete` when its last row has come. Of several source tables in one table it must then
+    show every one that a snapshot before it showed, as nothing before it counts any more.
+    """
 
     snapshot: str
     number: int
@@ -80,6 +87,12 @@ class Sighting(NamedTuple):
     complete: bool
     started: int | None
 
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The snapshot without the source table, and that; empty where no record told it."""
+        snapshot, _, table = self.snapshot.partition(OF_TABLE)
+        return snapshot, table
+
     def joined(self, other: "Sighting") -> "Sighting":
         """Two sightings of one snapshot in one domain as one."""
         return self._replace(
@@ -107,10 +120,15 @@ def number(sightings: list[Sighting]) -> list[Epoch]:
     """
     groups: dict[str, list[Sighting]] = {}
     for seen in sightings:
-        groups.setdefault(seen.snapshot, []).append(seen)
+        groups.setdefault(seen.parts[0], []).append(seen)
     shown = {name: seen for name, seen in groups.items() if any(s.first_position for s in seen)}
-    ordered = sorted(shown.items(), key=lambda item: _order(item[1]))
-    return [_epoch(snapshot, at, seen) for at, (snapshot, seen) in enumerate(ordered, start=1)]
+    epochs: list[Epoch] = []
+    known: set[str] = set()
+    for snapshot, group in sorted(shown.items(), key=lambda item: _order(item[1])):
+        whole = {seen.parts[1] for seen in group if seen.complete}
+        epochs.append(_epoch(snapshot, len(epochs) + 1, group, bool(whole) and known <= whole))
+        known |= {table for _, table in (seen.parts for seen in group) if table}
+    return epochs
 
 
 def _order(seen: list[Sighting]) -> tuple[str, int]:
@@ -118,13 +136,13 @@ def _order(seen: list[Sighting]) -> tuple[str, int]:
     return (feed_wide or "", lowest(*(s.started for s in seen)) or 0)
 
 
-def _epoch(snapshot: str, at: int, seen: list[Sighting]) -> Epoch:
+def _epoch(snapshot: str, at: int, seen: list[Sighting], complete: bool) -> Epoch:
     first: dict[str, str] = {}
     for s in seen:
         if s.first_position is not None:
             first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
     started = lowest(*(s.started for s in seen))
-    return Epoch(snapshot, at, started, first, any(s.complete for s in seen))
+    return Epoch(snapshot, at, started, first, complete)
 
 
 def lowest(*values: _Known | None) -> _Known | None:
@@ -185,7 +203,7 @@ def _literal(value: object, type: str) -> str:
 def _has(known: str) -> str:
     """Whether a change belongs to an epoch, or to a later one."""
     after = f"_snapshot IS NULL AND {_after(known)}"
-    return f"coalesce(_snapshot = {known}.snapshot OR ({after}), false)"
+    return f"coalesce({SNAPSHOT_ID} = {known}.snapshot OR ({after}), false)"
 
 
 def _after(known: str) -> str:

@@ -36,6 +36,21 @@ def test_dead_letters_end_a_snapshot_but_begin_none() -> None:
     assert number([dead.joined(Sighting("s:9", "", "2", False, 5))]) == known
 
 
+def test_a_snapshot_of_one_source_table_leaves_rows_of_the_others() -> None:
+    def complete(*seen: tuple[str, bool]) -> list[tuple[str, bool]]:
+        at = [Sighting(id, "", f"{n:020d}", last, n) for n, (id, last) in enumerate(seen)]
+        return [(epoch.snapshot, epoch.complete) for epoch in number(at)]
+
+    both = (("s:1@a", True), ("s:1@b", True))
+    assert complete(*both) == [("s:1", True)]
+    assert complete(*both, ("s:2@a", True)) == [("s:1", True), ("s:2", False)]
+    assert complete(*both, ("s:2@a", True), ("s:2@b", False))[1:] == [("s:2", False)]
+    assert complete(*both, ("s:2@a", True), ("s:2@b", True))[1:] == [("s:2", True)]
+    assert complete(*both, ("s:2@a", True), ("s:2@b", True), ("s:2@c", False))[1][1]
+    assert complete(("s:1@a", True), ("t:1@b", True))[1] == ("t:1", False)
+    assert complete(("s:1", False), ("s:2@a", True))[1] == ("s:2", True)
+
+
 def test_an_epoch_knows_the_position_of_any_connector_s_snapshot() -> None:
     mysql = f"{8:016X}/{3693:016X}/{0:016X}"
 

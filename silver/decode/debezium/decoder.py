@@ -10,7 +10,7 @@ row.
 from collections.abc import Iterable, Iterator
 
 from lakehouse.table import Table
-from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import (
     BAD_VALUE,
@@ -25,23 +25,31 @@ from silver.decode.change import (
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
 from silver.decode.debezium.events.documents import DocumentChange
-from silver.decode.debezium.events.envelope import Envelope, Row, key_row, old_key_row
+from silver.decode.debezium.events.envelope import (
+    Envelope,
+    Row,
+    key_row,
+    old_key_row,
+    operation_of,
+)
 from silver.decode.debezium.events.flattened import ordered_event
 from silver.decode.debezium.events.log_follower import LogFollower
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
+    OF_TABLE,
     arrival_order,
     handled_at,
     has_position,
     ordered_change,
 )
 from silver.decode.debezium.events.placeholders import Placeholders, may_hold_placeholders
+from silver.decode.debezium.evidence import known_source_table
 from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.refusals import (
     Misfits,
-    check_order,
+    check_change,
     no_key,
     not_json,
     reject,
@@ -57,8 +65,6 @@ from silver.decode.values.column_types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
 
-_OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
-_MARKERS = ("BEGIN", "END")
 _SHOWN = 100
 _MOST_BLOCKS = 256
 _NO_NULLS: frozenset[int] = frozenset()
@@ -86,7 +92,9 @@ class Decoder:
         nullable = table.nullable_keys
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
         self._extras = EnvelopeColumns(table, columns)
+        self._shared = [at for at in self._extras.places if at in self.layout.keys]
         self._opener = record_opener(table, columns)
+        self._tables = known_source_table(table, columns)
         self._shows_form = self._opener.form is None and not columns.settled
         self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
@@ -117,6 +125,8 @@ class Decoder:
         if operation == NONE:
             change.sequence = None
             return change
+        if self._tables is not None and operation is not None:
+            change.unlike |= self._tables.is_new(envelope.source)
         if event is None and change.sequence is None and operation is not None:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:
@@ -124,6 +134,9 @@ class Decoder:
         self._follower.see(record, envelope, change)
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
+            if self._shared and change.snapshot is not None and change.values:
+                table = ".".join([text_of(change.values[at]) for at in self._shared])
+                change.snapshot += f"{OF_TABLE}{table}"
         elif operation == DELETE:
             self._read_delete(record, envelope, reader, change)
         elif operation is None:
@@ -134,7 +147,7 @@ class Decoder:
         if event is None and self._only_flattened and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, _MIXED)
         if change.reason is None:
-            check_order(record, envelope, change)
+            check_change(record, envelope, change, self.layout.table)
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
@@ -377,19 +390,6 @@ class Decoder:
                 message = f"column {name}: found null, expected a value (nullable: false)"
                 reject(change, BAD_VALUE, message)
                 return
-
-
-def operation_of(envelope: Envelope) -> str | None:
-    """The operation of an envelope; None for an unknown one."""
-    op = envelope.op
-    if isinstance(op, str):
-        return _OPERATIONS.get(op)
-    has_row = envelope.after is not None or envelope.before is not None
-    if op is not None or has_row:
-        return None
-    marks = (envelope.ddl, envelope.ts_ms)
-    is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
-    return NONE if is_marker else None
 
 
 def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:

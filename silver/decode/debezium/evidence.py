@@ -1,30 +1,66 @@
 """What records show of how their source writes, beyond their columns."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.events.envelope import Envelope, Row, key_row
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_position
 from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.values.numbers import form_of
 
+_NO_TABLE = (None, None, None)
 _CHANGES = ("c", "u", "d", "r", "t")
+_MOST_LEFT_OUT = 20
 _MOST_KEYS = 1_000
 """So many records have their key parsed."""
 
 
-class Evidence:
-    """How decimals are written, what tells the order, and which parts keys have.
+class SourceTable(NamedTuple):
+    """Which table of the source a record is of, as far as its source block says."""
 
-    Each is a field of `Columns`; what is known of the source already counts as shown.
+    db: object
+    schema: object
+    table: object
+
+    def is_new(self, source: Source | None) -> bool:
+        """Whether a source block names another table than this one."""
+        named = None if source is None else _table_of(source)
+        return named not in (self, None)
+
+
+def known_source_table(table: Table, columns: Columns) -> SourceTable | None:
+    """The one source table of a feed; None where none is known, or more than one."""
+    told = columns.settled or table.is_shared or any(map(_is_of_source, columns.key_parts))
+    return None if told or columns.source_table is None else SourceTable(*columns.source_table)
+
+
+def _table_of(source: Source) -> SourceTable | None:
+    found = SourceTable(source.db, source.schema, source.table)
+    return None if found == _NO_TABLE else found
+
+
+def _is_of_source(part: str) -> bool:
+    return part.startswith(OF_SOURCE)
+
+
+class Evidence:
+    """How decimals are written, what tells the order, which parts keys have, the source table.
+
+    Each is a field of `Columns`; what is known of the source already counts as shown. A key that is
+    no field of the row tells the rows of one source table from those of another.
     """
 
     def __init__(self, table: Table, known: Columns) -> None:
         self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
         self.orders: set[str] = {known.order} if known.order else set()
         self.key_parts = set(known.key_parts)
+        self.left_out = set(known.left_out)
+        named = known.source_table
+        self.source_table = None if named is None else SourceTable(*named)
+        self._mixes = not table.is_shared
         self._keys = {name.lower() for name in table.keys}
         self._origins = {column.origin for column in table.columns.values()}
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
@@ -49,6 +85,12 @@ class Evidence:
             if not flattened:
                 self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
         source = envelope.source
+        if source is not None and envelope.op in _CHANGES:
+            self._look_at_table(_table_of(source))
+            self._mixes &= envelope.after is None or self._keys <= {
+                n.lower() for n in envelope.after
+            }
+        self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         if plain and self._decimals and (source is not None or flattened):
             if source is not None and source.connector == "ydb":
                 self.decimal_texts.add("plain")
@@ -59,6 +101,9 @@ class Evidence:
         self.decimal_texts |= other.decimal_texts
         self.orders |= other.orders
         self.key_parts |= other.key_parts
+        self.left_out |= other.left_out
+        self._mixes &= other._mixes
+        self._look_at_table(other.source_table)
 
     def settled(self, known: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
@@ -66,7 +111,11 @@ class Evidence:
             known,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
             order=BY_SOURCE if BY_SOURCE in self.orders else min(self.orders, default=None),
-            key_parts=tuple(sorted(self.key_parts)),
+            key_parts=tuple(
+                sorted(p for p in self.key_parts if self._mixes or not _is_of_source(p))
+            ),
+            source_table=self.source_table if self._mixes else None,
+            left_out=tuple(sorted(self.left_out)[:_MOST_LEFT_OUT]),
         )
 
     def _look_at_key(self, key: bytes | None) -> None:
@@ -79,6 +128,14 @@ class Evidence:
         self._keys_to_parse -= 1
         names = [name for name in key_row(key) or {} if name not in self._origins]
         self.key_parts |= {name for name in names if name.lower() not in self._keys}
+
+    def _look_at_table(self, table: SourceTable | None) -> None:
+        """Notes what tells a record's source table from the first one."""
+        if self.source_table is None:
+            self.source_table = table
+        elif table is not None and table != self.source_table:
+            both = zip(SourceTable._fields, table, self.source_table, strict=True)
+            self.key_parts |= {f"{OF_SOURCE}{name}" for name, one, other in both if one != other}
 
     def _look_at_decimals(self, row: Row) -> None:
         for name, value in row.items():

@@ -19,6 +19,7 @@ from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
 
+_OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_"), 20
 _MOST_NAMES = 4 * MOST_COLUMNS
 
 
@@ -52,6 +53,7 @@ class FlatDiscovery:
         self._members = members_read(table)
         self._room = room(self._typed)
         self._skipped: dict[str, bool] = {}
+        self.left_out = set(columns.left_out)
         self.seen: dict[str, SeenName] = {}
 
     def row_of(self, record: Record) -> Mapping[str, object] | None:
@@ -80,6 +82,7 @@ class FlatDiscovery:
             seen = self.seen.setdefault(name, SeenName())
             seen.take_first(theirs.arrival, theirs.position)
             seen.values.merge(theirs.values)
+        self.left_out |= other.left_out
         self._keep_first()
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
@@ -93,7 +96,8 @@ class FlatDiscovery:
         columns = [*known, *(column for column in found if column is not None)]
         extra = [self._provisional(name, f"{MEMBER}{name}") for name in self._members]
         read = [*columns, *(column for column in extra if column is not None)]
-        settled = replace(self._columns, columns=tuple(read), settled=whole)
+        left_out = tuple(sorted(self.left_out)[:_MOST_LEFT_OUT])
+        settled = replace(self._columns, columns=tuple(read), settled=whole, left_out=left_out)
         return settled, self._shapes(columns, usable, new)
 
     def _fold_names(self) -> None:
@@ -111,6 +115,8 @@ class FlatDiscovery:
             apart = name.startswith("_") or not is_published(self._table, name)
             nameless = name in ("", self._table.columns_to_update)
             skipped = (apart or nameless) and name not in self._members
+            if skipped and name.startswith("_") and not name.startswith(_OF_FORMATS):
+                self.left_out.add(name)
             if len(self._skipped) < _MOST_NAMES:
                 self._skipped[name] = skipped
         return skipped

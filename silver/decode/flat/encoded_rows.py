@@ -7,6 +7,8 @@ decimals as base64, and have placeholders in place of values that the source lef
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pyspark.sql import types as T
+
 from bronze.contract import avro_schema_id
 from lakehouse.table import Table
 from silver.decode.avro.schemas import avro_value
@@ -19,6 +21,7 @@ from silver.decode.debezium.values.converters import converter_of
 from silver.decode.debezium.values.encodings import (
     Encoding,
     assumed,
+    declares_binaries,
     declares_decimals,
     holds_decimals,
     in_mode,
@@ -102,9 +105,9 @@ class RowOpener:
     def converter(self, block: bytes | None, column: Column, settled: bool) -> Converter:
         """What converts the values of a column that Debezium wrote.
 
-        A value that has the column's own form already is taken as it is, but for a decimal where
-        `source.decimal_handling_mode` says what its texts are. A column that nobody declared has
-        the type of its JSON values.
+        A value that has the column's own form already is taken as it is, but for decimals and bytes
+        where `source.decimal_handling_mode` or `binary_handling_mode` says what texts are. A column
+        that nobody declared has the type of its JSON values.
         """
         plain = plain_converter(column, settled)
         if not column.declared:
@@ -114,6 +117,7 @@ class RowOpener:
             return converter_of(in_mode(told, column.type, self._source), column.type)
         encoded = converter_of(self._assumed(column), column.type)
         told_apart = holds_decimals(column.type) and declares_decimals(self._source)
+        told_apart |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
         return encoded if told_apart else _either(plain, encoded)
 
     def _is_avro(self, raw: bytes, record: Record) -> bool:

@@ -16,18 +16,23 @@ from pyspark.sql import types as T
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
-from silver.decode.change import BAD_SEQUENCE, NOT_AVRO, Change, Record
+from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.encoded_rows import RowOpener
 from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.values.json_values import NotJson, parse_json, text_of
+from silver.decode.wrapped import holds_rows
 
 _MOST_BLOCKS = 256
 _TOMBSTONE = (
     "a tombstone deletes its key, but has nothing that sequence_by could order, expected deletes "
     "as rows (apply_as_deletes), or format debezium with envelope: flattened"
+)
+_ENVELOPE = (
+    "found an envelope of Canal, Maxwell or CloudEvents, which has its rows in data, expected flat "
+    "rows; a table of the envelopes themselves declares the column data"
 )
 EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
 """What `FAULT` says: the fault rules out every operation; all but a truncate; only an upsert."""
@@ -67,6 +72,8 @@ class Decoder:
             return self._rejected(broken_row(record.raw, self._table), time)
         if opened.members is None:
             return self._nothing(record, time)
+        if _is_envelope(opened.members, self._table):
+            return self._rejected(Fault(ILLEGAL_CHANGE, _ENVELOPE), time)
         reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
         named = self._named(opened.members)
         if opened.left_out:
@@ -120,14 +127,20 @@ class Discovery(FlatDiscovery):
         if record.raw is None:
             return None
         try:
-            return self._opener.open(record).members
+            members = self._opener.open(record).members
         except (NotJson, NotAvro):
             return None
+        return None if members is None or _is_envelope(members, self._table) else members
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, `FAULT` as the last one, and the shapes of the rows."""
         columns, shapes = super().settle(whole)
         return with_fault_column(columns), shapes
+
+
+def _is_envelope(members: Mapping[str, object], table: Table) -> bool:
+    """Whether a record is another program's envelope, and the table expects rows."""
+    return holds_rows(members) and "data" not in table.columns
 
 
 def _listed(text: str) -> list[object]:

@@ -56,6 +56,7 @@ def test_operations_of_the_envelope() -> None:
         {"schema": {"type": "struct"}},
         {"schema": {"type": "struct"}, "payload": {"ts_ms": 5}},
         {"schema": None, "payload": {"ts_ms": 5}},
+        {"schema": None, "payload": None},
         {"payload": {"ts_ms": 5}},
         {"schema": {"type": "struct"}, "payload": {"status": "END", "id": "1:2", "event_count": 0}},
     ],

@@ -148,6 +148,12 @@ def test_fields_that_begin_with_an_underscore_are_left_out() -> None:
     assert types(table(columns={}), rows({"id": 1, "_batch": 1})) == {"id": "bigint"}
 
 
+def test_fields_that_are_left_out_are_known() -> None:
+    row = {"id": 1, "_rank": 1, "__op": "c", "_": 2}
+
+    assert discovered(table(), plain(event("c", after=row)))[0].left_out == ("_", "__op", "_rank")
+
+
 def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
     of = table(keys=("a", "b"), columns={})
     gone = event("d", before={"B": "x", "other": ""})

@@ -254,6 +254,21 @@ def test_columns_may_have_names_that_envelopes_have() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"id": 0, "database": "d", "table": "t", "type": "INSERT", "data": [{"id": "1"}]},
+        {"id": 1, "specversion": "1.0", "type": "x", "source": "/d", "data": {"after": {"id": 1}}},
+    ],
+    ids=["canal", "cloudevents"],
+)
+def test_an_envelope_of_another_program_is_no_row_with_its_id(value: Given) -> None:
+    [found] = decoded(table(), [sent(1, None, value)])
+
+    assert found["_reason"] in ("unknown_operation", "not_json")
+    assert found["id"] is None
+
+
 def test_tombstones_of_full_envelopes_say_nothing() -> None:
     records = [
         sent(1, {"id": 1}, event("c", after={"id": 1, "name": "a"})),

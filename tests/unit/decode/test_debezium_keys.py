@@ -1,12 +1,22 @@
 """Keys: parts that may be null, parts out of the envelope, parts that the table lacks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lakehouse.table import Table
+from silver.decode.columns import Columns
 from silver.decode.debezium.discovery import Discovery
-from tests.debezium_records import decoded, discovered, event, plain, table, whole
+from tests.debezium_records import (
+    decoded,
+    decoded_with,
+    discovered,
+    event,
+    plain,
+    table,
+    whole,
+)
 
 NULLABLE = {"tenant": {"type": "string", "nullable": True}, "id": "int", "name": "string"}
 SHARD = {"id": "int", "shard": {"from": "source.db"}, "item": "string"}
@@ -163,6 +173,72 @@ def test_discoveries_of_two_tasks_know_the_key_parts_of_both() -> None:
     first.merge(second)
 
     assert first.settle()[0].key_parts == ("a", "b")
+
+
+def test_a_full_snapshot_of_a_shared_table_tells_its_source_table() -> None:
+    of = table(keys=("id", "shard"), columns=SHARD)
+    lines = [event("r", after={"id": 1}, source=source(db)) for db in ("one", "two")]
+
+    assert [row["_snapshot"] for row in decoded(of, plain(*lines))] == ["s:10@one", "s:10@two"]
+    assert decoded(table(), plain(lines[0]))[0]["_snapshot"] == "s:10"
+
+
+@pytest.mark.parametrize(
+    ("on_truncate", "keys", "reason"),
+    [
+        ("apply", ("id", "shard"), "illegal_change"),
+        ("ignore", ("id", "shard"), None),
+        ("apply", ("id",), None),
+    ],
+)
+def test_a_truncate_of_one_of_several_source_tables_is_not_applied_to_all(
+    on_truncate: str, keys: tuple[str, ...], reason: str | None
+) -> None:
+    of = table(keys=keys, columns=SHARD, on_truncate=on_truncate)
+
+    [found] = decoded(of, plain(event("t", source=source("one"))))
+
+    assert found["_reason"] == reason
+    assert (found["_operation"] == "truncate") == (reason is None)
+
+
+ONE_DB = event("c", after={"id": 1}, source=source("one"))
+TWO_DBS = [ONE_DB, event("d", before={"id": 1}, source=source("two"))]
+
+
+@pytest.mark.parametrize(
+    ("of", "lines", "parts"),
+    [
+        (table(), TWO_DBS, ("source.db",)),
+        (table(), [ONE_DB, ONE_DB], ()),
+        (table(), [ONE_DB, event("c", after={"id": 1}, source={"connector": "x"})], ()),
+        (table(), [ONE_DB, event(None, ddl="CREATE", source=source("two"))], ()),
+        (table(keys=("id", "shard"), columns=SHARD), TWO_DBS, ()),
+        (table(keys=("id", "shard")), TWO_DBS, ()),
+    ],
+)
+def test_what_tells_source_tables_apart_is_known_unless_a_key_tells_it(
+    of: Table, lines: list[dict[str, Any]], parts: tuple[str, ...]
+) -> None:
+    assert discovered(of, plain(*lines))[0].key_parts == parts
+    first, second = (Discovery(of, discovered(of, [])[0]) for _ in range(2))
+    first.look(plain(lines[0])[0], "0")
+    second.look(plain(lines[1])[0], "1")
+    first.merge(second)
+    assert first.settle()[0].key_parts == parts
+
+
+def test_a_batch_with_another_source_table_is_looked_at_once() -> None:
+    of, known = table(), discovered(table(), plain(ONE_DB))[0]
+    seen = replace(known, settled=False)
+    both = replace(seen, key_parts=("source.db",))
+
+    def unlike(columns: Columns, line: object) -> bool:
+        return bool(decoded_with(of, columns, plain(line))[0]["_unlike"])
+
+    assert known.source_table == ("one", None, None)
+    assert [unlike(seen, line) for line in TWO_DBS] == [False, True]
+    assert [unlike(both, line) for line in TWO_DBS] == [False, False]
 
 
 @pytest.mark.parametrize(

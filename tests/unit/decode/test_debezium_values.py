@@ -25,6 +25,7 @@ from silver.decode.values.column_types import parse_type
 from silver.decode.values.json_values import parse_json
 from silver.decode.values.typed_json import date_text, timestamp_text
 from silver.decode.values.typed_values import Misfit
+from tests.debezium_records import decoded, event, plain, table, wrapped
 
 CONNECT, TIME, DATA = (
     "org.apache.kafka.connect.data.",
@@ -287,6 +288,9 @@ def test_decimals_may_be_written_as_numbers(token: str, expected: str) -> None:
         ("guess", "1709212455123456", "2024-02-29 13:14:15.123456"),
         ("guess", "1709212455123", "2024-02-29 13:14:15.123"),
         ("guess", '"1709212455123"', "2024-02-29 13:14:15.123"),
+        ("guess", "1709212455123456700", "2024-02-29 13:14:15.123456"),
+        ("guess", "-631152000000000000", "1950-01-01 00:00:00"),
+        ("guess", "9223372036825200000", "9999-12-31 23:59:59.999999"),
         ("guess", "253402300799999", "9999-12-31 23:59:59.999"),
         ("guess", "9223372036825200", "9999-12-31 23:59:59.999999"),
         ("guess", "-9223372036832400", "0001-01-01 00:00:00"),
@@ -434,6 +438,11 @@ def test_an_array_of_numbers_in_base64() -> None:
         ("base64", "-_8=", "misfit"),
         ("base64", "?", "misfit"),
         ("base64url", "-_8=", b"\xfb\xff"),
+        ("octets", "+/8=", b"\xfb\xff"),
+        ("octets", "fbff", b"}\xb7\xdf"),
+        ("octets", "fbff0a", "misfit"),
+        ("octets", "fbff0a00", "misfit"),
+        ("octets", "fbff0A00", b"}\xb7\xdf\xd0\r4"),
         ("hex", "fbff", b"\xfb\xff"),
         ("hex", "fbf", "misfit"),
         ("hex", "xx", "misfit"),
@@ -446,6 +455,19 @@ def test_bytes_by_handling_mode(kind: Kind, token: str, expected: object) -> Non
 @pytest.mark.parametrize("token", ["5", "[1]", "true"])
 def test_bytes_are_texts(token: str) -> None:
     assert value(encoding("base64", "binary"), "binary", token) == "misfit"
+
+
+@pytest.mark.parametrize("of", ["date", "timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    "field", [{"type": "int32"}, {"type": "int64", "name": f"{TIME}MicroTime"}]
+)
+def test_numbers_that_are_no_ticks_and_times_of_day_are_no_moments(field: Field, of: str) -> None:
+    assert value(from_block(field), of, "1760000000") == "misfit"
+    assert value(from_block({"type": "string"}), of, '"2025-10-09"') != "misfit"
+
+
+def test_a_date_written_as_a_number_is_no_count_of_days() -> None:
+    assert value(encoding("date", "date"), "date", "20251009") == "misfit"
 
 
 def test_a_column_of_another_kind_refuses_every_value() -> None:
@@ -524,6 +546,21 @@ def test_declared_bytes_are_read_by_the_binary_handling_mode(mode: str, kind: st
     assert assumed(T.BinaryType(), given).kind == kind
     assert in_mode(text, T.BinaryType(), given).kind == kind
     assert in_mode(text, T.StringType(), given) == text
+
+
+def test_hex_digits_are_not_taken_for_base64_where_nothing_tells() -> None:
+    digits = event("c", after={"id": 1, "v": "00ff10ab"})
+    of = {"id": "bigint", "v": "binary"}
+
+    [guess] = decoded(table(columns=of), plain(digits))
+    [told] = decoded(table(columns=of, source={"binary_handling_mode": "hex"}), plain(digits))
+    block = wrapped(digits, "id", {"field": "v", "type": "bytes"})
+    [sure] = decoded(table(columns=of), plain(block))
+
+    assert guess["_reason"] == "bad_value"
+    assert "source.binary_handling_mode" in guess["_message"]
+    assert (told["v"], told["_reason"]) == (b"\x00\xff\x10\xab", None)
+    assert sure["v"] == base64.b64decode("00ff10ab")
 
 
 @pytest.mark.parametrize(

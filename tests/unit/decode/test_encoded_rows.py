@@ -59,6 +59,14 @@ def test_the_declared_mode_says_what_digits_are(mode: str, price: str) -> None:
     assert found.values("price") == [Decimal(price)]
 
 
+def test_the_declared_mode_says_what_bytes_are() -> None:
+    of = rows()
+    source = of.feeds[0].model_dump(exclude_unset=True) | {"binary_handling_mode": "hex"}
+    of = Table.model_validate(of.model_dump(exclude_unset=True) | {"source": source})
+
+    assert decoded(of, [ROW | MARKS | {"data": "ff00ff00"}]).values("data") == [b"\xff\x00\xff\x00"]
+
+
 def test_rows_of_another_origin_are_not_encoded() -> None:
     found = decoded(rows(sequence_by="id"), [{"id": 1, "day": 20370, "price": "BBo="}])
 

@@ -204,3 +204,11 @@ def test_members_are_found_under_names_of_their_own() -> None:
     found = decoded(config, lines)
     assert found.columns.names == ["ID", f"{MEMBER}_at", f"{MEMBER}_time"]
     assert found.values(f"{MEMBER}_at", f"{MEMBER}_time") == [(5, "2024-01-01")]
+
+
+def test_fields_that_are_left_out_because_of_their_names_are_known() -> None:
+    lines: list[Line] = [{"id": 1, "at": 1, "_rank": 2, "_null": None, "__op": "c"}]
+    reads = table("rows", ["id"], sequence_by="_rank", columns={"id": "bigint"})
+
+    assert settled(ROWS, known(ROWS), lines)[0].left_out == ("_rank",)
+    assert settled(reads, known(reads), lines)[0].left_out == ()

@@ -50,6 +50,17 @@ def test_a_fault_says_which_operations_it_rules_out() -> None:
     ]
 
 
+def test_an_envelope_of_another_program_is_no_row_unless_the_table_is_of_such() -> None:
+    canal = {"id": 7, "data": [{"id": 1}], "database": "d", "table": "t", "type": "INSERT", "ts": 1}
+    users = table("rows", ["id"], sequence_by="ts", columns={"id": "int", "name": "string"})
+    raw = table("rows", ["id"], sequence_by="ts", columns={"id": "int", "data": "string"})
+    found = decoded(users, [canal])
+    assert found.columns.names == ["id", "name", FAULT]
+    assert found.told("reason") == ["illegal_change"]
+    assert found.values("id", FAULT) == [(None, EVERY)]
+    assert decoded(raw, [canal]).values("id", "data", FAULT) == [(7, '[{"id":1}]', None)]
+
+
 def test_members_with_an_underscore_are_read_for_the_expressions_that_name_them() -> None:
     users = table("rows", ["id"], sequence_by="_seq", apply_as_deletes="gone or _op = 'D'")
     assert members_read(users) == ["_seq", "_op"]

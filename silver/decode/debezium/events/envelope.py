@@ -6,6 +6,7 @@ record with either of them inside. A record is parsed once.
 
 import msgspec
 
+from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import Record
 from silver.decode.values.json_values import (
     MOST_LEVELS,
@@ -17,6 +18,9 @@ from silver.decode.values.json_values import (
 from silver.decode.wrapped import trimmed
 
 Row = dict[str, object]
+
+_OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
+_MARKERS = ("BEGIN", "END")
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
@@ -116,11 +120,26 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
         check_levels(text)
     if value is None:
         return None, None
+    if block == b"null" and value.payload is None and operation_of(value) is None:
+        return None, None
     if not block or block == b"null":
         return value.payload or value, None
     if block[:1] != b"{":
         raise NotJson("the schema is no object")
     return (None, None) if value.payload is None else (value.payload, block)
+
+
+def operation_of(envelope: Envelope) -> str | None:
+    """The operation of an envelope; None for an unknown one."""
+    op = envelope.op
+    if isinstance(op, str):
+        return _OPERATIONS.get(op)
+    has_row = envelope.after is not None or envelope.before is not None
+    if op is not None or has_row:
+        return None
+    marks = (envelope.ddl, envelope.ts_ms)
+    is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
+    return NONE if is_marker else None
 
 
 def key_row(key: bytes | str | None) -> Row | None:

@@ -15,7 +15,7 @@ from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
-from silver.decode.wrapped import OpenedRow
+from silver.decode.wrapped import OpenedRow, holds_rows
 
 PREFIX = "__"
 _DELETED, _TRUE = "__deleted", ("true", "t", "1")
@@ -82,9 +82,10 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
 def is_flattened(row: Mapping[str, object], keys: Collection[str]) -> bool:
     """Whether an object shows by its members that it is a flattened event.
 
-    It has a member that the transform adds, or all key columns. `keys` are in lower case.
+    It has a member that the transform adds, or all key columns. `keys` are in lower case. An object
+    of another program can have an `id` too, which is no key of a row.
     """
-    if is_other(row):
+    if is_other(row) or holds_rows(row):
         return False
     return has_added_members(row) or (bool(keys) and {*keys} <= {name.lower() for name in row})
 

@@ -24,6 +24,9 @@ from silver.decode.values.sequences import (
 BY_SOURCE, BY_ARRIVAL = "source", "arrival"
 """What the records of a feed are ordered by, as `Columns.order` has it."""
 
+OF_TABLE = "@"
+"""In the id of a full snapshot, what stands before the source table where a key tells it."""
+
 SQL_SERVER_WIDTH, DB2_WIDTH = 20, 32
 """Hex digits of an LSN."""
 

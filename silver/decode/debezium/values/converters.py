@@ -15,6 +15,8 @@ from silver.decode.values.json_values import NotJson, NumberText, parse_json, te
 from silver.decode.values.typed_json import date_text, timestamp_text
 from silver.decode.values.typed_values import Converter, converter
 
+_HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
+
 
 def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> Converter:
     """The function that turns JSON values other than null into values of the column's type.
@@ -33,8 +35,10 @@ def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> 
     if isinstance(type, T.NumericType):
         return _number(encoding, type, sourced)
     if isinstance(type, T.DateType):
-        return _date(encoding)
+        return refuse if _is_no_moment(encoding) else _date(encoding)
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
+        if _is_no_moment(encoding):
+            return refuse
         return _timestamp(encoding, zoned=isinstance(type, T.TimestampType))
     if isinstance(type, T.BinaryType):
         return _binary(encoding)
@@ -46,6 +50,12 @@ def converter_of(encoding: Encoding, type: T.DataType, sourced: bool = True) -> 
 def refuse(value: object) -> object:
     """The converter of a column whose type the block's type cannot become: no value fits."""
     raise Misfit(value)
+
+
+def _is_no_moment(encoding: Encoding) -> bool:
+    """Whether values are times of day, or numbers that a schema block tells from ticks and days."""
+    is_number = encoding.kind == "plain" and isinstance(encoding.type, T.NumericType)
+    return is_number or encoding.kind == "time"
 
 
 def _text(encoding: Encoding) -> Converter:
@@ -211,6 +221,8 @@ def _binary(encoding: Encoding) -> Converter:
         if type(value) is not str:
             raise Misfit(value)
         text = "".join(value.split())
+        if encoding.kind == "octets" and can_be_hex(text):
+            raise Misfit(value)
         try:
             padded = text + "=" * (-len(text) % 4)
             return base64.b64decode(padded, altchars=alternative, validate=True)
@@ -218,6 +230,12 @@ def _binary(encoding: Encoding) -> Converter:
             raise Misfit(value) from None
 
     return convert
+
+
+def can_be_hex(text: str) -> bool:
+    """Whether text can be hex digits as Debezium writes them; hardly any base64 of so much can."""
+    is_long = len(text) >= _SURELY_HEX or len(text) % 4 == 2
+    return is_long and _HEX.fullmatch(text) is not None
 
 
 def _from_hex(value: object) -> bytes:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.table import Source
 
 Kind = Literal[
-    "plain", "base64", "base64url", "hex", "decimal", "variable", "loose",
+    "plain", "base64", "base64url", "hex", "octets", "decimal", "variable", "loose",
     "precise", "packed", "written", "unsure",
     "date", "time", "timestamp", "array", "json",
 ]  # fmt: skip
@@ -25,7 +25,8 @@ class Encoding(NamedTuple):
 
     `type` is the Spark type that the encoding has by itself; `scale` counts the decimals of a
     decimal number; `unit` is that of ticks; `items` is the encoding of an array's elements. `loose`
-    is a text that may be a number of variable scale. The other kinds are numbers that may be plain
+    is a text that may be a number of variable scale. `octets` is base64, but for a text that can be
+    hex digits, which does not fit. The other kinds are numbers that may be plain
     JSON numbers or of variable scale; they differ in what a text is: `precise` base64 wherever it
     can be base64, `packed` always base64, `written` always a number as people write it, `unsure`
     the one of both that it can be; a text that can be both does not fit.
@@ -108,7 +109,8 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
         scale = type.scale if isinstance(type, T.DecimalType) else -1
         return Encoding("precise" if precise else "plain", type, scale)
     if isinstance(type, T.BinaryType):
-        return Encoding(_BINARY.get(source.binary_handling_mode, "base64"), type)
+        kind = _BINARY.get(source.binary_handling_mode, "base64")
+        return Encoding(kind if declares_binaries(source) else "octets", type)
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
         return Encoding("timestamp", type, unit=_UNITS.get(source.time_precision_mode, "guess"))
     if isinstance(type, T.ArrayType):
@@ -121,6 +123,11 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
 def declares_decimals(source: Source) -> bool:
     """Whether the table's YAML says how the source writes decimals."""
     return "decimal_handling_mode" in source.model_fields_set
+
+
+def declares_binaries(source: Source) -> bool:
+    """Whether the table's YAML says how the source writes bytes."""
+    return "binary_handling_mode" in source.model_fields_set
 
 
 def holds_decimals(type: T.DataType) -> bool:

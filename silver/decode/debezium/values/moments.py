@@ -20,6 +20,7 @@ _BEFORE_ALL = re.compile(r"-infinity|-[0-9]{6,}-")
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _INFINITE_DAY, _MINUS_INFINITE_DAY = -2147472693, -2147472692
+_WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _DAY = 86_400_000_000
@@ -29,6 +30,7 @@ _MINUS_INFINITY_US = -9_000_000_000_000_000_000
 _GUESS_MS_BELOW = 10_000_000_000_000
 _YEAR_9999_MS = range(253370764800000, 253402300799999 + 1)
 _INFINITY_MS = (9223372036825200, -9223372036832400)
+_INFINITY_US = tuple(1000 * ticks for ticks in _INFINITY_MS)
 _LENGTHS = (19, 23, 26)
 
 
@@ -48,9 +50,10 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
 
     With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
-    in the year 9999, else microseconds. Microseconds within 116 days of 1970 are therefore misread;
-    the unit is certain with a schema block, or with time_precision_mode microseconds, nanoseconds
-    or connect.
+    in the year 9999, else microseconds, or nanoseconds where that would be after 9999 or before the
+    year 1. Microseconds within 116 days of 1970 and nanoseconds within 8 years are therefore
+    misread; the unit is certain with a schema block, or with time_precision_mode microseconds,
+    nanoseconds or connect.
     """
     if type(value) is int:
         return _micros_within(value, unit)
@@ -111,6 +114,8 @@ def _usual(text: str) -> int | None:
 def _date_of_days(days: int) -> int:
     if _FIRST_DAY <= days <= _LAST_DAY:
         return days
+    if days in _WRITTEN_DATES:
+        raise Misfit(days)
     if _LAST_DAY < days <= _MOST_DAYS or days == _INFINITE_DAY:
         return _LAST_DAY
     if days == _MINUS_INFINITE_DAY:
@@ -139,7 +144,9 @@ def _micros(ticks: int, unit: Unit) -> int:
     if unit == "ms":
         return ticks * 1000
     small = -_GUESS_MS_BELOW <= ticks <= _GUESS_MS_BELOW
-    return ticks * 1000 if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS else ticks
+    if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS:
+        return ticks * 1000
+    return ticks if _FIRST <= ticks <= _LAST or ticks in _INFINITY_US else ticks // 1000
 
 
 def _within(value: int, first: int, last: int) -> int:
