@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from bronze.contract import WHOLE_RECORD_FORMATS, folder_columns
 from bronze.csv_files import BYTES, CsvFile, look_at
 from bronze.feeds import Feed
-from bronze.json_arrays import array_elements, is_array
+from bronze.json_files import has_other_records, other_records
 from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
 
@@ -41,10 +41,11 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     """The files' records: `_raw`, then `_url`, `_block`, `_row`, which tell where each one lay.
 
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
-    left out. The elements of a file that is one JSON array are records as its lines would be. A CSV
-    or Parquet row is one JSON object of its columns, nulls kept, columns that its file lacks
-    absent; a CSV row that does not fit its header is its own text, and bytes that are not UTF-8
-    stay here too. `_block` is the byte offset of the split, `_row` grows within the split.
+    left out. The elements of a file that is one JSON array are records as its lines would be, and
+    so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
+    nulls kept, columns that its file lacks absent; a CSV row that does not fit its header is its
+    own text, and bytes that are not UTF-8 stay here too. `_block` is the byte offset of the split,
+    `_row` grows within the split.
 
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
@@ -77,15 +78,16 @@ def _nothing(spark: SparkSession) -> DataFrame:
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    arrays = [] if feed.format in WHOLE_RECORD_FORMATS else [f for f in files if is_array(f.path)]
-    plain = [file for file in files if file not in arrays]
+    looked_at = [] if feed.format in WHOLE_RECORD_FORMATS else files
+    others = [file for file in looked_at if has_other_records(file.path)]
+    plain = [file for file in files if file not in others]
     parts = []
     if plain:
         found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
         kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
         parts.append(kept)
-    if arrays:
-        parts.append(array_elements(spark, [literal_path(file.path) for file in arrays]))
+    if others:
+        parts.append(other_records(spark, [literal_path(file.path) for file in others]))
     return parts
 
 

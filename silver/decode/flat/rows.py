@@ -16,8 +16,9 @@ from pyspark.sql import types as T
 from lakehouse.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
-from silver.decode.change import BAD_SEQUENCE, NOT_AVRO, Change, Record
+from silver.decode.change import BAD_SEQUENCE, NO_KEY, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
+from silver.decode.debezium.events.flattened import CANAL
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.encoded_rows import RowOpener
@@ -29,6 +30,7 @@ _TOMBSTONE = (
     "a tombstone deletes its key, but has nothing that sequence_by could order, expected deletes "
     "as rows (apply_as_deletes), or format debezium with envelope: flattened"
 )
+_CANAL = "found a change of Canal, whose rows lie in data, expected the columns beside each other"
 EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
 """What `FAULT` says: the fault rules out every operation; all but a truncate; only an upsert."""
 
@@ -53,6 +55,7 @@ class Decoder:
         self._reader = RowReader(table, columns, self._protocol)
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
         self._only_rows_delete = table.apply_as_deletes is not None
+        self._has_data = "data" in table.columns
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
@@ -67,6 +70,8 @@ class Decoder:
             return self._rejected(broken_row(record.raw, self._table), time)
         if opened.members is None:
             return self._nothing(record, time)
+        if opened.members.keys() >= CANAL and not self._has_data:
+            return self._rejected(Fault(NO_KEY, _CANAL), time)
         reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
         named = self._named(opened.members)
         if opened.left_out:
