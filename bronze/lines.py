@@ -136,7 +136,11 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    text = F.coalesce(F.col(_CORRUPT), _json([F.col(quote(name)) for name in names]))
+    values = [F.col(quote(name)) for name in names]
+    text = F.coalesce(F.col(_CORRUPT), _json(values))
+    if kind.bare_quotes:
+        begun = F.exists(F.array(*values), lambda value: value.startswith('"'))
+        text = F.when(begun, F.concat_ws(options["sep"], *values)).otherwise(text)
     return _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
 
 

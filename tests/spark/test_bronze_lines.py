@@ -165,6 +165,23 @@ def test_a_backslash_before_quotes_is_seen(spark: SparkSession, tmp_path: Path) 
     ]
 
 
+def test_a_row_with_a_quote_inside_of_quotes_is_kept_as_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = 'id,name\n1,"say "hi" now"\n2,"TV 50" black"\n3,5" pipe\n4,"say ""hi"" now"\n'
+    assert csv_records(spark, csv(tmp_path, "a.csv", text)) == [
+        '1,"say "hi" now"',
+        '2,"TV 50" black"',
+        {"id": "3", "name": '5" pipe'},
+        {"id": "4", "name": 'say "hi" now'},
+    ]
+    text = 'id,name\n1,"""Hi"" she said"\n2,"a, ""b"""\n3,"x" \n4,"two\n""lines"""\n'
+    found = csv_records(spark, csv(tmp_path, "b.csv", text))
+    assert [row["name"] for row in found if isinstance(row, dict)] == [
+        '"Hi" she said', 'a, "b"', "x", 'two\n"lines"',
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
 @pytest.mark.parametrize("sep", ["\t", ";"])
 def test_encoding_and_separator_are_found_where_the_file_proves_them(
@@ -186,6 +203,26 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
     assert csv_records(spark, file, columns, encoding="ISO-8859-1", **options) == [
         {"id": "1", "name": "Zoë|a", "note": None},
         {"id": "2", "name": None, "note": "b"},
+    ]
+
+
+def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
+    file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
+    assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]
+    file = csv(tmp_path, "b.csv", "# x\n" * 1_000 + "id,name\n1,a\n")
+    with pytest.raises(UnreadableFile, match="no header"):
+        csv_records(spark, file, comment="#")
+
+
+def test_columns_of_folders_are_no_fields_of_files_without_a_header(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "region=eu"
+    folder.mkdir()
+    file = csv(folder, "a.csv", "1;a\n2;b\n")
+    assert csv_records(spark, file, ("region", "id", "name"), header=False) == [
+        {"id": "1", "name": "a"},
+        {"id": "2", "name": "b"},
     ]
 
 

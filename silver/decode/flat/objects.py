@@ -78,7 +78,8 @@ def broken_row(raw: bytes, table: Table) -> Fault:
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
     shown = text[:_LONGEST_SHOWN]
-    return Fault(NOT_CSV, f"the CSV row does not fit the header of its file: found {shown!r}")
+    fault = "does not fit the header of its file, or has a quote inside of quotes"
+    return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
 
 
 def time_of(record: Record) -> int:
