@@ -29,6 +29,7 @@ _MINUS_INFINITY_US = -9_000_000_000_000_000_000
 _GUESS_MS_BELOW = 10_000_000_000_000
 _YEAR_9999_MS = range(253370764800000, 253402300799999 + 1)
 _INFINITY_MS = (9223372036825200, -9223372036832400)
+_INFINITY_US = 9_223_372_036_825_200_000
 _LENGTHS = (19, 23, 26)
 
 
@@ -48,9 +49,10 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
 
     With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
-    in the year 9999, else microseconds. Microseconds within 116 days of 1970 are therefore misread;
-    the unit is certain with a schema block, or with time_precision_mode microseconds, nanoseconds
-    or connect.
+    in the year 9999, microseconds up to the year 9999, else nanoseconds, as SQL Server and Oracle
+    have them. Microseconds within 116 days of 1970 and nanoseconds before 1978 are therefore
+    misread; the unit is certain with a schema block, or with time_precision_mode microseconds,
+    nanoseconds or connect.
     """
     if type(value) is int:
         return _micros_within(value, unit)
@@ -139,7 +141,10 @@ def _micros(ticks: int, unit: Unit) -> int:
     if unit == "ms":
         return ticks * 1000
     small = -_GUESS_MS_BELOW <= ticks <= _GUESS_MS_BELOW
-    return ticks * 1000 if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS else ticks
+    if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS:
+        return ticks * 1000
+    nanos = _LAST < ticks < _INFINITY_US or _MINUS_INFINITY_US <= ticks < _FIRST
+    return ticks // 1000 if nanos else ticks
 
 
 def _within(value: int, first: int, last: int) -> int:
