@@ -140,7 +140,8 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     text = F.coalesce(F.col(_CORRUPT), _json(values))
     if kind.bare_quotes:
         begun = F.exists(F.array(*values), lambda value: value.startswith('"'))
-        text = F.when(begun, F.concat_ws(options["sep"], *values)).otherwise(text)
+        fields = [F.coalesce(value, F.lit("")) for value in values]
+        text = F.when(begun, F.concat_ws(options["sep"], *fields)).otherwise(text)
     return _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
 
 
