@@ -58,6 +58,14 @@ def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType 
     return _scalar(kinds, zeros_are_whole)
 
 
+def fits_double(text: str) -> bool:
+    """Whether a number has no more digits than a double holds."""
+    if len(text) <= _DOUBLE_DIGITS:
+        return True
+    digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
+    return len(digits) <= _DOUBLE_DIGITS
+
+
 def _array(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
     element = inferred_type(items, zeros_are_whole)
     mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
@@ -102,5 +110,4 @@ def _kind_of_number(text: NumberText) -> str:
 
 
 def _kind_of_rest(text: str) -> str:
-    digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
-    return "fraction" if len(digits) <= _DOUBLE_DIGITS else "long"
+    return "fraction" if fits_double(text) else "long"

@@ -242,3 +242,14 @@ def test_a_number_with_more_digits_than_a_double_has_is_text(number: str, type: 
     assert found.types()["n"] == type
     if type == "string":
         assert found.values("n") == [number]
+
+
+def test_no_digit_is_lost_in_a_double_that_nobody_declared() -> None:
+    line = '{"id": 1, "n": 12345678901234567.89}'
+    of = table("rows", ["id"], sequence_by="id")
+    declared = table("rows", ["id"], sequence_by="id", columns={"n": "double"})
+
+    learned = decoded(of, [line], learned={"n": T.DoubleType()})
+
+    assert learned.told("reason") == ["incompatible_schema"]
+    assert decoded(declared, [line]).values("n") == [12345678901234567.89]
