@@ -139,7 +139,7 @@ def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
         cells = _cells(header, sep, feed.csv.quote)
         if not feed.csv.header:
             return int(len(cells) in counts)
-        return len({cell.strip().lower() for cell in cells} & declared)
+        return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
     return max(_SEPARATORS, key=fitting)
 
@@ -177,7 +177,7 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
         UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
             is, and a name that nobody declared may be it.
     """
-    names = [cell.strip() or f"_c{at}" for at, cell in enumerate(cells)]
+    names = [_name(cell, feed.csv.quote) or f"_c{at}" for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
@@ -193,3 +193,10 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
             "mend the header, source.csv or columns"
         )
     return names
+
+
+def _name(cell: str, quote: str) -> str:
+    """A name without blanks around it, which may stand outside of its quotes too."""
+    name = cell.strip()
+    quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
+    return name[1:-1].replace(quote * 2, quote).strip() if quoted else name

@@ -11,9 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from bronze.contract import WHOLE_RECORD_FORMATS, folder_columns
+from bronze.contract import folder_columns
 from bronze.csv_files import BYTES, CsvFile, look_at
 from bronze.feeds import Feed
+from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
 from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
@@ -25,6 +26,8 @@ _EXACT = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 _TIME = "time("
+_NO_FOOTER = "is not a Parquet file"
+_NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
@@ -78,8 +81,7 @@ def _nothing(spark: SparkSession) -> DataFrame:
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    looked_at = [] if feed.format in WHOLE_RECORD_FORMATS else files
-    others = [file for file in looked_at if has_other_records(file.path)]
+    others = [file for file in files if has_other_records(file.path)]
     plain = [file for file in files if file not in others]
     parts = []
     if plain:
@@ -97,9 +99,13 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
     others: list[str] = []
     for file in files:
         path = literal_path(file.path)
+        if not file.length:
+            raise UnreadableFile(_NOT_PARQUET)
         try:
             schema = spark.read.parquet(path).schema
         except PySparkException as failure:
+            if _NO_FOOTER in str(failure):
+                raise UnreadableFile(_NOT_PARQUET) from None
             if not any(sign in str(failure) for sign in _CANNOT_READ):
                 raise
             others.append(path)

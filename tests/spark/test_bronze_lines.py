@@ -206,6 +206,33 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
     ]
 
 
+def test_names_in_quotes_may_have_blanks_around_the_quotes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = csv(tmp_path, "a.csv", '"ID" ; "Name" ; "the ""note"""\n1;a;b\n')
+    assert csv_records(spark, file, ("id", "name")) == [
+        {"ID": "1", "Name": "a", 'the "note"': "b"},
+    ]
+
+
+def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path: Path) -> None:
+    part = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1]}), part)
+    part.write_bytes(part.read_bytes()[:-20])
+    with pytest.raises(UnreadableFile, match="a part of one"):
+        records(spark, "parquet", part)
+
+
+def test_a_parquet_file_without_bytes_is_told_as_that(spark: SparkSession, tmp_path: Path) -> None:
+    source = {"format": "rows", "path": "p", "file_format": "parquet"}
+    table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
+    feed = feeds([Table.model_validate(table)])[0]
+    file = tmp_path / "a.parquet"
+    file.touch()
+    with pytest.raises(UnreadableFile, match="a part of one"):
+        lines(spark, feed, [DroppedFile(str(file), datetime.now(timezone.utc), 0, "")])
+
+
 def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
     file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
     assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]
@@ -258,6 +285,17 @@ def test_the_elements_of_an_array_are_records(
         '{"id": 1.10, "a": [1]}',
         '{"id":\n 2}',
         '{"id":3}',
+    ]
+
+
+def test_objects_that_share_or_span_lines_are_records(spark: SparkSession, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    a.write_text('{\n "id": 1,\n "a": [\n{"id": 7}\n]}\n')
+    b.write_text('{"id": 2}{"id": 3}')
+    assert records(spark, "json", a, b) == [
+        '{\n "id": 1,\n "a": [\n{"id": 7}\n]}',
+        '{"id": 2}',
+        '{"id": 3}',
     ]
 
 
