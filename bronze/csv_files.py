@@ -20,7 +20,7 @@ from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
-_MOST_LINES, _MOST_BYTES = 200, 65_536
+_MOST_LINES, _MOST_BYTES = 200, 262_144
 _SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")

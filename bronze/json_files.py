@@ -42,10 +42,10 @@ def has_other_records(path: str) -> bool:
         text = head.decode("utf-8", "replace").lstrip(_BLANKS)
         if text[:1] != "{":
             return text[:1] == "["
-        first = _objects(text)[0]
-        if len(first) < len(text):
-            rest = text[len(first) :].partition("\n")[0].strip(_BLANKS)
-            return "\n" in first or rest[:1] == "{"
+        end = _end_of_value(text, 0)
+        if end is not None:
+            rest = text[end:].partition("\n")[0].strip(_BLANKS)
+            return "\n" in text[:end] or rest[:1] == "{"
     return False
 
 
@@ -99,12 +99,17 @@ def _objects(text: str) -> list[str]:
     found: list[str] = []
     end = 0
     while begin := _VISIBLE.search(text, end):
-        try:
-            _, end = _parse_next(text, begin.start())
-        except (ValueError, RecursionError):
-            end = len(text)
+        end = _end_of_value(text, begin.start()) or len(text)
         found.append(text[begin.start() : end])
     return found
+
+
+def _end_of_value(text: str, begin: int) -> int | None:
+    """Where the JSON value ends that begins there; None where none does."""
+    try:
+        return _parse_next(text, begin)[1]
+    except (ValueError, RecursionError):
+        return None
 
 
 _parse_array = msgspec.json.Decoder(list[msgspec.Raw]).decode

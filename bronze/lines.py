@@ -26,7 +26,7 @@ _EXACT = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 _TIME = "time("
-_NO_FOOTER = "is not a Parquet file"
+_NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
@@ -99,12 +99,10 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
     others: list[str] = []
     for file in files:
         path = literal_path(file.path)
-        if not file.length:
-            raise UnreadableFile(_NOT_PARQUET)
         try:
             schema = spark.read.parquet(path).schema
         except PySparkException as failure:
-            if _NO_FOOTER in str(failure):
+            if any(sign in str(failure) for sign in _NO_FOOTER):
                 raise UnreadableFile(_NOT_PARQUET) from None
             if not any(sign in str(failure) for sign in _CANNOT_READ):
                 raise

@@ -223,16 +223,6 @@ def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path:
         records(spark, "parquet", part)
 
 
-def test_a_parquet_file_without_bytes_is_told_as_that(spark: SparkSession, tmp_path: Path) -> None:
-    source = {"format": "rows", "path": "p", "file_format": "parquet"}
-    table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
-    feed = feeds([Table.model_validate(table)])[0]
-    file = tmp_path / "a.parquet"
-    file.touch()
-    with pytest.raises(UnreadableFile, match="a part of one"):
-        lines(spark, feed, [DroppedFile(str(file), datetime.now(timezone.utc), 0, "")])
-
-
 def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
     file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
     assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]
