@@ -8,7 +8,7 @@ before quotes by quotes that would be malformed otherwise, blanks behind separat
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
-_MOST_LINES, _MOST_BYTES = 20, 65_536
+_MOST_LINES, _MOST_BYTES = 200, 262_144
 _SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
@@ -29,6 +29,7 @@ _NULL = "\x00\x00"
 # \" inside of a value: behind the closing quote of a value no text follows.
 _BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
 _DOUBLED = r'[^,;|\t\r\n"\\]""[^,;|\t\r\n"]'
+_BARE = r'(?:^|[,;|\t])"[^"]*[^",;|\t\\]" *[^",;|\t\r\n ]'
 
 
 class CsvFile(NamedTuple):
@@ -38,11 +39,23 @@ class CsvFile(NamedTuple):
         names: the columns in order; none in a file without any text.
         options: options of Spark's reader.
         bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
+        bare_quotes: whether quotes inside of quoted values are not escaped; Spark then leaves the
+            quotes around such a value.
     """
 
     names: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
     bytewise: bool = False
+    bare_quotes: bool = False
+
+
+class _Shown(NamedTuple):
+    """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare."""
+
+    broken: int = 0
+    backslashed: int = 0
+    doubled: int = 0
+    bare: int = 0
 
 
 def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
@@ -68,22 +81,27 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     end = _line_end(header)
     header = header.rstrip("\r").split("\r")[0]
     if not header.strip():
+        if len(lines) == _MOST_LINES:
+            raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
         return CsvFile((), ())
-    sep = feed.csv.sep or _separator(header, feed)
+    own = [name for name in feed.columns if name not in others]
+    sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(own)})
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
-    sound, backslashed = (True, False) if encoding in _WIDE else _bytes_told(text, feed.csv.escape)
-    bytewise = not sound and "encoding" not in given
+    shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape)
+    bytewise = shown.broken > 0 and "encoding" not in given
     found = {
         "sep": sep,
-        "escape": "\\" if backslashed else feed.csv.quote,
+        "escape": "\\" if shown.backslashed else feed.csv.quote,
         "lineSep": end,
         "nullValue": _NULL,
         "ignoreLeadingWhiteSpace": str(blanks).lower(),
     }
-    names = _names(cells, feed, others) if feed.csv.header else feed.columns
+    in_order = own if len(cells) == len(own) else feed.columns
+    names = _names(cells, feed, others) if feed.csv.header else in_order
     options = found | given | {"encoding": BYTES if bytewise else encoding}
-    return CsvFile(tuple(names), tuple(options.items()), bytewise)
+    bare_quotes = shown.bare > 0 and feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
+    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes)
 
 
 def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
@@ -110,18 +128,18 @@ def _line_end(header: str) -> str:
     return "\r\n" if header.endswith("\r") else "\n"
 
 
-def _separator(header: str, feed: Feed) -> str:
+def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
     """The separator that gives the most of the declared columns, a comma before others.
 
-    Without a header, it is the one that gives as many fields as there are columns.
+    Without a header, it is one that gives as many fields as one of `counts` says.
     """
     declared = {name.lower() for name in (*feed.keys, *feed.columns)}
 
     def fitting(sep: str) -> int:
         cells = _cells(header, sep, feed.csv.quote)
         if not feed.csv.header:
-            return int(len(cells) == len(feed.columns))
-        return len({cell.strip().lower() for cell in cells} & declared)
+            return int(len(cells) in counts)
+        return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
     return max(_SEPARATORS, key=fitting)
 
@@ -135,21 +153,21 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
     return next(reader, [])
 
 
-def _bytes_told(text: DataFrame, escape: str | None) -> tuple[bool, bool]:
-    """Whether a file is in UTF-8, and whether it has a backslash before the quotes in values."""
+def _shown_by(text: DataFrame, escape: str | None) -> _Shown:
     value = F.col("value")
-    told = text.agg(
+    found = text.agg(
         F.count_if(~F.is_valid_utf8(value)),
         F.count_if(value.rlike(_BACKSLASHED)),
         F.count_if(value.rlike(_DOUBLED)),
+        F.count_if(value.rlike(_BARE)),
     ).head()
-    broken, backslashed, doubled = told or (0, 0, 0)
-    if backslashed and doubled and not escape:
+    shown = _Shown(*(found or ()))
+    if shown.backslashed and shown.doubled and not escape:
         raise UnreadableFile(
             'the file has both \\" and "" inside of values, expected one way to write a quote: '
             "say source.csv.escape"
         )
-    return not broken, bool(backslashed)
+    return shown
 
 
 def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
@@ -159,7 +177,7 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
         UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
             is, and a name that nobody declared may be it.
     """
-    names = [cell.strip() or f"_c{at}" for at, cell in enumerate(cells)]
+    names = [_name(cell, feed.csv.quote) or f"_c{at}" for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
@@ -175,3 +193,10 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
             "mend the header, source.csv or columns"
         )
     return names
+
+
+def _name(cell: str, quote: str) -> str:
+    """A name without blanks around it, which may stand outside of its quotes too."""
+    name = cell.strip()
+    quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
+    return name[1:-1].replace(quote * 2, quote).strip() if quoted else name

@@ -10,17 +10,17 @@ _ENCODINGS = (
     (b"\xfe\xff", "UTF-16"),
 )
 _KINDS = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook (.xlsx)", "unpack it, or export it as CSV"),
+    (b"PK\x03\x04", "a zip archive or an Excel workbook (.xlsx)", "unpack it, or export it as {}"),
     (b"PK\x05\x06", "an empty zip archive", "remove it"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "export it as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "export it as {}"),
     (b"\x1f\x8b", "compressed with gzip", "give its name the ending .gz"),
     (b"BZh", "compressed with bzip2", "give its name the ending .bz2"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "give its name the ending .zst"),
     (b"7z\xbc\xaf", "a 7-Zip archive", "unpack it"),
     (b"PAR1", "a Parquet file", "say file_format: parquet"),
-    (b"Obj\x01", "an Avro file", "export it as CSV or Parquet"),
-    (b"ORC", "an ORC file", "export it as CSV or Parquet"),
-    (b"%PDF", "a PDF", "export it as CSV"),
+    (b"Obj\x01", "an Avro file", "export it as {} or Parquet"),
+    (b"ORC", "an ORC file", "export it as {} or Parquet"),
+    (b"%PDF", "a PDF", "export it as {}"),
 )
 _SPACE = b" \t\r\n"
 _MARKUP = (b"<!doctype", b"<html", b"<?xml")
@@ -45,15 +45,25 @@ def encoding_by_mark(head: bytes) -> str | None:
     return None
 
 
+def check_is_json(head: bytes) -> None:
+    """Refuses a file that begins as no JSON file in UTF-8 does.
+
+    Raises:
+        UnreadableFile: it is of another kind, which the message names.
+    """
+    _check_kind(head, "JSON")
+    encoding = encoding_by_mark(head) or "UTF-8"
+    if encoding != "UTF-8":
+        raise UnreadableFile(f"the file is in {encoding}, expected JSON in UTF-8: convert it")
+
+
 def check_is_csv(head: bytes) -> None:
     """Refuses a file that begins as no CSV file does.
 
     Raises:
         UnreadableFile: it is of another kind, which the message names.
     """
-    for mark, kind, action in _KINDS:
-        if head.startswith(mark) and not _is_text(head):
-            raise UnreadableFile(f"the file is {kind}, expected CSV: {action}")
+    _check_kind(head, "CSV")
     text = head.lstrip(_SPACE).lower()
     if text.startswith(_MARKUP):
         raise UnreadableFile("the file is HTML or XML, expected CSV: export it as CSV")
@@ -61,6 +71,13 @@ def check_is_csv(head: bytes) -> None:
         raise UnreadableFile("the file is JSON, expected CSV: say file_format: json")
     if b"\x00" in head and encoding_by_mark(head) is None:
         raise UnreadableFile("the file holds bytes that no text has, expected CSV")
+
+
+def _check_kind(head: bytes, expected: str) -> None:
+    for mark, kind, action in _KINDS:
+        if head.startswith(mark) and not _is_text(head):
+            found = f"the file is {kind}, expected {expected}: {action.format(expected)}"
+            raise UnreadableFile(found)
 
 
 def _is_text(head: bytes) -> bool:

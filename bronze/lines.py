@@ -11,10 +11,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from bronze.contract import WHOLE_RECORD_FORMATS, folder_columns
+from bronze.contract import folder_columns
 from bronze.csv_files import BYTES, CsvFile, look_at
 from bronze.feeds import Feed
-from bronze.json_arrays import array_elements, is_array
+from bronze.file_kinds import UnreadableFile
+from bronze.json_files import has_other_records, other_records
 from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
 
@@ -25,6 +26,8 @@ _EXACT = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 _TIME = "time("
+_NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
+_NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
@@ -41,10 +44,11 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     """The files' records: `_raw`, then `_url`, `_block`, `_row`, which tell where each one lay.
 
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
-    left out. The elements of a file that is one JSON array are records as its lines would be. A CSV
-    or Parquet row is one JSON object of its columns, nulls kept, columns that its file lacks
-    absent; a CSV row that does not fit its header is its own text, and bytes that are not UTF-8
-    stay here too. `_block` is the byte offset of the split, `_row` grows within the split.
+    left out. The elements of a file that is one JSON array are records as its lines would be, and
+    so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
+    nulls kept, columns that its file lacks absent; a CSV row that does not fit its header is its
+    own text, and bytes that are not UTF-8 stay here too. `_block` is the byte offset of the split,
+    `_row` grows within the split.
 
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
@@ -77,15 +81,15 @@ def _nothing(spark: SparkSession) -> DataFrame:
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    arrays = [] if feed.format in WHOLE_RECORD_FORMATS else [f for f in files if is_array(f.path)]
-    plain = [file for file in files if file not in arrays]
+    others = [file for file in files if has_other_records(file.path)]
+    plain = [file for file in files if file not in others]
     parts = []
     if plain:
         found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
         kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
         parts.append(kept)
-    if arrays:
-        parts.append(array_elements(spark, [literal_path(file.path) for file in arrays]))
+    if others:
+        parts.append(other_records(spark, [literal_path(file.path) for file in others]))
     return parts
 
 
@@ -98,6 +102,8 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
         try:
             schema = spark.read.parquet(path).schema
         except PySparkException as failure:
+            if any(sign in str(failure) for sign in _NO_FOOTER):
+                raise UnreadableFile(_NOT_PARQUET) from None
             if not any(sign in str(failure) for sign in _CANNOT_READ):
                 raise
             others.append(path)
@@ -134,7 +140,12 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    text = F.coalesce(F.col(_CORRUPT), _json([F.col(quote(name)) for name in names]))
+    values = [F.col(quote(name)) for name in names]
+    text = F.coalesce(F.col(_CORRUPT), _json(values))
+    if kind.bare_quotes:
+        begun = F.exists(F.array(*values), lambda value: value.startswith('"'))
+        fields = [F.coalesce(value, F.lit("")) for value in values]
+        text = F.when(begun, F.concat_ws(options["sep"], *fields)).otherwise(text)
     return _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bronze.json_arrays import split_arrays
+from bronze.json_files import split_files
 from bronze.parquet_files import json_rows
 from silver.decode.arrow import DiscoveryPlan, decode_batches, discover_batches
 from silver.decode.columns import known_columns
@@ -55,7 +55,7 @@ def array() -> Iterator[object]:
     """A dropped file that is one JSON array."""
     row = {"id": 1, "text": "x" * 1_000}
     text = json.dumps([row] * (FILE // 1_000)).encode()
-    return split_arrays(iter([_file(text)]))
+    return split_files(iter([_file(text)]))
 
 
 def parquet() -> Iterator[object]:

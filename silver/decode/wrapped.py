@@ -29,8 +29,8 @@ class OpenedRow(NamedTuple):
 
 
 class _Wrapper(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    schema: msgspec.Raw
     payload: dict[str, object] | None
+    schema: msgspec.Raw = msgspec.Raw()
 
 
 class _Whole(msgspec.Struct, gc=False):
@@ -83,7 +83,7 @@ def _unwrapped(text: bytes) -> OpenedRow | None:
     except NotJson:
         return None
     block = bytes(wrapper.schema)
-    if block == b"null":
+    if block == b"null" or (not block and wrapper.payload is not None):
         return OpenedRow(wrapper.payload, None)
     return OpenedRow(wrapper.payload, block) if block[:1] == b"{" else None
 

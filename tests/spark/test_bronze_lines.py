@@ -165,6 +165,23 @@ def test_a_backslash_before_quotes_is_seen(spark: SparkSession, tmp_path: Path) 
     ]
 
 
+def test_a_row_with_a_quote_inside_of_quotes_is_kept_as_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = 'id,name\n1,"say "hi" now"\n2,"TV 50" black"\n3,5" pipe\n4,"say ""hi"" now"\n'
+    assert csv_records(spark, csv(tmp_path, "a.csv", text)) == [
+        '1,"say "hi" now"',
+        '2,"TV 50" black"',
+        {"id": "3", "name": '5" pipe'},
+        {"id": "4", "name": 'say "hi" now'},
+    ]
+    text = 'id,name\n1,"""Hi"" she said"\n2,"a, ""b"""\n3,"x" \n4,"two\n""lines"""\n'
+    found = csv_records(spark, csv(tmp_path, "b.csv", text))
+    assert [row["name"] for row in found if isinstance(row, dict)] == [
+        '"Hi" she said', 'a, "b"', "x", 'two\n"lines"',
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
 @pytest.mark.parametrize("sep", ["\t", ";"])
 def test_encoding_and_separator_are_found_where_the_file_proves_them(
@@ -186,6 +203,43 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
     assert csv_records(spark, file, columns, encoding="ISO-8859-1", **options) == [
         {"id": "1", "name": "Zoë|a", "note": None},
         {"id": "2", "name": None, "note": "b"},
+    ]
+
+
+def test_names_in_quotes_may_have_blanks_around_the_quotes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = csv(tmp_path, "a.csv", '"ID" ; "Name" ; "the ""note"""\n1;a;b\n')
+    assert csv_records(spark, file, ("id", "name")) == [
+        {"ID": "1", "Name": "a", 'the "note"': "b"},
+    ]
+
+
+def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path: Path) -> None:
+    part = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1]}), part)
+    part.write_bytes(part.read_bytes()[:-20])
+    with pytest.raises(UnreadableFile, match="a part of one"):
+        records(spark, "parquet", part)
+
+
+def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
+    file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
+    assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]
+    file = csv(tmp_path, "b.csv", "# x\n" * 1_000 + "id,name\n1,a\n")
+    with pytest.raises(UnreadableFile, match="no header"):
+        csv_records(spark, file, comment="#")
+
+
+def test_columns_of_folders_are_no_fields_of_files_without_a_header(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "region=eu"
+    folder.mkdir()
+    file = csv(folder, "a.csv", "1;a\n2;b\n")
+    assert csv_records(spark, file, ("region", "id", "name"), header=False) == [
+        {"id": "1", "name": "a"},
+        {"id": "2", "name": "b"},
     ]
 
 
@@ -221,6 +275,17 @@ def test_the_elements_of_an_array_are_records(
         '{"id": 1.10, "a": [1]}',
         '{"id":\n 2}',
         '{"id":3}',
+    ]
+
+
+def test_objects_that_share_or_span_lines_are_records(spark: SparkSession, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    a.write_text('{\n "id": 1,\n "a": [\n{"id": 7}\n]}\n')
+    b.write_text('{"id": 2}{"id": 3}')
+    assert records(spark, "json", a, b) == [
+        '{\n "id": 1,\n "a": [\n{"id": 7}\n]}',
+        '{"id": 2}',
+        '{"id": 3}',
     ]
 
 

@@ -16,7 +16,7 @@ class FileRows:
     """Reads the rows of one table as members by column name.
 
     The names of a CSV's header are those of known columns without regard to case. A column that a
-    file's folders give, as in `region=eu/`, is a member of each row that has none of its own.
+    file's folders give, as in `region=eu/`, is a member of each row that has no value of its own.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
@@ -44,7 +44,8 @@ class FileRows:
             if names is not None:
                 row = dict(zip(names, row.values(), strict=True))
         if record.file is not None and "=" in record.file:
-            return {**self._folder_columns(record.file), **row}
+            given = self._folder_columns(record.file)
+            return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
         return row
 
     def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
@@ -61,5 +62,8 @@ class FileRows:
         if found is None:
             if len(self._of_files) >= _MOST_FILES:
                 self._of_files.clear()
-            found = self._of_files[file] = folder_columns(self._below.sub("", file))
+            given = folder_columns(self._below.sub("", file))
+            names = self._respelled(tuple(given)) if self._folds else None
+            found = dict(zip(names, given.values(), strict=True)) if names else given
+            self._of_files[file] = found
         return found

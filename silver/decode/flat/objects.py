@@ -22,6 +22,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.values.column_types import Misfit
+from silver.decode.values.inference import fits_double
 from silver.decode.values.json_values import NotJson, NumberText, parse_json
 from silver.decode.values.typed_values import Converter, converter, misfit_message
 
@@ -78,7 +79,8 @@ def broken_row(raw: bytes, table: Table) -> Fault:
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
     shown = text[:_LONGEST_SHOWN]
-    return Fault(NOT_CSV, f"the CSV row does not fit the header of its file: found {shown!r}")
+    fault = "does not fit the header of its file, or has a quote inside of quotes"
+    return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
 
 
 def time_of(record: Record) -> int:
@@ -280,7 +282,20 @@ def plain_converter(column: Column, settled: bool) -> Converter:
     """What converts the JSON values of a column; `settled` as in `Columns`."""
     if column.provisional and not settled and isinstance(column.type, T.StringType):
         return _text_only
-    return converter(column.type)
+    made = converter(column.type)
+    learned = isinstance(column.type, T.DoubleType) and not column.declared
+    return _exact_double(made) if learned else made
+
+
+def _exact_double(convert: Converter) -> Converter:
+    """For a column that nobody declared to be double: no digits of its numbers are lost."""
+
+    def exact(value: object) -> object:
+        if isinstance(value, NumberText) and not fits_double(value):
+            raise Misfit(value)
+        return convert(value)
+
+    return exact
 
 
 def _text_only(value: object) -> str:

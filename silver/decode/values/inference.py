@@ -9,6 +9,7 @@ from silver.decode.values.json_values import NumberText
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18
 _MOST_DIGITS = 38
+_DOUBLE_DIGITS = 17
 _LARGEST = 10**_MOST_DIGITS
 
 
@@ -17,8 +18,8 @@ class SeenValues:
     """The kinds of values that a field had, and the kinds of the elements of its arrays.
 
     Kinds are `boolean`, `text`, `object`, `array`, `whole` (fits a bigint), `large` (a whole
-    number of up to 38 digits), `zeros` (a number written with a fraction of zeros, such as 1.0)
-    and `fraction` (any other number). Nulls have no kind.
+    number of up to 38 digits), `zeros` (a number written with a fraction of zeros, such as 1.0),
+    `long` (any other number of more than 17 digits) and `fraction` (the rest). Nulls have no kind.
     """
 
     kinds: set[str] = field(default_factory=set)
@@ -46,7 +47,8 @@ def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType 
     """A column type for the values; None when all were null.
 
     Whole numbers are bigint (decimal(38,0) beyond it), fractions double, arrays of scalars arrays;
-    objects, nested arrays and mixtures are text. `zeros_are_whole` says what 1.0 is.
+    objects, nested arrays, mixtures and numbers with more digits than a double has are text.
+    `zeros_are_whole` says what 1.0 is.
     """
     kinds = seen.kinds
     if not kinds:
@@ -54,6 +56,14 @@ def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType 
     if kinds == {"array"} and seen.items is not None:
         return _array(seen.items, zeros_are_whole)
     return _scalar(kinds, zeros_are_whole)
+
+
+def fits_double(text: str) -> bool:
+    """Whether a number has no more digits than a double holds."""
+    if len(text) <= _DOUBLE_DIGITS:
+        return True
+    digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
+    return len(digits) <= _DOUBLE_DIGITS
 
 
 def _array(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
@@ -86,14 +96,18 @@ def _kind(value: object) -> str:
 
 
 def _kind_of_large(value: int) -> str:
-    return "large" if -_LARGEST < value < _LARGEST else "fraction"
+    return "large" if -_LARGEST < value < _LARGEST else _kind_of_rest(str(value))
 
 
 def _kind_of_number(text: NumberText) -> str:
     whole, _, rest = text.partition(".")
     if rest.strip("0") or not rest:
-        return "fraction"
+        return _kind_of_rest(text)
     digits = len(whole.lstrip("-"))
     if digits <= _BIGINT_DIGITS:
         return "zeros"
-    return "large" if digits <= _MOST_DIGITS else "fraction"
+    return "large" if digits <= _MOST_DIGITS else _kind_of_rest(text)
+
+
+def _kind_of_rest(text: str) -> str:
+    return "fraction" if fits_double(text) else "long"

@@ -14,7 +14,8 @@ Nothing here rounds, wraps around or guesses. A value that the type cannot hold 
 | date, timestamp | the texts that `silver.decode.values.time_texts` describes |
 | timestamp_ntz | as a timestamp; its zone does not count |
 | binary | base64, white space and missing padding allowed |
-| array, map, struct | a JSON array or object, or text that is one; every value inside must fit |
+| array, map, struct | a JSON array or object, or text that is one; every value inside must fit; |
+| | a struct's fields are known by their names without regard to case |
 | variant | a JSON object or array, a number or boolean, or text that is JSON; becomes JSON text, |
 | | and so does an array, map or struct that holds variants |
 
@@ -216,9 +217,13 @@ def _map(data_type: T.DataType) -> Converter:
 def _struct(data_type: T.DataType) -> Converter:
     assert isinstance(data_type, T.StructType)
     fields = [(field.name, converter(field.dataType)) for field in data_type.fields]
+    names = {name.lower(): name for name, _ in fields}
+    wanted = set(names.values())
 
     def convert(value: object) -> dict[str, object]:
         members = _opened(value, dict)
+        if not wanted <= members.keys():
+            members = {names.get(n.lower(), n): one for n, one in members.items()} | members
         found = ((name, members.get(name), made) for name, made in fields)
         return {name: None if one is None else made(one) for name, one, made in found}
 

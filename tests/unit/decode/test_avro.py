@@ -214,6 +214,22 @@ def test_tombstones_of_flattened_events_delete_by_their_key() -> None:
     assert [(c.operation, c.values[0]) for c in changes] == [("upsert", 1), ("delete", 1)]
 
 
+def test_a_row_that_shows_no_form_is_no_marker() -> None:
+    other = row_schema([{"name": "data", "type": "string"}, {"name": "ts_ms", "type": "long"}])
+    marker = row_schema([{"name": "ts_ms", "type": "long"}])
+    records = [
+        sent(packed(other, 1, {"data": "a", "ts_ms": 5})),
+        sent(packed(marker, 2, {"ts_ms": 5})),
+    ]
+
+    _, changes = decoded(table(), records, registered(other, marker))
+
+    assert [(c.operation, c.reason) for c in changes] == [
+        (None, "unknown_operation"),
+        ("none", None),
+    ]
+
+
 def test_a_delete_without_its_row_is_known_by_its_key() -> None:
     _, [change] = decoded(table(), [full("d", None)])
 

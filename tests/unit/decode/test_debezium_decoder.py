@@ -39,7 +39,8 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
 def test_operations_of_the_envelope() -> None:
     lines: list[object] = [event(op, after=ROW) for op in "cur"]
     lines += [event("d", before=ROW), event("t"), event("m"), {"ts_ms": 1}]
-    lines += [{"status": "BEGIN", "id": "5:9"}, {"status": "END"}, {"ddl": "x"}, None, "", "null"]
+    lines += [{"status": "BEGIN", "id": "5:9", "event_count": None}, {"status": "END"}]
+    lines += [{"ddl": "x"}, None, "", "null"]
 
     found = decoded(table(), plain(*lines))
 

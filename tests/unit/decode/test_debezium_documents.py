@@ -149,6 +149,7 @@ def test_a_document_beside_an_update_description_counts() -> None:
         ({"$numberDouble": "NaN"}, "NaN"),
         ({"$numberDecimal": "1.10"}, NumberText("1.10")),
         ({"$date": 1760000000123}, "2025-10-09T08:53:20.123Z"),
+        ({"$timestamp": {"t": 1760000000, "i": 3}}, "2025-10-09T08:53:20Z"),
         ({"$date": {"$numberLong": "1760000000123"}}, "2025-10-09T08:53:20.123Z"),
         ({"$date": "2025-10-09T08:53:20.123Z"}, "2025-10-09T08:53:20.123Z"),
         (OID, KEY),

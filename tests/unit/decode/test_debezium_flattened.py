@@ -243,6 +243,45 @@ def test_documents_are_known_by_their_id() -> None:
     ]
 
 
+def test_a_field_of_a_document_called_id_is_not_its_key() -> None:
+    of = flat({"id": "string", "name": "string"})
+    records = [
+        sent(1, {"id": "64"}, {"_id": "64", "id": 7, "name": "a"}),
+        sent(2, {"id": "64"}, {"_id": "64", "__op": "d", "__deleted": True}),
+    ]
+
+    assert told(of, records, "id", "_operation") == [("64", "upsert"), ("64", "delete")]
+    assert told(of, records[:1], "id_source") == [7]
+
+
+def test_a_column_called_id_beside_one_called_underscore_id_is_the_key() -> None:
+    records = [sent(1, {"id": 7}, {"_id": 64, "id": 7, "name": "a"})]
+
+    assert told(flat(), records, "id") == [7]
+
+
+def test_the_key_of_a_row_may_lie_in_the_records_key_alone() -> None:
+    records = [sent(1, {"id": 1}, {"name": "a", "ts_ms": 5}), sent(2, {"id": 1}, None)]
+
+    assert told(flat(), records, "id", "_operation") == [(1, "upsert"), (1, "delete")]
+
+
+def test_members_of_the_transform_without_a_prefix_are_columns() -> None:
+    row = {"id": 1, "name": "a", "op": "c", "ts_ms": 5, "__deleted": "false"}
+    records = [sent(1, {"id": 1}, row), sent(2, {"id": 1}, row | {"op": "d", "__deleted": "true"})]
+
+    assert told(flat(), records, "_operation", "_reason") == [("upsert", None), ("delete", None)]
+    assert told(flat(), records[:1], "op", "ts_ms") == [("c", 5)]
+
+
+@pytest.mark.parametrize("form", ["auto", "full"])
+def test_a_row_that_shows_no_form_is_no_heartbeat(form: str) -> None:
+    of = flat(envelope=form)
+
+    assert told(of, [sent(1, None, {"name": "a", "ts_ms": 5})], "_reason") == ["unknown_operation"]
+    assert told(of, [sent(1, None, {"ts_ms": 5})], "_operation") == ["none"]
+
+
 def test_columns_may_have_names_that_envelopes_have() -> None:
     of = flat({"id": "bigint", "source": "string", "status": "string", "ts_ms": "bigint"})
     records = [sent(1, None, {"id": 1, "source": "web", "status": "END", "ts_ms": 5, "__op": "c"})]

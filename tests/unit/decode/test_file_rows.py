@@ -67,9 +67,16 @@ def test_folders_give_columns(file: str, expected: tuple[object, object]) -> Non
 def test_a_rows_own_value_counts_more_than_its_folder() -> None:
     file = "/landing/in/t/2025-01-01/name=folder/a.csv"
 
-    found = decoded(snapshot(), [{"id": "1", "name": "own"}, {"id": "2"}], file=file)
+    lines = [{"id": "1", "name": "own"}, {"id": "2"}, {"id": "3", "name": None}]
+    found = decoded(snapshot(), lines, file=file)
 
-    assert found.values("name") == ["own", "folder"]
+    assert found.values("name") == ["own", "folder", "folder"]
+
+
+def test_the_name_of_a_folder_of_csv_files_is_compared_without_regard_to_case() -> None:
+    found = decoded(rows(), [{"id": "1"}], file="/landing/in/t/NAME=eu/a.csv")
+
+    assert found.values("name") == ["eu"]
 
 
 def test_columns_of_folders_need_no_declaration() -> None:

@@ -213,3 +213,43 @@ def test_a_misfit_inside_a_struct_is_a_misfit_of_the_column() -> None:
         {"id": 4, "days": ["2026-01-31", "2026-02-31"]},
     ]
     assert decoded(typed, lines).told("reason") == [None, *["bad_value"] * 3]
+
+
+def test_fields_of_a_struct_are_known_without_regard_to_case() -> None:
+    of = table("rows", ["id"], sequence_by="id", columns={"s": "struct<City: string, zip: int>"})
+
+    found = decoded(of, [{"id": 1, "s": {"city": "Ulm", "ZIP": 1, "zip": 2}}])
+
+    assert found.values("s") == [{"City": "Ulm", "zip": 2}]
+
+
+@pytest.mark.parametrize(
+    ("number", "type"),
+    [
+        ("12345678901234567.89", "string"),
+        ("-0.000012345678901234567890", "string"),
+        ("1.2345678901234567", "double"),
+        ("1e300", "double"),
+        ("9" * 39, "string"),
+        ("1" + "0" * 39, "double"),
+    ],
+)
+def test_a_number_with_more_digits_than_a_double_has_is_text(number: str, type: str) -> None:
+    line = f'{{"id": 1, "n": {number}}}'
+
+    found = decoded(table("rows", ["id"], sequence_by="id"), [line])
+
+    assert found.types()["n"] == type
+    if type == "string":
+        assert found.values("n") == [number]
+
+
+def test_no_digit_is_lost_in_a_double_that_nobody_declared() -> None:
+    line = '{"id": 1, "n": 12345678901234567.89}'
+    of = table("rows", ["id"], sequence_by="id")
+    declared = table("rows", ["id"], sequence_by="id", columns={"n": "double"})
+
+    learned = decoded(of, [line], learned={"n": T.DoubleType()})
+
+    assert learned.told("reason") == ["incompatible_schema"]
+    assert decoded(declared, [line]).values("n") == [12345678901234567.89]

@@ -209,6 +209,8 @@ def _extended(value: dict[str, object], name: str) -> object:
         return NumberText(text) if _NUMBER.fullmatch(text) else text
     if name == "$date":
         return _date(plain_value(inner))
+    if name == "$timestamp" and isinstance(inner, dict) and type(inner.get("t")) is int:
+        return _date(inner["t"] * 1_000)
     if name == "$oid":
         return id_text(value)
     if name == "$binary":

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
+from silver.decode.debezium.events.envelope import Envelope, Source, Transaction, key_row
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
@@ -41,6 +41,7 @@ _ENVELOPES = (
 )
 _SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databaseName")))
 _ENDS = ("BEGIN", "END")
+_OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl"))
 
 
 class FlattenedEvent(NamedTuple):
@@ -69,7 +70,7 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
     flag = row.get(_DELETED)
     own = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
     if "_id" in own:
-        own.setdefault("id", own["_id"])  # of MongoDB's documents
+        _name_document(own, record.key)
     if envelope.op == "d" or str(flag).lower() in _TRUE:
         envelope.op, envelope.before = "d", own
     else:
@@ -79,24 +80,34 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
     return FlattenedEvent(envelope, block, flag is not None)
 
 
-def is_flattened(row: Mapping[str, object], keys: Collection[str]) -> bool:
+def is_flattened(row: Mapping[str, object], keys: Collection[str], record: Record) -> bool:
     """Whether an object shows by its members that it is a flattened event.
 
-    It has a member that the transform adds, or all key columns. `keys` are in lower case. An object
-    of another program can have an `id` too, which is no key of a row.
+    It has a member that the transform adds, or it has all key columns together with the record's
+    key. `keys` are in lower case. An object of another program can have an `id` too, which is no
+    key of a row.
     """
-    if is_other(row) or holds_rows(row):
+    if is_other(row):
         return False
-    return has_added_members(row) or (bool(keys) and {*keys} <= {name.lower() for name in row})
+    if has_added_members(row):
+        return True
+    names = {name.lower() for name in (*row, *(key_row(record.key) or ()))}
+    return bool(keys) and {*keys} <= names
 
 
 def is_other(row: Mapping[str, object]) -> bool:
-    """Whether an object is a full envelope, a transaction marker, schema change or heartbeat."""
+    """Whether an object is an envelope, of Debezium or of another program, or a marker."""
+    names = row.keys()
+    return any(form <= names for form in _ENVELOPES) or holds_rows(row) or is_marker(row)
+
+
+def is_marker(row: Mapping[str, object]) -> bool:
+    """Whether an object is a transaction marker, schema change or heartbeat: no change of a row."""
     names = row.keys()
     return (
-        any(form <= names for form in (*_ENVELOPES, *_SCHEMA_CHANGES))
+        any(form <= names for form in _SCHEMA_CHANGES)
         or (row.get("status") in _ENDS and not {"ts_ms", "event_count"}.isdisjoint(row))
-        or names == {"ts_ms"}
+        or (bool(names) and names <= _OF_MARKERS)
     )
 
 
@@ -172,6 +183,17 @@ def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope
     if transaction:
         envelope.transaction = Transaction(**transaction)
     return envelope
+
+
+def _name_document(row: dict[str, object], key: bytes | None) -> None:
+    """Calls MongoDB's `_id` by the name `id`, and a field `id` of the document `id_source`.
+
+    Rows of other databases may have both columns: a record's key shows that `_id` is the key.
+    """
+    if "id" not in row or (key_row(key) or {}).get("id") == row["_id"] != row["id"]:
+        if "id" in row:
+            row["id_source"] = row["id"]
+        row["id"] = row["_id"]
 
 
 def _bare_key(key: bytes | None) -> object:

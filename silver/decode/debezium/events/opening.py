@@ -18,7 +18,14 @@ from silver.decode.debezium.events.documents import (
     open_document,
 )
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, open_record
-from silver.decode.debezium.events.flattened import FlattenedEvent, event_of, is_flattened, is_other
+from silver.decode.debezium.events.flattened import (
+    FlattenedEvent,
+    event_of,
+    has_added_members,
+    is_flattened,
+    is_marker,
+    is_other,
+)
 from silver.decode.values.json_values import NotJson, json_text
 from silver.decode.wrapped import OpenedRow, open_row
 
@@ -83,8 +90,8 @@ class Opener:
             source = envelope.source
             if source is not None and source.connector == CONNECTOR:
                 return _found_document(record) or Opened(envelope, block)
-            if self.form is None and _says_nothing(envelope):
-                return self._found_flattened(record) or Opened(envelope, block)
+            if envelope.after is None and envelope.before is None:
+                return self._without_row(record, envelope, block)
         return Opened(envelope, block)
 
     def open_key(self, record: Record) -> None:
@@ -98,13 +105,24 @@ class Opener:
             return Opened(*open_record(record))
         return _opened(row, record)
 
+    def _without_row(self, record: Record, envelope: Envelope, block: bytes | None) -> Opened:
+        """An object that has neither `after` nor `before`; an empty envelope if it is no event."""
+        row = open_row(record)
+        members = row.row or {}
+        if envelope.op is not None:
+            flattened = has_added_members(members)
+        else:
+            flattened = is_flattened(members, self._keys, record)
+            envelope = envelope if is_marker(members) else Envelope()
+        return _opened(row, record) if flattened and self.form is None else Opened(envelope, block)
+
     def _found_flattened(self, record: Record) -> Opened | None:
         """The record as a flattened event; None where it does not show that it is one."""
         try:
             row = open_row(record)
         except NotJson:
             return None
-        if row.row is None or not is_flattened(row.row, self._keys):
+        if row.row is None or not is_flattened(row.row, self._keys, record):
             return None
         return _opened(row, record)
 
@@ -167,11 +185,13 @@ class AvroOpener(Opener):
 
     def _row(self, row: Row, writer: Writer, record: Record) -> Opened:
         """A value that is no envelope: a flattened event, or a marker, which says nothing."""
-        if is_other(row) or (self.form in (None, FULL) and not is_flattened(row, self._keys)):
+        if is_marker(row):
             return Opened(None, None)
         if self.form == FULL:
             raise NotAvro("found a row without an envelope, expected a full envelope")
         self.open_key(record)
+        if self.form is None and not is_flattened(row, self._keys, record):
+            return Opened(Envelope(), None)
         return _opened(OpenedRow(row, writer.text), record)
 
     def _tombstone(self, record: Record) -> Opened:
