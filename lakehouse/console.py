@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -27,6 +28,7 @@ SHORTEST, TALLEST = 20, 48
 HEARTBEAT_SECONDS = 5.0
 
 _doing: list[str] = []
+_LABEL = re.compile(r" *(?:found|expected|do): +")
 
 
 def width() -> int | None:
@@ -100,8 +102,26 @@ def fitted(line: str) -> str:
 
 def wrapped(line: str) -> list[str]:
     """The line, broken at the width of the terminal where there is one, its rest indented."""
+    return _broken(line, "    ")
+
+
+def show_error(text: str) -> None:
+    """A message of several lines on stderr, each line broken at the width of the terminal.
+
+    The rest of a line begins where the text of the line does: under `found:`, say.
+    """
+    for line in f"error: {text}".splitlines():
+        label = _LABEL.match(line)
+        indent = label.end() if label else len(line) - len(line.lstrip()) + 4
+        print("\n".join(_broken(line, " " * indent)), file=sys.stderr, flush=True)
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """The line in parts that fit the terminal; names such as `dead-letters` are kept whole."""
     room = width()
-    return [line] if room is None else textwrap.wrap(line, room, subsequent_indent="    ")
+    if room is None:
+        return [line]
+    return textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def summary(entry: "Entry") -> str:

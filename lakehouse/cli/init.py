@@ -20,7 +20,7 @@ Name = Annotated[
 ]
 Sample = Annotated[
     Path | None,
-    typer.Option("--from", metavar="FILE", help="A file of changes: JSON or CSV, .gz or not."),
+    typer.Option("--from", metavar="FILE", help="A file of changes: JSON, CSV or Parquet."),
 ]
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
@@ -86,10 +86,14 @@ def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
     sure = inside and parent != landing
     if table is not None:
-        _tell([write_draft(table, sample, chosen.conf, folder, sure)])
+        drafts = [write_draft(table, sample, chosen.conf, folder, sure)]
     else:
-        _tell(write_drafts(sample, chosen.conf, folder, sure))
-    if not sure:
+        drafts = write_drafts(sample, chosen.conf, folder, sure)
+    _tell(drafts)
+    if all(draft.is_there for draft in drafts):
+        print("nothing was written: remove a file to have it drafted again, or choose a name:")
+        print(f"    lakehouse init TABLE --from {sample}")
+    elif not sure:
         place = _shown(landing / folder / (day or ""))
         print(f"next: put {sample.name} into {place}, then lakehouse run")
     else:

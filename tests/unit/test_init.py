@@ -231,7 +231,7 @@ def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None
         (["orders"], "--from FILE or --source URL"),
         (["--from", "a.jsonl", "--source", "postgresql://h/d"], "leave one out"),
         (["--from", "nowhere.jsonl"], "No such file"),
-        (["--from", "."], "Is a directory"),
+        (["--from", "."], "one of the files in it"),
         (["--source", "sqlite:///a.db"], "postgresql, mysql or mariadb"),
         (["--source", "nonsense"], "an SQLAlchemy URL"),
     ],
