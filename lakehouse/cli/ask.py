@@ -34,13 +34,16 @@ AS_OF_HELP = (
     "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
     "valid then at the source, everything else stands as the lake held it then."
 )
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="Spark SQL.")]
+Query = Annotated[list[str], typer.Argument(metavar="QUERY", help="Spark SQL, in quotes.")]
 AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 
 
 @command("sql")
 def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
     """Ask bronze, silver and gold."""
+    if len(query) > 1:
+        found, action = f"{len(query)} words", 'put it in quotes: lakehouse sql "SELECT …"'
+        raise ConfigurationError("command line", "QUERY", found, "one quoted text", action)
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
     if moment and target.catalog:
@@ -49,9 +52,9 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
     spark, began = start(target, tables), datetime.now(timezone.utc)
-    print_answer(spark, target, query, shown, moment)
+    print_answer(spark, target, query[0], shown, moment)
     if moment is None:
-        importlib.import_module("gold.reads").note(spark, target, tables, query, began)
+        importlib.import_module("gold.reads").note(spark, target, tables, query[0], began)
 
 
 @command("status")

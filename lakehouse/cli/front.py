@@ -39,7 +39,7 @@ def application(help_text: str, completion: bool = False) -> typer.Typer:
         add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        no_args_is_help=False,
+        no_args_is_help=True,
     )
 
 

@@ -1,11 +1,15 @@
 """`lakehouse init`: a project, drafts from a file of any kind, and what it says to do next."""
 
+import gzip
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 
 from lakehouse.cli import app
 from lakehouse.cli.front import enter
@@ -168,6 +172,66 @@ def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     assert init("--from", str(file)) == 0
     (table,) = load_tables(Path("conf"))
     assert (table.format, table.keys) == ("debezium", ["id"])
+
+
+def test_a_document_of_mongodb_shows_the_types_of_its_fields() -> None:
+    size, price = '{"$numberLong": "5"}', '{"$numberDecimal": "1.50"}'
+    document = f'{{"_id": {{"$oid": "a1"}}, "size": {size}, "price": {price}, "in": {{"a": 1}}}}'
+    value = {"before": None, "after": document, "op": "c"}
+    file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))
+    found = read_samples(file)["people"]
+    assert found.columns == {"id": "string"}
+    assert found.guessed == {"size": "bigint", "price": "double", "in": "string"}
+
+
+def test_a_file_whose_name_is_a_number_gives_the_table_its_folders_name() -> None:
+    file = dropped("1.jsonl", {"id": 1, "seq": 1})
+    assert list(read_samples(file)) == ["shop"]
+    assert list(read_samples(dropped("people.jsonl", {"id": 1, "seq": 1}))) == ["people"]
+
+
+def test_a_parquet_file_gives_its_own_types(capsys: pytest.CaptureFixture[str]) -> None:
+    file = dropped("pay.parquet")
+    at = pa.array([0], pa.timestamp("us", tz="UTC"))
+    total = pa.array([Decimal("1.10")], pa.decimal128(10, 2))
+    write_table(pa.table({"id": pa.array([1], pa.int32()), "total": total, "at": at}), file)
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.feeds[0].file_format, table.keys, table.sequence_by) == ("parquet", ["id"], "at")
+    types = {name: column.type for name, column in table.columns.items()}
+    assert types == {"id": "int", "total": "decimal(10,2)", "at": "timestamp"}
+    file.write_bytes(file.read_bytes()[:30])
+    assert init("pay2", "--from", str(file)) == 2
+    assert "no Parquet" in capsys.readouterr().err
+
+
+def test_a_compressed_file_without_its_end_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("a.jsonl.gz")
+    file.write_bytes(gzip.compress(b'{"id": 1}')[:12])
+    assert init("--from", str(file)) == 2
+    assert "wait until it is written" in capsys.readouterr().err
+
+
+def test_a_csv_file_in_another_encoding_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path("a.csv")
+    file.write_bytes("id,name\n1,Zoë\n".encode("latin-1"))
+    assert init("--from", str(file)) == 2
+    assert "source.csv.encoding" in capsys.readouterr().err
+    file.write_bytes("id,name\n1,Zoë\n".encode("utf-8-sig"))
+    assert init("--from", str(file)) == 0
+    assert load_tables(Path("conf"))[0].keys == ["id"]
+
+
+def test_drafts_that_are_all_there_say_how_to_write_them_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = dropped("a.jsonl", whole("s.t", {"id": 1}, change(id=1)))
+    init("--from", str(file))
+    assert init("--from", str(file)) == 0
+    told = capsys.readouterr().out
+    assert f"lakehouse init TABLE --from {file}" in told
 
 
 def test_a_guessed_column_that_looks_encoded_is_written_with_its_type() -> None:
