@@ -127,10 +127,8 @@ def test_the_rest_of_a_long_line_begins_under_its_text(capsys: pytest.CaptureFix
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "error: a.yml: b"
     assert told[1].startswith("  found:    x") and told[2].startswith("            x")
-    assert told[-2:] == [
-        "  do:       type `lakehouse dead-letters list` or another command of the",
-        "            same group",
-    ]
+    assert told[-2].startswith("  do:       type `lakehouse dead-letters list` or another")
+    assert told[-1].startswith("            ")
 
 
 def entry(layer: str, table: str, **more: Any) -> Entry:
