@@ -1,5 +1,6 @@
 """How the command line looks: progress and warnings on stderr, lines and tables on stdout."""
 
+import itertools
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,6 +22,7 @@ from lakehouse.verbosity import Level, level
 if TYPE_CHECKING:
     from lakehouse.ledger import Entry
 
+Item = TypeVar("Item")
 Progress = Callable[[str], None]
 
 SHORTEST, TALLEST = 20, 48
@@ -76,6 +78,14 @@ def progress(title: str) -> Iterator[Progress]:
         raise
     else:
         _doing.clear()
+
+
+def awaited(title: str, rows: Iterable[Item]) -> Iterator[Item]:
+    """The same rows, once the first is there; until then it is said what is being done."""
+    rest = iter(rows)
+    with progress(title):
+        first = list(itertools.islice(rest, 1))
+    return itertools.chain(first, rest)
 
 
 def doing() -> str | None:

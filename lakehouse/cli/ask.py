@@ -83,9 +83,13 @@ def print_answer(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+    from lakehouse.console import progress
+
     try:
-        importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
-        _print_rows(spark.sql(query), shown)
+        with progress("asking"):
+            importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
+            answer = spark.sql(query)
+        _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
         raise QueryRefused(in_short(refused)) from refused
     except (PySparkException, Py4JJavaError) as failed:
@@ -109,13 +113,16 @@ def print_status(
     from bronze.contract import feed_name
     from gold.unread import unread_records
     from gold.waiting_deletes import waiting_deletes
+    from lakehouse.console import progress
 
-    found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
+    with progress("asking how the tables do"):
+        found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
+        unread = unread_records(spark, target, everything or tables)
+        known = importlib.import_module("gold.status").status(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
-    unread = unread_records(spark, target, everything or tables)
     unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
     records: list[dict[str, Any]] = []
-    for record in importlib.import_module("gold.status").status(spark, target, tables):
+    for record in known:
         own = [each for each in unread if each.feed in feeds[record["table"]]]
         records.append(
             record
@@ -215,11 +222,12 @@ def utc(text: str, option: str = "--as-of") -> str:
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from lakehouse import answers
-    from lakehouse.console import show_grid
+    from lakehouse.console import awaited, show_grid
 
     if shown == "table":
         rest = "--format csv or json shows all"
-        show_grid(answer.columns, answers.texts(answer), rest)
+        show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
         return
-    for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
+    lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
+    for line in awaited("asking", lines):
         print(line)
