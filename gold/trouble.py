@@ -48,7 +48,8 @@ def _failures(record: Record) -> Iterator[Trouble]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
         backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
         found = ", positions run backwards" if backwards else ""
-        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source{found}; do: {action}")
+        gaps = counted(len(record["gaps"]), "open gap")
+        yield Trouble("GAPS", f"{gaps} in the source{found}; do: {action}")
 
 
 def _keys(record: Record) -> Iterator[Trouble]:

@@ -57,12 +57,25 @@ def test_a_landing_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert warning.startswith(f"the landing folder {folder} does not exist; do: ")
 
 
+@pytest.mark.parametrize("written", ["shpo", "landing/shop"])
+def test_the_folder_that_was_probably_meant_is_named(tmp_path: Path, written: str) -> None:
+    (tmp_path / "landing" / "shop").mkdir(parents=True)
+    (tmp_path / "landing" / "shop" / "a.jsonl").touch()
+    target = Target(root=str(tmp_path))
+    (before,) = missing_input(target, [table(path=written)])["orders"]
+    (tmp_path / "landing" / written).mkdir(parents=True)  # as a run does
+    (after,) = missing_input(target, [table(path=written)])["orders"]
+    assert "does not exist" in before and "is empty" in after
+    assert all(text.endswith("do: correct source.path, is it shop?") for text in (before, after))
+
+
 def test_an_empty_landing_folder_is_named_until_a_whole_file_lies_there(tmp_path: Path) -> None:
     target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop" / "day"
     folder.mkdir(parents=True)
-    (folder / ".a.jsonl").touch()
+    assert "is empty; do: drop files" in missing_input(target, [table()])["orders"][0]
     (folder / "b.tmp").touch()
-    assert "is empty; do: " in missing_input(target, [table()])["orders"][0]
+    assert "no complete file: b.tmp is left alone" in missing_input(target, [table()])["orders"][0]
+    (folder / ".a.jsonl").touch()
     (folder / "a.jsonl").touch()
     assert missing_input(target, [table()]) == {}
 
