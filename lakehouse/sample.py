@@ -208,7 +208,7 @@ def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
 
 def _flat(opened: SampleFile) -> Sample:
     rows = opened.records
-    known = _inferred(rows) | opened.types
+    known = {**_inferred(rows), **opened.types}
     columns = {name: kind for name, kind in known.items() if not name.startswith("_")}
     if any("_CHANGE_TYPE" in row for row in rows):
         deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]

@@ -96,8 +96,8 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
             [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
             for row in answers.texts(newest)
         )
-        rows = awaited("reading dead letters", rows)
-        show_grid(newest.columns, rows, "--format json shows all")
+        shown = awaited("reading dead letters", rows)
+        show_grid(newest.columns, shown, "--format json shows all")
     for table, reason, count in counts[:MOST_REASONS]:
         print(fitted(f"{count:>8,}  {table}  {reason}"))
     if len(counts) > MOST_REASONS:
