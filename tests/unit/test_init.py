@@ -58,6 +58,13 @@ def test_an_empty_folder_becomes_a_project(capsys: pytest.CaptureFixture[str]) -
     assert "there is a project already: conf" in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("conf").write_text("no folder")
+    assert init() == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: conf/targets: cannot be written\n  found:    Not a directory")
+
+
 def test_files_that_are_there_are_left_alone() -> None:
     Path("README.md").write_text("mine")
     assert init() == 0
@@ -87,6 +94,15 @@ def test_a_file_below_the_landing_root_is_read_where_it_lies(
         "s.p.orders",
     )
     assert "# check" not in Path("conf/tables/orders.yml").read_text()
+
+
+def test_the_next_step_keeps_the_options_of_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("other", "landing", "shop", "a.jsonl")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(whole("s.t", {"id": 1}, change(id=1))))
+    assert init("--from", str(file), "--root", "other") == 0
+    told = capsys.readouterr().out
+    assert "next: lakehouse validate --root other, then lakehouse run --root other" in told
 
 
 def test_a_table_that_is_there_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
