@@ -122,12 +122,15 @@ def _from_database(
     chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
 ) -> None:
     from lakehouse import source_draft as drafts
+    from lakehouse.console import progress
     from lakehouse.first_draft import write_text
     from lakehouse.sample import identifier
     from lakehouse.source_url import checked_url
     from lakehouse.unpacking import nearest
 
-    url, found = drafts.read_tables(checked_url(source))
+    given = checked_url(source)
+    with progress("reading the catalog of the database"):
+        url, found = drafts.read_tables(given)
     connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
     tables = drafts.names_of(found)
     if table is not None and table not in tables:
