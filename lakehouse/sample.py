@@ -16,7 +16,8 @@ from lakehouse.formats import Format
 from lakehouse.sample_files import Object, SampleFile, open_sample, unusable
 from lakehouse.table import FileFormat
 
-TIMES = ("date", "timestamp")
+TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
+ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 ORDER_NAMES = re.compile(
     r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
@@ -217,11 +218,12 @@ def _flat(opened: SampleFile) -> Sample:
         return Sample("bigquery", opened.format, None, keys, columns, {})
     full = [name for name in columns if all(row.get(name) is not None for row in rows)]
     keys = _probable_keys(full or columns)
-    others = [name for name in full if name not in keys]
-    named = [name for name in others if ORDER_NAMES.search(name)]
-    times = [name for name in others if _type_of_order(rows, name, columns).startswith(TIMES)]
-    order = (named or times or others or keys)[0]
-    columns[order] = _type_of_order(rows, order, columns)
+    kinds = {name: _type_of_order(rows, name, columns) for name in full if name not in keys}
+    named = [n for n, kind in kinds.items() if ORDER_NAMES.search(n) and kind.startswith(ORDERABLE)]
+    times = [name for name, kind in kinds.items() if kind.startswith(TIMES)]
+    numbers = [name for name, kind in kinds.items() if kind in WHOLE_NUMBERS]
+    order = (named or times or numbers or keys)[0]
+    columns[order] = kinds.get(order, columns[order])
     return Sample("rows", opened.format, None, keys, columns, {}, order, _deletes(rows))
 
 

@@ -1,6 +1,7 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import importlib
+import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +16,7 @@ from lakehouse.failures import in_short
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.unpacking import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +54,8 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
     spark, began = start(target, tables), datetime.now(timezone.utc)
-    print_answer(spark, target, query[0], shown, moment)
+    views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
+    print_answer(spark, target, query[0], shown, moment, views)
     if moment is None:
         importlib.import_module("gold.reads").note(spark, target, tables, query[0], began)
 
@@ -72,9 +75,16 @@ def status(
 
 
 def print_answer(
-    spark: "SparkSession", target: Target, query: str, shown: str, as_of: str | None = None
+    spark: "SparkSession",
+    target: Target,
+    query: str,
+    shown: str,
+    as_of: str | None = None,
+    views: Sequence[str] = (),
 ) -> None:
     """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
+
+    `views` are what a name that nothing has may have meant.
 
     Raises:
         QueryRefused: Spark does not understand it, or a table is not there.
@@ -91,7 +101,7 @@ def print_answer(
             answer = spark.sql(query)
         _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(in_short(refused)) from refused
+        raise QueryRefused(_refusal(in_short(refused), views)) from refused
     except (PySparkException, Py4JJavaError) as failed:
         raise QueryFailed(in_short(failed)) from failed
 
@@ -220,14 +230,28 @@ def utc(text: str, option: str = "--as-of") -> str:
     return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
+def _refusal(message: str, views: Sequence[str]) -> str:
+    """What Spark says of a query; of a table that is not there, the one that was meant."""
+    name = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*?((?:`[^`]+`\.?)+)", message)
+    if name is None:
+        return message
+    written = name[1].replace("`", "")
+    meant = nearest(written, views)
+    action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
+    action = f"did you mean {meant}? Else {action}" if meant else action
+    return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"
+
+
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from lakehouse import answers
-    from lakehouse.console import awaited, show_grid
+    from lakehouse.console import awaited, say, show_grid
 
-    if shown == "table":
+    if shown == "table" and not answer.columns:
+        say("done")
+    elif shown == "table":
         rest = "--format csv or json shows all"
         show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
-        return
-    lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
-    for line in awaited("asking", lines):
-        print(line)
+    else:
+        lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
+        for line in awaited("asking", lines):
+            print(line)

@@ -54,6 +54,9 @@ def _print_grid(lines: "list[Explained]", target: Target) -> None:
     from lakehouse.console import show_grid, wrapped
 
     *records, row = lines
+    if not records and row.values is None:
+        print("no record of this key has arrived, and there is no row")
+        return
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
     show_grid(
         columns,

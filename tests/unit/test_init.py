@@ -190,6 +190,21 @@ def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     assert (table.format, table.keys) == ("debezium", ["id"])
 
 
+@pytest.mark.parametrize(
+    ("row", "order"),
+    [
+        ({"id": 1, "price": 1.5, "made": "2024-01-01T10:00:00Z", "n": 4}, "made"),
+        ({"id": 1, "price": 1.5, "ok": True, "n": 4}, "n"),
+        ({"id": 1, "time_spent": 1.5, "seq": 4}, "seq"),
+        ({"id": 1, "price": 1.5}, "id"),
+    ],
+)
+def test_only_what_can_order_changes_is_drafted_as_their_order(
+    row: dict[str, object], order: str
+) -> None:
+    assert read_samples(dropped("a.jsonl", row))["a"].sequence_by == order
+
+
 def test_a_document_of_mongodb_shows_the_types_of_its_fields() -> None:
     size, price = '{"$numberLong": "5"}', '{"$numberDecimal": "1.50"}'
     document = f'{{"_id": {{"$oid": "a1"}}, "size": {size}, "price": {price}, "in": {{"a": 1}}}}'
