@@ -122,7 +122,7 @@ def _from_database(
     chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
 ) -> None:
     from lakehouse import source_draft as drafts
-    from lakehouse.console import progress
+    from lakehouse.console import progress, wrapped
     from lakehouse.first_draft import write_text
     from lakehouse.sample import identifier
     from lakehouse.source_url import checked_url
@@ -152,7 +152,10 @@ def _from_database(
         print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
         print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
     for line in drafts.preparations(list(wanted.values()), url):
-        print(f"the database needs: {line}")
+        print("\n".join(wrapped(f"the database needs: {line}")))
+    if brokers is None:
+        print(f"the tables read files in {_shown(_landing(chosen) / connector.prefix)};")
+        print("    to read them from Kafka, draft them with --kafka HOST:PORT")
     more = same_lake(chosen)
     print(f"next: start the connector, then lakehouse validate{more},", end=" ")
     print(f"lakehouse run --continuous{more}")
