@@ -34,9 +34,9 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
     log = _log(target, feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
-        text = _nothing_in(Path(target.landing, source.path), bool(log and log.rows))
+        text = _nothing_in(Path(target.landing), source.path, bool(log and log.rows))
         if text is not None:
-            yield f"{text}; do: {_where_to_look(Path(target.landing), source.path)}"
+            yield text
             return
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if topic is not None and log is not None and (log.rows or source.kafka):
@@ -48,17 +48,19 @@ def _log(target: Target, feed: str) -> TableLog | None:
     return read_log(Path(folder)) if folder is not None and "://" not in folder else None
 
 
-def _nothing_in(folder: Path, came_before: bool) -> str | None:
+def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
     """What is wrong with a landing folder; None where files lie there, or once did."""
+    folder = landing / path
     if not folder.is_dir():
-        return f"the landing folder {folder} does not exist"
+        return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
     files = [file for file in folder.rglob("*") if file.is_file()]
     if came_before or any(map(_is_complete, files)):
         return None
     if files:
         left = f"{files[0].name} is left alone, as if it were still being written"
-        return f"the landing folder {folder} has no complete file: {left}"
-    return f"the landing folder {folder} is empty"
+        action = "rename it, without . or _ in front and .tmp behind"
+        return f"the landing folder {folder} has no complete file: {left}; do: {action}"
+    return f"the landing folder {folder} is empty; do: {_where_to_look(landing, path)}"
 
 
 def _is_complete(file: Path) -> bool:

@@ -77,5 +77,7 @@ def _never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
         if name in table.keys or column is None or column.values:
             continue
         close = get_close_matches(name, undeclared, n=1)
-        meant = f"did you mean {close[0]}?" if close else "do: check its name, or remove it"
-        yield f"column {name} is declared, but no record has had a value for it; {meant}"
+        action = "do: check its name and type, or remove it"
+        never = f"no record has had a value of type {table.columns[name].type} for it"
+        meant = f"did you mean {close[0]}?" if close else action
+        yield f"column {name} is declared, but {never}; {meant}"

@@ -109,10 +109,10 @@ def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
     declared = {"id": "int", "custmer_id": "int", "note": "string"}
     found = column_hints(Target(root=str(tmp_path)), [table(declared)])["orders"]
     assert found == [
-        "column custmer_id is declared, but no record has had a value for it; "
+        "column custmer_id is declared, but no record has had a value of type int for it; "
         "did you mean customer_id?",
-        "column note is declared, but no record has had a value for it; "
-        "do: check its name, or remove it",
+        "column note is declared, but no record has had a value of type string for it; "
+        "do: check its name and type, or remove it",
     ]
 
 
