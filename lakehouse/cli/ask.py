@@ -121,12 +121,14 @@ def print_status(
     `unread_topics` with their records, and `unread_lines`.
     """
     from bronze.contract import feed_name
+    from bronze.unreadable import unreadable_files
     from gold.unread import unread_records
     from gold.waiting_deletes import waiting_deletes
     from lakehouse.console import progress
 
     with progress("asking how the tables do"):
-        found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
+        of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
+        found = [warnings_of(target, tables), *of_spark]
         unread = unread_records(spark, target, everything or tables)
         known = importlib.import_module("gold.status").status(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
@@ -137,7 +139,7 @@ def print_status(
         records.append(
             record
             | {
-                "warnings": [*found[record["table"]], *waits.get(record["table"], ())],
+                "warnings": [text for each in found for text in each.get(record["table"], ())],
                 "unread_topics": {t: n for each in own for t, n in each.topics.items()},
                 "unread_lines": sum(each.lines for each in own),
             }

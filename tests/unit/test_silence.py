@@ -106,19 +106,31 @@ def test_a_catalog_is_not_looked_at() -> None:
 
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], customer_id=[7, None], custmer_id=[None, None], note=[None, None])
-    declared = {"id": "int", "custmer_id": "int", "note": "string"}
+    declared = {"id": "bigint", "custmer_id": "string", "note": "string"}
     found = column_hints(Target(root=str(tmp_path)), [table(declared)])["orders"]
     assert found == [
-        "column custmer_id is declared, but no record has had a value of type int for it; "
+        "column custmer_id is declared, but no record has had a value of type string for it; "
         "did you mean customer_id?",
         "column note is declared, but no record has had a value of type string for it; "
         "do: check its name and type, or remove it",
     ]
 
 
+def test_a_column_whose_type_was_changed_is_named_before_a_record_is_refused(
+    tmp_path: Path,
+) -> None:
+    changes(tmp_path, id=[1, 2], total=["1.5", None])
+    target = Target(root=str(tmp_path))
+    assert column_hints(target, [table({"id": "bigint", "total": "string"})]) == {}
+    (warning,) = column_hints(target, [table({"id": "bigint", "total": "int"})])["orders"]
+    assert warning == (
+        "column total was string, is integer; do: put the YAML back, or `lakehouse rebuild orders`"
+    )
+
+
 def test_a_table_of_deletes_alone_lacks_no_column(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], note=[None, None])
-    declared = {"id": "int", "note": "string"}
+    declared = {"id": "bigint", "note": "string"}
     assert column_hints(Target(root=str(tmp_path)), [table(declared)]) == {}
 
 
@@ -151,7 +163,8 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
         "column placed_at looks like microseconds since 1970; do: declare it, "
         "`placed_at: timestamp`"
     )
-    assert column_hints(target, [table({"placed_at": "timestamp"})]) == {}
+    (then,) = column_hints(target, [table({"placed_at": "timestamp"})])["orders"]
+    assert then.endswith("or `lakehouse rebuild orders`")
 
 
 @pytest.mark.parametrize(
