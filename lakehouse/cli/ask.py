@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lakehouse.cli.front import check_lake, command, configured, start
-from lakehouse.cli.silence import warnings_of
+from lakehouse.cli.silence import warnings_of, without_yaml
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.failures import in_short
@@ -124,7 +124,7 @@ def print_status(
     from bronze.unreadable import unreadable_files
     from gold.unread import unread_records
     from gold.waiting_deletes import waiting_deletes
-    from lakehouse.console import progress
+    from lakehouse.console import progress, wrapped
 
     with progress("asking how the tables do"):
         of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
@@ -145,6 +145,8 @@ def print_status(
             }
         )
     show_status(records, as_json, wide, unread)
+    for sentence in () if as_json else without_yaml(target, everything or tables):
+        print("\n".join(wrapped(sentence)))
     return records
 
 

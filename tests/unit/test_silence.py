@@ -10,7 +10,7 @@ import pytest
 
 from bronze.missing_input import missing_input
 from gold.column_hints import column_hints, encoded_as
-from lakehouse.cli.silence import Warner
+from lakehouse.cli.silence import Warner, without_yaml
 from lakehouse.delta_log import Column
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -126,6 +126,17 @@ def test_a_column_whose_type_was_changed_is_named_before_a_record_is_refused(
     assert warning == (
         "column total was string, is integer; do: put the YAML back, or `lakehouse rebuild orders`"
     )
+
+
+def test_a_table_whose_yaml_is_gone_is_named(tmp_path: Path) -> None:
+    changes(tmp_path, id=[1])
+    (tmp_path / "lake" / "silver" / "_table_changes" / "_delta_log").mkdir(parents=True)
+    target = Target(root=str(tmp_path))
+    renamed = table().model_copy(update={"table": "orders2"})
+    assert without_yaml(target, [table()]) == []
+    (sentence,) = without_yaml(target, [renamed])
+    assert sentence.startswith("orders: no YAML describes this table")
+    assert "; do: put its YAML back" in sentence
 
 
 def test_a_table_of_deletes_alone_lacks_no_column(tmp_path: Path) -> None:
