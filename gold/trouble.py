@@ -57,7 +57,8 @@ def _keys(record: Record) -> Iterator[Trouble]:
         parts = ", ".join(record["key_parts"])
         text = f"the records' keys have parts that the table's keys have not: {parts}"
         effect = "rows that differ in nothing else of the key are one row here"
-        action = f"add them to `keys`, then `lakehouse rebuild {record['table']}`"
+        add = "add them to `keys`, or choose the table's own records by source.topic"
+        action = f"{add}; then `lakehouse rebuild {record['table']}`"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
