@@ -34,12 +34,9 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
     log = _log(target, feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
-        folder = Path(target.landing, source.path)
-        if not folder.is_dir():
-            yield f"the landing folder {folder} does not exist; do: create it, or correct the path"
-            return
-        if not (log and log.rows) and not _has_file(folder):
-            yield f"the landing folder {folder} is empty; do: drop files there, or correct the path"
+        text = _nothing_in(Path(target.landing), source.path, bool(log and log.rows))
+        if text is not None:
+            yield text
             return
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if topic is not None and log is not None and (log.rows or source.kafka):
@@ -51,10 +48,34 @@ def _log(target: Target, feed: str) -> TableLog | None:
     return read_log(Path(folder)) if folder is not None and "://" not in folder else None
 
 
-def _has_file(folder: Path) -> bool:
-    """Whether there is a file to read: not one that is still being written."""
-    every = (file for file in folder.rglob("*") if file.is_file())
-    return any(not f.name.startswith((".", "_")) and f.suffix != ".tmp" for f in every)
+def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
+    """What is wrong with a landing folder; None where files lie there, or once did."""
+    folder = landing / path
+    if not folder.is_dir():
+        return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    if came_before or any(map(_is_complete, files)):
+        return None
+    if files:
+        left = f"{files[0].name} is left alone, as if it were still being written"
+        action = "rename it, without . or _ in front and .tmp behind"
+        return f"the landing folder {folder} has no complete file: {left}; do: {action}"
+    return f"the landing folder {folder} is empty; do: {_where_to_look(landing, path)}"
+
+
+def _is_complete(file: Path) -> bool:
+    return file.is_file() and not file.name.startswith((".", "_")) and file.suffix != ".tmp"
+
+
+def _where_to_look(landing: Path, path: str) -> str:
+    """The folder that was probably meant, if there is one with files."""
+    full = [f.name for f in landing.glob("*") if any(map(_is_complete, f.glob("*")))]
+    others = [name for name in full if name != path]
+    last = path.strip("/").rpartition("/")[2]
+    close = get_close_matches(path, others, n=1) or [name for name in others if name == last]
+    if close:
+        return f"correct source.path, is it {close[0]}?"
+    return "drop files there, or correct source.path"
 
 
 def _no_record(topic: str, source: Source, log: TableLog) -> Iterator[str]:

@@ -12,15 +12,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import unreadable_name
-from bronze.feeds import Feed
+from bronze.feeds import Feed, feeds
 from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines, literal_path
 from lakehouse.failures import in_short
+from lakehouse.landing import from_landing
 from lakehouse.names import exists, literal, name
 from lakehouse.spark_failures import SPARK_FAILURES
+from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.writing import append, create
 
+MOST_NAMED = 3
 _COLUMNS = "file string, message string, at timestamp"
 
 
@@ -57,6 +60,22 @@ def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
         return {}
     rows = spark.table(_name(target, feed)).select("file", "message").collect()
     return {row[0]: row[1] for row in rows}
+
+
+def unreadable_files(
+    spark: SparkSession, target: Target, tables: Sequence[Table]
+) -> dict[str, list[str]]:
+    """By table, a sentence for each file that its feeds could not read; the first few by name."""
+    found: dict[str, list[str]] = {}
+    for feed in feeds(tables):
+        files = sorted(noted(spark, target, feed).items()) if feed.path is not None else []
+        texts = [f"{from_landing(p, target)} cannot be read: {why}" for p, why in files]
+        more = [f"{len(texts) - MOST_NAMED:,} more files cannot be read"]
+        texts = texts if len(texts) <= MOST_NAMED else [*texts[:MOST_NAMED], *more]
+        for table in feed.tables if texts else ():
+            told = [f"{text}; do: mend or remove it, then run again" for text in texts]
+            found.setdefault(table, []).extend(told)
+    return found
 
 
 def forget(spark: SparkSession, target: Target, feed: Feed, paths: Sequence[str]) -> None:

@@ -1,4 +1,6 @@
-"""Columns to look at: some never came, some look encoded, some have the name of a column of gold.
+"""Columns to look at: of another type than declared, that never came, that look encoded.
+
+And those that have the name of a column of gold.
 
 Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
 change logs of very many files, are not looked at.
@@ -12,6 +14,7 @@ from gold.views import added_columns, source_names
 from lakehouse import names
 from lakehouse.delta_log import Column, read_columns, read_log
 from lakehouse.encoded import encoded_numbers, encoded_texts
+from lakehouse.plan import Held, plan
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -49,6 +52,10 @@ def _hints(target: Target, table: Table) -> Iterator[str]:
     if log is None or columns is None:
         return
     own = {name: column for name, column in columns.items() if not name.startswith("_")}
+    planned = plan(table, Held(log.columns, (), None, None))
+    if planned.effect == "rebuild":
+        action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
+        yield f"{'; '.join(planned.why)}; do: {action}"
     yield from _never_came(table, own)
     yield from _renamed(table, list(own))
     for name, column in own.items():
@@ -77,5 +84,7 @@ def _never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
         if name in table.keys or column is None or column.values:
             continue
         close = get_close_matches(name, undeclared, n=1)
-        meant = f"did you mean {close[0]}?" if close else "do: check its name, or remove it"
-        yield f"column {name} is declared, but no record has had a value for it; {meant}"
+        action = "do: check its name and type, or remove it"
+        never = f"no record has had a value of type {table.columns[name].type} for it"
+        meant = f"did you mean {close[0]}?" if close else action
+        yield f"column {name} is declared, but {never}; {meant}"

@@ -50,7 +50,8 @@ def _failures(record: Record) -> Iterator[Trouble]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
         backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
         found = ", positions run backwards" if backwards else ""
-        yield Trouble("GAPS", f"{len(record['gaps'])} open gaps in the source{found}; do: {action}")
+        gaps = counted(len(record["gaps"]), "open gap")
+        yield Trouble("GAPS", f"{gaps} in the source{found}; do: {action}")
 
 
 def _keys(record: Record) -> Iterator[Trouble]:
@@ -66,7 +67,8 @@ def _keys(record: Record) -> Iterator[Trouble]:
         parts = ", ".join(own)
         text = f"the records' keys have parts that the table's keys have not: {parts}"
         effect = "rows that differ in nothing else of the key are one row here"
-        action = f"add them to `keys`, then {rebuild}"
+        add = "add them to `keys`, or choose the table's own records by source.topic"
+        action = f"{add}; then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 

@@ -47,6 +47,9 @@ def is_type(text: str) -> bool:
 def meant_type(text: str) -> str | None:
     """The type that was probably meant by a text that is none."""
     written = text.strip().lower()
+    comma = re.sub(r"(\d)[.;](\d)", r"\1,\2", written)
+    if comma != written and is_type(comma):
+        return comma
     name = written.partition("(")[0].strip()
     if name in OF_OTHERS:
         return OF_OTHERS[name]

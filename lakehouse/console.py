@@ -1,7 +1,9 @@
 """How the command line looks: progress and warnings on stderr, lines and tables on stdout."""
 
+import itertools
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -9,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,6 +22,7 @@ from lakehouse.verbosity import Level, level
 if TYPE_CHECKING:
     from lakehouse.ledger import Entry
 
+Item = TypeVar("Item")
 Progress = Callable[[str], None]
 
 SHORTEST, TALLEST = 20, 48
@@ -27,6 +30,7 @@ SHORTEST, TALLEST = 20, 48
 HEARTBEAT_SECONDS = 5.0
 
 _doing: list[str] = []
+_LABEL = re.compile(r" *(?:found|expected|do): +")
 
 
 def width() -> int | None:
@@ -76,6 +80,14 @@ def progress(title: str) -> Iterator[Progress]:
         _doing.clear()
 
 
+def awaited(title: str, rows: Iterable[Item]) -> Iterator[Item]:
+    """The same rows, once the first is there; until then it is said what is being done."""
+    rest = iter(rows)
+    with progress(title):
+        first = list(itertools.islice(rest, 1))
+    return itertools.chain(first, rest)
+
+
 def doing() -> str | None:
     """The step that is being done, or that an interrupt broke off; None between two steps."""
     return _doing[-1] if _doing else None
@@ -100,8 +112,26 @@ def fitted(line: str) -> str:
 
 def wrapped(line: str) -> list[str]:
     """The line, broken at the width of the terminal where there is one, its rest indented."""
+    return _broken(line, "    ")
+
+
+def show_error(text: str) -> None:
+    """A message of several lines on stderr, each line broken at the width of the terminal.
+
+    The rest of a line begins where the text of the line does: under `found:`, say.
+    """
+    for line in f"error: {text}".splitlines():
+        label = _LABEL.match(line)
+        indent = label.end() if label else len(line) - len(line.lstrip()) + 4
+        print("\n".join(_broken(line, " " * indent)), file=sys.stderr, flush=True)
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """The line in parts that fit the terminal; names such as `dead-letters` are kept whole."""
     room = width()
-    return [line] if room is None else textwrap.wrap(line, room, subsequent_indent="    ")
+    if room is None:
+        return [line]
+    return textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def summary(entry: "Entry") -> str:

@@ -87,10 +87,9 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
 
 def scalar(text: str) -> str:
     """A text as a YAML scalar on one line, quoted only where it must be."""
-    written = yaml.safe_dump(text, default_flow_style=True, width=10_000).splitlines()[0]
-    return (
-        written if not set(text) & set(",[]{}") else yaml.safe_dump(text, default_style="'").strip()
-    )
+    style = '"' if not text.isprintable() else "'" if set(text) & set(",[]{}") else None
+    dumped = yaml.safe_dump(text, default_style=style, width=10_000, allow_unicode=True)
+    return dumped.splitlines()[0]
 
 
 def _guess(sample: Sample, name: str, kind: str) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,11 +92,22 @@ def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Tab
     errors: list[ConfigurationError] = []
     with _noting(errors):
         target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
-    with _noting(errors):
-        tables = load_tables(chosen.conf, chosen.only, checks)
+    if not errors or (chosen.conf / "tables").is_dir():
+        with _noting(errors):
+            tables = load_tables(chosen.conf, chosen.only, checks)
     if errors:
         raise ManyConfigurationErrors(errors)
     return target, tables
+
+
+def same_lake(chosen: Chosen) -> str:
+    """The options with which another command finds the same lake, each after a blank."""
+    given = Chosen()
+    return "".join(
+        f" --{key} {shlex.quote(str(getattr(chosen, key)))}"
+        for key in ("conf", "target", "root")
+        if getattr(chosen, key) != getattr(given, key)
+    )
 
 
 def with_common_options(

@@ -18,6 +18,7 @@ _LOG_NAMES = {
     "real": "float",
     "numeric": "decimal",
     "dec": "decimal",
+    "timestamp_ltz": "timestamp",
 }
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")

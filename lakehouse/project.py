@@ -5,7 +5,7 @@ from pathlib import Path
 from lakehouse.json_schema import table_schema
 
 TARGET = """\
-# A lake in local folders: lake/ and landing/ below root. `--root DIR` takes another folder.
+# A lake in local folders: lake/ and landing/ below root.
 kind: local
 root: .
 master: local[*]
@@ -16,13 +16,14 @@ README = """\
 # A lakehouse
 
     conf/targets/local.yml    where the lake lies, and which Spark works on it
-    conf/tables/NAME.yml      one file per table; conf/table.schema.json helps the editor
-    landing/                  files of changes are dropped here, in the folder of source.path
+    conf/tables/NAME.yml      one file per table
+    conf/table.schema.json    helps the editor with these files
+    landing/                  files of changes, each in the folder of source.path
     lake/                     what the lakehouse writes: bronze, silver, gold
 
 1. Describe the tables:
 
-       lakehouse init --from landing/shop/events.jsonl    # every topic of a file of changes
+       lakehouse init --from landing/shop/events.jsonl
        lakehouse init --source postgresql://me:env:PASSWORD@host/database
 
 2. Look at the lines in conf/tables that say `check`, then:

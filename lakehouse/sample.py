@@ -1,27 +1,24 @@
 """What a file of events shows of the table behind it: format, keys and columns, by its shape."""
 
-import csv
-import gzip
-import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from lakehouse.connect_types import column_type, common_type, inferred_type, mixed
 from lakehouse.encoded import encoded_numbers, encoded_texts
-from lakehouse.errors import ConfigurationError
 from lakehouse.formats import Format
+from lakehouse.sample_files import Object, SampleFile, open_sample, unusable
 from lakehouse.table import FileFormat
 
-LONGEST = 5_000
+TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
+ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-SEPARATORS = ",;\t|"
 ORDER_NAMES = re.compile(
     r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
 )
@@ -29,8 +26,6 @@ OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
 DELETE_WORDS = ("delete", "d", "del", "remove")
-
-Object: TypeAlias = dict[str, Any]
 
 
 class Sample(NamedTuple):
@@ -51,15 +46,15 @@ class Sample(NamedTuple):
 
 
 def read_sample(file: Path, table: str) -> Sample:
-    """Read at most 5,000 records of a file of JSON lines or CSV, `.gz` or not.
+    """What the first records of a file show of one table.
 
     Raises:
         ConfigurationError: it cannot be read, or its topics do not tell which is the table's.
     """
-    records, file_format = _records(file)
-    if file_format == "csv":
-        return _of_day(file, _flat(records, "csv"))
-    return _of_day(file, _sampled(*_of_topic(file, records, table)))
+    opened = open_sample(file)
+    if opened.format != "json":
+        return _of_day(file, _flat(opened))
+    return _of_day(file, _sampled(*_of_topic(file, opened.records, table)))
 
 
 def read_samples(file: Path) -> dict[str, Sample]:
@@ -67,16 +62,17 @@ def read_samples(file: Path) -> dict[str, Sample]:
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,
     heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
-    of one table, named after the file; in the folder of a day, after the folder around it.
+    of one table, named after the file; where the file's name is a number or it lies in the folder
+    of a day, after the folder.
 
     Raises:
         ConfigurationError: it cannot be read, or it holds no record of a table.
     """
-    records, file_format = _records(file)
-    if file_format == "csv":
-        return {identifier(_name_of(file)): _of_day(file, _flat(records, "csv"))}
+    opened = open_sample(file)
+    if opened.format != "json":
+        return {identifier(_name_of(file)): _of_day(file, _flat(opened))}
     by_topic: dict[str | None, list[Object]] = {}
-    for record in records:
+    for record in opened.records:
         topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
         by_topic.setdefault(topic, []).append(record)
     found: dict[str, Sample] = {}
@@ -89,7 +85,7 @@ def read_samples(file: Path) -> dict[str, Sample]:
         if not SIGNALS.search(name):
             found[name] = _of_day(file, _sampled(own, topic))
     if not found:
-        raise _unusable(file, "no record of a table", "records with rows")
+        raise unusable(file, "no record of a table", "records with rows")
     return found
 
 
@@ -106,8 +102,10 @@ def day_of(file: Path) -> str | None:
 
 
 def _name_of(file: Path) -> str:
-    folder = file.absolute().parent.parent.name if day_of(file) else ""
-    return folder or file.name.partition(".")[0]
+    name, folder = file.name.partition(".")[0], file.absolute().parent
+    if day_of(file):
+        return folder.parent.name or name
+    return name if name[:1].isalpha() else folder.name or name
 
 
 def _of_day(file: Path, sample: Sample) -> Sample:
@@ -115,14 +113,6 @@ def _of_day(file: Path, sample: Sample) -> Sample:
     if sample.format != "rows" or day_of(file) is None:
         return sample
     return sample._replace(format="snapshot", sequence_by=None, deletes=None)
-
-
-def _records(file: Path) -> tuple[list[Object], FileFormat]:
-    is_csv = ".csv" in file.suffixes
-    records = _csv_rows(file) if is_csv else _objects(file)
-    if not records:
-        raise _unusable(file, "no record", "JSON lines or CSV")
-    return records, "csv" if is_csv else "json"
 
 
 def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
@@ -134,7 +124,7 @@ def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
         return _flattened(records, topic)
     if any(isinstance(change.get("key"), list) for change in changes):
         return _ydb([change for change in changes if "key" in change], topic)
-    return _flat(changes, "json")
+    return _flat(SampleFile("json", changes))
 
 
 def _has_row(record: Object) -> bool:
@@ -186,14 +176,27 @@ def _keys_of_deletes(changes: Iterable[Object]) -> list[str]:
 
 
 def _row(change: Object, side: str) -> Object:
-    """The row before or after a change; MongoDB's come as JSON in a text."""
+    """The row before or after a change; MongoDB's come as JSON in a text, without their `_id`."""
     row = change.get(side)
-    if isinstance(row, str):
-        try:
-            row = json.loads(row)
-        except ValueError:
-            return {}
-    return row if isinstance(row, dict) else {}
+    if not isinstance(row, str):
+        return row if isinstance(row, dict) else {}
+    try:
+        document = json.loads(row)
+    except ValueError:
+        return {}
+    is_document = isinstance(document, dict)
+    return {n: _of_document(v) for n, v in document.items() if n != "_id"} if is_document else {}
+
+
+def _of_document(value: object) -> object:
+    """A value in MongoDB's Extended JSON as a plain number or text, where it is one."""
+    kind, inner = next(iter(value.items()), ("", None)) if isinstance(value, dict) else ("", None)
+    with suppress(ValueError):
+        if kind in ("$numberLong", "$numberInt"):
+            return int(str(inner))
+        if kind in ("$numberDouble", "$numberDecimal"):
+            return float(str(inner))
+    return value
 
 
 def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
@@ -204,27 +207,33 @@ def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
     return Sample("ydb", "json", topic, keys, columns, _inferred(rows))
 
 
-def _flat(rows: Sequence[Object], file_format: FileFormat) -> Sample:
-    columns = {name: kind for name, kind in _inferred(rows).items() if not name.startswith("_")}
+def _flat(opened: SampleFile) -> Sample:
+    rows = opened.records
+    known = {**_inferred(rows), **opened.types}
+    columns = {name: kind for name, kind in known.items() if not name.startswith("_")}
     if any("_CHANGE_TYPE" in row for row in rows):
         deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]
         keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
         keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
-        return Sample("bigquery", file_format, None, keys, columns, {})
+        return Sample("bigquery", opened.format, None, keys, columns, {})
     full = [name for name in columns if all(row.get(name) is not None for row in rows)]
     keys = _probable_keys(full or columns)
-    others = [name for name in full if name not in keys]
-    order = next((name for name in others if ORDER_NAMES.search(name)), (others or keys)[0])
-    if columns[order] == "string":
-        columns[order] = _type_of_times([str(row[order]) for row in rows])
-    return Sample("rows", file_format, None, keys, columns, {}, order, _deletes(rows))
+    kinds = {name: _type_of_order(rows, name, columns) for name in full if name not in keys}
+    named = [n for n, kind in kinds.items() if ORDER_NAMES.search(n) and kind.startswith(ORDERABLE)]
+    times = [name for name, kind in kinds.items() if kind.startswith(TIMES)]
+    numbers = [name for name, kind in kinds.items() if kind in WHOLE_NUMBERS]
+    order = (named or times or numbers or keys)[0]
+    columns[order] = kinds.get(order, columns[order])
+    return Sample("rows", opened.format, None, keys, columns, {}, order, _deletes(rows))
 
 
-def _type_of_times(texts: Sequence[str]) -> str:
-    """The type of texts that order changes: date or timestamp where all are such, else string."""
+def _type_of_order(rows: Sequence[Object], name: str, columns: Mapping[str, str]) -> str:
+    """The type of a column that orders changes: texts of dates or times alone are such."""
+    if columns[name] != "string" or not all(DAY.match(str(row[name])) for row in rows):
+        return columns[name]
     for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
         with suppress(ValueError):
-            return min(kind for text in texts if parse(text.replace("Z", "+00:00")))
+            return min(kind for row in rows if parse(str(row[name]).replace("Z", "+00:00")))
     return "string"
 
 
@@ -279,7 +288,9 @@ def _of_topic(
     topics = {str(r["topic"]): None for r in records if _is_whole(r) and r.get("topic")}
     mine = [t for t in topics if t.rpartition(".")[2].lower() == table.lower()] or list(topics)
     if len(mine) > 1:
-        raise _unusable(file, f"topics {', '.join(mine)}", f"one topic, or one ending in .{table}")
+        expected = f"one topic, or one ending in .{table}"
+        action = "name a table after one of the topics, or none for the tables of all"
+        raise unusable(file, f"topics {', '.join(mine)}", expected, action)
     if not mine:
         return records, None
     return [record for record in records if record.get("topic") == mine[0]], mine[0]
@@ -314,47 +325,3 @@ def _is_whole(record: Object) -> bool:
 def _plain(value: object) -> object:
     """A value without the schema block around it."""
     return value["payload"] if isinstance(value, dict) and "payload" in value else value
-
-
-def _objects(file: Path) -> list[Object]:
-    """JSON objects of the first lines, or of one array; all that is something else is left out."""
-    text = _text(file)
-    values = _values([text]) if text.lstrip().startswith("[") else _values(io.StringIO(text))
-    flat = (each for value in values for each in (value if isinstance(value, list) else [value]))
-    return list(itertools.islice((each for each in flat if isinstance(each, dict)), LONGEST))
-
-
-def _values(texts: Iterable[str]) -> Iterator[object]:
-    for text in texts:
-        with suppress(ValueError):
-            yield json.loads(text)
-
-
-def _csv_rows(file: Path) -> list[Object]:
-    text = _text(file)
-    separator = max(SEPARATORS, key=text.partition("\n")[0].count)
-    rows = itertools.islice(csv.DictReader(io.StringIO(text), delimiter=separator), LONGEST)
-    return [{name: _number(text) for name, text in row.items() if name} for row in rows]
-
-
-def _number(text: str | None) -> object:
-    """A CSV field as the number it spells, else as the text it is."""
-    if text and re.fullmatch(r"0|-?[1-9]\d{0,17}", text):
-        return int(text)
-    return float(text) if text and re.fullmatch(r"-?\d+\.\d+", text) else text or None
-
-
-def _text(file: Path) -> str:
-    try:
-        content = file.read_bytes()
-        return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8")
-    except OSError as failure:
-        raise _unusable(file, failure.strerror or str(failure), "a file") from failure
-    except UnicodeDecodeError as failure:
-        raise _unusable(file, str(failure), "JSON lines or CSV") from failure
-
-
-def _unusable(file: Path, found: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(
-        "command line", f"--from {file}", found, expected, "name another file"
-    )

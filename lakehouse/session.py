@@ -114,7 +114,7 @@ def _local(
     log = own / "_logs" / "spark.log"
     make_temporary(target.lake)
     try:
-        with _stderr_to(log):
+        with stderr_of_java_to(log):
             return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()
     except PySparkException as failure:
         raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
@@ -169,18 +169,26 @@ def _use_utc() -> None:
 
 
 @contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Give processes that are started meanwhile (the JVM) a file as their standard error."""
+def stderr_of_java_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile (the JVM) a file as their standard error.
+
+    Python's own `sys.stderr` stays where it is, so that a person sees progress and heartbeats.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    terminal = os.dup(2)
+    before, terminal = sys.stderr, os.dup(2)
+    own = os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace")
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
+    if getattr(before, "rich_proxied_file", before) is sys.__stderr__:
+        sys.stderr = own
     try:
         yield
     finally:
+        sys.stderr = before
+        own.flush()
         os.dup2(terminal, 2)
-        os.close(terminal)
+        own.close()
 
 
 def _last_lines(log: Path, count: int = 5) -> str:

@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 from sqlalchemy import URL, Inspector, create_engine, inspect, types
 from sqlalchemy.dialects import mysql, postgresql
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.first_draft import SCHEMA_LINE, scalar
@@ -88,7 +89,9 @@ def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
     engine = create_engine(url)
     try:
         seen = inspect(engine)
-        tables = list(_tables(seen))
+        with catch_warnings():  # of types that SQLAlchemy does not know: they are text here
+            simplefilter("ignore", SAWarning)
+            tables = list(_tables(seen))
         if getattr(seen.dialect, "is_mariadb", False):
             url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
     except SQLAlchemyError as failure:

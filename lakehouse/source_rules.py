@@ -1,5 +1,6 @@
 """What one source of a table may not say: options that its format or its kind would ignore."""
 
+import re
 from collections.abc import Iterator
 
 from lakehouse.errors import Problem
@@ -63,6 +64,10 @@ def _place(key: str, feed: Source) -> Iterator[Problem]:
     if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
         expected = "a folder below the target's landing root"
         yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
+    servers = feed.kafka.bootstrap_servers if feed.kafka else ""
+    if feed.kafka and not all(_BROKER.fullmatch(server.strip()) for server in servers.split(",")):
+        place, expected = f"{key}.kafka.bootstrap_servers", "host:port, or several with commas"
+        yield Problem(place, servers or "nothing", expected, "add the port, often 9092")
     if feed.format == "snapshot" and feed.mode is None:
         yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
     if feed.format == "snapshot" and feed.kafka:
@@ -73,10 +78,11 @@ def _ignored_by_format(key: str, feed: Source) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in feed.model_fields_set and feed.format not in formats:
             found = f"{option} with format {feed.format}"
-            yield Problem(f"{key}.{option}", found, f"it with {' or '.join(formats)} only", _REMOVE)
+            expected = f"{option} only with {' or '.join(formats)}"
+            yield Problem(f"{key}.{option}", found, expected, _REMOVE)
     if feed.topic and feed.path and feed.format not in ("debezium", "ydb"):
         found = f"topic with files of format {feed.format}"
-        yield Problem(f"{key}.topic", found, "it where records name their topic", _REMOVE)
+        yield Problem(f"{key}.topic", found, "topic only where records name their topic", _REMOVE)
 
 
 def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
@@ -85,13 +91,13 @@ def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
         if option in feed.model_fields_set:
             other = "path" if feed.kafka else "kafka"
             found = f"{option} with {kind}"
-            yield Problem(f"{key}.{option}", found, f"it with {other} only", _REMOVE)
+            yield Problem(f"{key}.{option}", found, f"{option} only with {other}", _REMOVE)
 
 
 def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
     if "csv" in feed.model_fields_set and feed.file_format != "csv":
         found = f"csv with file_format {feed.file_format}"
-        yield Problem(f"{key}.csv", found, "it with file_format csv only", _REMOVE)
+        yield Problem(f"{key}.csv", found, "csv only with file_format csv", _REMOVE)
     if not feed.csv.header and not table.columns:
         found, expected = "header: false without columns", "columns in the order of a row's fields"
         yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
@@ -124,4 +130,5 @@ def _secrets(key: str, feed: Source) -> Iterator[Problem]:
             yield Problem(f"{key}.kafka.security.{option}", "a secret", expected, action)
 
 
+_BROKER = re.compile(r"\S+:\d+")
 _REMOVE = "remove it: it would have no effect"

@@ -54,7 +54,7 @@ def _ignored_by_format(table: Table) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in table.model_fields_set and table.format not in formats:
             found, expected = f"{option} with format {table.format}", " or ".join(formats)
-            yield Problem(option, found, f"it with {expected} only", _REMOVE)
+            yield Problem(option, found, f"{option} only with {expected}", _REMOVE)
 
 
 def _schema_changes(table: Table) -> Iterator[Problem]:
@@ -63,17 +63,18 @@ def _schema_changes(table: Table) -> Iterator[Problem]:
         policy = getattr(table.schema_changes, kind)
         if policy != "apply" and table.format != "debezium":
             key, found = f"schema_changes.{kind}", f"{policy} with format {table.format}"
-            yield Problem(key, found, "it with debezium only", _REMOVE)
+            yield Problem(key, found, f"{policy} only with debezium", _REMOVE)
 
 
 def _order(table: Table) -> Iterator[Problem]:
     flat = table.format in ("rows", "bigquery")
     if "sequence_by" in table.model_fields_set and not flat:
         action = "remove it: deletes carry their key alone, so columns could not order them"
-        yield Problem("sequence_by", f"it with format {table.format}", _OWN_ORDER, action)
+        yield Problem("sequence_by", f"sequence_by with format {table.format}", _OWN_ORDER, action)
     if table.sequence_groups and table.format not in ("rows", "bigquery", "ydb"):
         action = "remove it, or deliver the changes as format rows"
-        yield Problem("sequence_groups", f"it with format {table.format}", _GROUPS, action)
+        found = f"sequence_groups with format {table.format}"
+        yield Problem("sequence_groups", found, _GROUPS, action)
     if table.format == "rows" and not table.sequence_by:
         expected = "a column, a list of columns, or an expression"
         yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
@@ -175,7 +176,7 @@ def _column(table: Table, column: str) -> Iterator[Problem]:
     if column in table.keys and declared.operational:
         yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
     if declared.origin is not None and table.feeds and table.format != "debezium":
-        expected = "it with format debezium only"
+        expected = "from only with format debezium"
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
     if column in _reserved(table):
         expected = f"none of {', '.join(_reserved(table))}: gold adds them"
@@ -190,5 +191,5 @@ def _reserved(table: Table) -> tuple[str, ...]:
 
 
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
-_GROUPS = "it with rows, bigquery or ydb only: elsewhere a row has one order"
+_GROUPS = "sequence_groups only with rows, bigquery or ydb: elsewhere a row has one order"
 _REMOVE = "remove it: it would have no effect"

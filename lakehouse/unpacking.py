@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,7 +12,7 @@ from lakehouse import target as targets
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, Problem
 from lakehouse.in_force import not_in_force
 from lakehouse.json_schema import Place, keys_at
-from lakehouse.table import EXPECTATION_TYPE, IDENTIFIER, Table
+from lakehouse.table import EXPECTATION_TYPE, IDENTIFIER, FileFormat, Table
 from lakehouse.table_rules import contradictions
 from lakehouse.target import Target
 
@@ -138,10 +138,11 @@ def _missing(model: type[BaseModel], place: Place, error: ErrorDetails) -> Descr
 
 
 def _unknown_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    known = keys_at(model.model_json_schema(), place[:-1])
-    meant = nearest(str(place[-1]), known)
+    known, written = keys_at(model.model_json_schema(), place[:-1]), str(place[-1])
+    other = _KEYS_OF_OTHERS.get(written.lower())
+    meant = other if other in known else nearest(written, known)
     action = f"did you mean {meant}?" if meant else "remove it"
-    return f"the unknown key {place[-1]}", f"one of {', '.join(known)}", action
+    return f"the unknown key {written}", f"one of {', '.join(known)}", action
 
 
 def _wrong_choice(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
@@ -150,6 +151,8 @@ def _wrong_choice(model: type[BaseModel], place: Place, error: ErrorDetails) -> 
         str(error["input"]), expected.replace("'", "").replace(" or ", ", ").split(", ")
     )
     action = f"did you mean {meant}?" if meant else "choose one of them"
+    if place[-1:] == ("format",) and error["input"] in get_args(FileFormat):
+        action = f"write format: rows and file_format: {error['input']}, if each line is a row"
     return shown(error["input"]), expected, action
 
 
@@ -168,16 +171,37 @@ def _wrong_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> De
     return shown(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
 
 
+def _no_mapping(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
+    return shown(error["input"]), "a mapping", "write `key: value`, a line each"
+
+
+def _no_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
+    value = shown(error["input"])
+    plain = not isinstance(error["input"], dict | list)
+    return value, "a text", f"write '{value}', in quotes" if plain else "correct it"
+
+
 def _no_list(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
     value = shown(error["input"])
-    return value, "a valid list", f"write a list, such as [{value.strip(chr(34))}]"
+    return value, "a list", f"write a list, such as [{value.strip(chr(34))}]"
 
 
 _PATTERNS = {
     EXPECTATION_TYPE: "a name of Great Expectations, expect_…",
     IDENTIFIER: "a letter, then letters, digits and _",
 }
+_KEYS_OF_OTHERS = {
+    **dict.fromkeys(("delimiter", "separator", "seperator"), "sep"),
+    **dict.fromkeys(("primary_key", "primary_keys"), "keys"),
+    **dict.fromkeys(("folder", "directory"), "path"),
+    **dict.fromkeys(("scd_type", "history"), "stored_as_scd_type"),
+    "brokers": "bootstrap_servers",
+}
+"""Keys as other programs call them, and as they are called here."""
 _KINDS: dict[str, Describe] = {
+    "dict_type": _no_mapping,
+    "model_type": _no_mapping,
+    "string_type": _no_text,
     "string_pattern_mismatch": _wrong_text,
     "list_type": _no_list,
     "missing": _missing,

@@ -4,11 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from lakehouse.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes tells of the machine, not of the code.
+settings.register_profile("without a deadline", deadline=None)
+settings.load_profile("without a deadline")
 
 REMOTE = os.environ.get("LAKEHOUSE_TEST_REMOTE")
 

@@ -1,6 +1,7 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import importlib
+import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lakehouse.cli.front import check_lake, command, configured, start
-from lakehouse.cli.silence import warnings_of
+from lakehouse.cli.silence import warnings_of, without_yaml
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.failures import in_short
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.unpacking import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,13 +36,16 @@ AS_OF_HELP = (
     "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
     "valid then at the source, everything else stands as the lake held it then."
 )
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="Spark SQL.")]
+Query = Annotated[list[str], typer.Argument(metavar="QUERY", help="Spark SQL, in quotes.")]
 AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 
 
 @command("sql")
 def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
     """Ask bronze, silver and gold."""
+    if len(query) > 1:
+        found, action = f"{len(query)} words", 'put it in quotes: lakehouse sql "SELECT …"'
+        raise ConfigurationError("command line", "QUERY", found, "one quoted text", action)
     moment = as_of and utc(as_of)
     target, tables = configured(chosen)
     if moment and target.catalog:
@@ -49,9 +54,10 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
     spark, began = start(target, tables), datetime.now(timezone.utc)
-    print_answer(spark, target, query, shown, moment)
+    views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
+    print_answer(spark, target, query[0], shown, moment, views)
     if moment is None:
-        importlib.import_module("gold.reads").note(spark, target, tables, query, began)
+        importlib.import_module("gold.reads").note(spark, target, tables, query[0], began)
 
 
 @command("status")
@@ -69,9 +75,16 @@ def status(
 
 
 def print_answer(
-    spark: "SparkSession", target: Target, query: str, shown: str, as_of: str | None = None
+    spark: "SparkSession",
+    target: Target,
+    query: str,
+    shown: str,
+    as_of: str | None = None,
+    views: Sequence[str] = (),
 ) -> None:
     """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
+
+    `views` are what a name that nothing has may have meant.
 
     Raises:
         QueryRefused: Spark does not understand it, or a table is not there.
@@ -80,11 +93,15 @@ def print_answer(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+    from lakehouse.console import progress
+
     try:
-        importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
-        _print_rows(spark.sql(query), shown)
+        with progress("asking"):
+            importlib.import_module("gold.job").open_catalog(spark, target, query, as_of=as_of)
+            answer = spark.sql(query)
+        _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(in_short(refused)) from refused
+        raise QueryRefused(_refusal(in_short(refused), views)) from refused
     except (PySparkException, Py4JJavaError) as failed:
         raise QueryFailed(in_short(failed)) from failed
 
@@ -104,25 +121,32 @@ def print_status(
     `unread_topics` with their records, and `unread_lines`.
     """
     from bronze.contract import feed_name
+    from bronze.unreadable import unreadable_files
     from gold.unread import unread_records
     from gold.waiting_deletes import waiting_deletes
+    from lakehouse.console import progress, wrapped
 
-    found, waits = warnings_of(target, tables), waiting_deletes(spark, target, tables)
+    with progress("asking how the tables do"):
+        of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
+        found = [warnings_of(target, tables), *of_spark]
+        unread = unread_records(spark, target, everything or tables)
+        known = importlib.import_module("gold.status").status(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
-    unread = unread_records(spark, target, everything or tables)
     unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
     records: list[dict[str, Any]] = []
-    for record in importlib.import_module("gold.status").status(spark, target, tables):
+    for record in known:
         own = [each for each in unread if each.feed in feeds[record["table"]]]
         records.append(
             record
             | {
-                "warnings": [*found[record["table"]], *waits.get(record["table"], ())],
+                "warnings": [text for each in found for text in each.get(record["table"], ())],
                 "unread_topics": {t: n for each in own for t, n in each.topics.items()},
                 "unread_lines": sum(each.lines for each in own),
             }
         )
     show_status(records, as_json, wide, unread)
+    for sentence in () if as_json else without_yaml(target, everything or tables):
+        print("\n".join(wrapped(sentence)))
     return records
 
 
@@ -210,13 +234,28 @@ def utc(text: str, option: str = "--as-of") -> str:
     return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
+def _refusal(message: str, views: Sequence[str]) -> str:
+    """What Spark says of a query; of a table that is not there, the one that was meant."""
+    name = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*?((?:`[^`]+`\.?)+)", message)
+    if name is None:
+        return message
+    written = name[1].replace("`", "")
+    meant = nearest(written, views)
+    action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
+    action = f"did you mean {meant}? Else {action}" if meant else action
+    return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"
+
+
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from lakehouse import answers
-    from lakehouse.console import show_grid
+    from lakehouse.console import awaited, say, show_grid
 
-    if shown == "table":
+    if shown == "table" and not answer.columns:
+        say("done")
+    elif shown == "table":
         rest = "--format csv or json shows all"
-        show_grid(answer.columns, answers.texts(answer), rest)
-        return
-    for line in answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer):
-        print(line)
+        show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
+    else:
+        lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
+        for line in awaited("asking", lines):
+            print(line)

@@ -84,10 +84,11 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
 
 def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
     from lakehouse import answers
-    from lakehouse.console import fitted, show_grid
+    from lakehouse.console import awaited, fitted, progress, show_grid
 
     silver = importlib.import_module("silver.changelog.dead_letter_list")
-    counts = [] if found is None else silver.by_reason(found)
+    with progress("looking for dead letters"):
+        counts = [] if found is None else silver.by_reason(found)
     if found is not None and counts:
         resolution = [] if resolved else ["resolved_at", "resolved_by"]
         newest = silver.newest(found, limit).drop("sequence", "rule", "run_id", *resolution)
@@ -95,7 +96,8 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
             [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
             for row in answers.texts(newest)
         )
-        show_grid(newest.columns, rows, "--format json shows all")
+        shown = awaited("reading dead letters", rows)
+        show_grid(newest.columns, shown, "--format json shows all")
     for table, reason, count in counts[:MOST_REASONS]:
         print(fitted(f"{count:>8,}  {table}  {reason}"))
     if len(counts) > MOST_REASONS:

@@ -1,7 +1,6 @@
 """`demo`: everything on captured events, in one go, and the story of what happened."""
 
 import importlib
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from lakehouse.cli.report import destination
 from lakehouse.cli.rounds import JOBS
 from lakehouse.cli.run import fail_at_the_end, one_round
 from lakehouse.demo_story import Explanation, Story, story_lines
-from lakehouse.options import Chosen
+from lakehouse.options import Chosen, same_lake
 from lakehouse.table import Table
 from lakehouse.target import Target
 
@@ -53,7 +52,7 @@ def demo(chosen: Chosen) -> None:
         explained = _explained(spark, target, tables)
     shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
     statuses = [record | {"state": in_six(record)["state"]} for record in shown]
-    story = Story(dropped, statuses, explained, answers, page, _options(chosen))
+    story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
     for line in story_lines(story):
         print(line)
 
@@ -86,14 +85,3 @@ def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -
         Explanation(each.source_time, each.operation, each.outcome, each.because, each.position)
         for each in records
     ]
-
-
-def _options(chosen: Chosen) -> str:
-    """The options with which another command finds the same lake."""
-    given = Chosen()
-    options = [
-        f" --{key} {shlex.quote(str(getattr(chosen, key)))}"
-        for key in ("conf", "target", "root")
-        if getattr(chosen, key) != getattr(given, key)
-    ]
-    return "".join(options)

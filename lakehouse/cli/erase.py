@@ -81,6 +81,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         TableFailed: records of the key wait for their transaction.
     """
     from gold.job import publish
+    from lakehouse.console import progress
     from silver import job, states
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
@@ -89,11 +90,13 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     table, started = wanted.table, datetime.now(timezone.utc)
     together = whole_groups([table], tables)
     present = _present(target, table)
-    if present:
-        fail_at_the_end(do_layer(spark, target, together, "bronze", wanted.run_id, _untold))
-    fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, _untold))
+    with progress("taking in what is new") as note:
+        if present:
+            fail_at_the_end(do_layer(spark, target, together, "bronze", wanted.run_id, note))
+        fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, note))
     rebuild.abandon(spark, target, table, wanted.run_id)
-    found = erase.find(spark, target, table, wanted.key)
+    with progress("looking for the key"):
+        found = erase.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
         return
@@ -105,7 +108,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         held = [file for file in _dropped(target, wanted, found.values) if file in present]
         _delete(wanted, map(str, held))
     group_repairs.pin(spark, target, table, batch)
-    fail_at_the_end(publish(spark, target, together, wanted.run_id, _untold, tables))
+    with progress("publishing") as note:
+        fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)
 
@@ -118,13 +122,15 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     Raises:
         EraseIncomplete: naming where something is left.
     """
+    from lakehouse.console import progress
     from lakehouse.traces import traces
     from silver.maintenance import erase
 
-    left = erase.left(spark, target, wanted.table, wanted.key)
-    if not target.catalog:
-        left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
-    dropped = [str(file) for file in _dropped(target, wanted, values)]
+    with progress("looking for what is left"):
+        left = erase.left(spark, target, wanted.table, wanted.key)
+        if not target.catalog:
+            left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
+        dropped = [str(file) for file in _dropped(target, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
     where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
@@ -135,10 +141,6 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
         wanted.say("do: repeat the command with --landing, which deletes these files")
         return
     wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
-
-
-def _untold(_: str) -> None:
-    """No progress to show: the erasure says its own steps."""
 
 
 def _present(target: Target, table: Table) -> set[Path]:

@@ -27,11 +27,14 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
     (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
     """
+    from lakehouse.console import progress
+
     target, (one,) = configured(chosen._replace(only=[table]))
     sought = key_of(key, one)
     check_lake(target)
     spark = start(target, [one])
-    lines = importlib.import_module("silver.audit.explain").explain(spark, target, one, sought)
+    with progress(f"looking for the records of the key in {table}"):
+        lines = importlib.import_module("silver.audit.explain").explain(spark, target, one, sought)
     if shown == "json":
         for line in lines:
             print(_json(line))
@@ -51,6 +54,9 @@ def _print_grid(lines: "list[Explained]", target: Target) -> None:
     from lakehouse.console import show_grid, wrapped
 
     *records, row = lines
+    if not records and row.values is None:
+        print("no record of this key has arrived, and there is no row")
+        return
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
     show_grid(
         columns,

@@ -39,7 +39,7 @@ def application(help_text: str, completion: bool = False) -> typer.Typer:
         add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        no_args_is_help=False,
+        no_args_is_help=True,
     )
 
 
@@ -196,14 +196,18 @@ def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
 
 
 def _leave(error: LakehouseError) -> NoReturn:
-    print(f"error: {error}", file=sys.stderr)
+    from lakehouse.console import show_error
+
+    show_error(str(error))
     sys.exit(error.exit_code)
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
+    from lakehouse.console import show_error
+
     session = sys.modules.get("lakehouse.session")
     if session is not None and session.java_has_ended():
         _leave(java_ended())
     told = shortened(error)
     action = way_out(told) or "--debug shows where"
-    print(f"error: {kind.__name__}: {told.splitlines()[0]}\n  do: {action}", file=sys.stderr)
+    show_error(f"{kind.__name__}: {told.splitlines()[0]}\n  do: {action}")

@@ -1,14 +1,15 @@
 """`init`: a new project, and the first YAML of tables from a file or from a database."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakehouse.cli.front import command
-from lakehouse.errors import ConfigurationError
-from lakehouse.options import Chosen
+from lakehouse.errors import ConfigurationError, LakeNotWritable
+from lakehouse.options import Chosen, same_lake
 from lakehouse.project import is_project, make_project
 from lakehouse.words import counted
 
@@ -20,7 +21,7 @@ Name = Annotated[
 ]
 Sample = Annotated[
     Path | None,
-    typer.Option("--from", metavar="FILE", help="A file of changes: JSON or CSV, .gz or not."),
+    typer.Option("--from", metavar="FILE", help="A file of changes: JSON, CSV or Parquet."),
 ]
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
@@ -54,15 +55,31 @@ def init(
     _check(table, sample, source)
     if is_project(chosen.conf) and sample is None and source is None:
         print(f"there is a project already: {_shown(chosen.conf)}")
-    if not is_project(chosen.conf):
-        for file in make_project(chosen.conf):
-            print(f"made {_shown(file)}")
-    if sample is not None:
-        _from_file(chosen, table, sample)
-    elif source is not None:
-        _from_database(chosen, table, source, prefix, brokers)
-    else:
-        print("next: lakehouse init --from FILE, or lakehouse init --source URL")
+    with _writable(chosen.conf):
+        if not is_project(chosen.conf):
+            for file in make_project(chosen.conf):
+                print(f"made {_shown(file)}")
+        if sample is not None:
+            _from_file(chosen, table, sample)
+        elif source is not None:
+            _from_database(chosen, table, source, prefix, brokers)
+        else:
+            more = same_lake(chosen)
+            print(f"next: lakehouse init --from FILE{more}, or lakehouse init --source URL{more}")
+
+
+@contextmanager
+def _writable(conf: Path) -> Iterator[None]:
+    """What the system refuses to write is named.
+
+    Raises:
+        LakeNotWritable: it has refused something.
+    """
+    try:
+        yield
+    except OSError as refused:
+        place, found = _shown(Path(refused.filename or conf)), refused.strerror or str(refused)
+        raise LakeNotWritable(place, found, "make it writable, or go to another folder") from None
 
 
 def _check(table: str | None, sample: Path | None, source: str | None) -> None:
@@ -86,26 +103,34 @@ def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
     folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
     sure = inside and parent != landing
     if table is not None:
-        _tell([write_draft(table, sample, chosen.conf, folder, sure)])
+        drafts = [write_draft(table, sample, chosen.conf, folder, sure)]
     else:
-        _tell(write_drafts(sample, chosen.conf, folder, sure))
-    if not sure:
+        drafts = write_drafts(sample, chosen.conf, folder, sure)
+    _tell(drafts)
+    more = same_lake(chosen)
+    if all(draft.is_there for draft in drafts):
+        print("nothing was written: remove a file to have it drafted again, or choose a name:")
+        print(f"    lakehouse init TABLE --from {sample}{more}")
+    elif not sure:
         place = _shown(landing / folder / (day or ""))
-        print(f"next: put {sample.name} into {place}, then lakehouse run")
+        print(f"next: put {sample.name} into {place}, then lakehouse run{more}")
     else:
-        print("next: lakehouse validate, then lakehouse run")
+        print(f"next: lakehouse validate{more}, then lakehouse run{more}")
 
 
 def _from_database(
     chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
 ) -> None:
     from lakehouse import source_draft as drafts
+    from lakehouse.console import progress, wrapped
     from lakehouse.first_draft import write_text
     from lakehouse.sample import identifier
     from lakehouse.source_url import checked_url
     from lakehouse.unpacking import nearest
 
-    url, found = drafts.read_tables(checked_url(source))
+    given = checked_url(source)
+    with progress("reading the catalog of the database"):
+        url, found = drafts.read_tables(given)
     connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
     tables = drafts.names_of(found)
     if table is not None and table not in tables:
@@ -127,8 +152,13 @@ def _from_database(
         print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
         print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
     for line in drafts.preparations(list(wanted.values()), url):
-        print(f"the database needs: {line}")
-    print("next: start the connector, then lakehouse validate, lakehouse run --continuous")
+        print("\n".join(wrapped(f"the database needs: {line}")))
+    if brokers is None:
+        print(f"the tables read files in {_shown(_landing(chosen) / connector.prefix)};")
+        print("    to read them from Kafka, draft them with --kafka HOST:PORT")
+    more = same_lake(chosen)
+    print(f"next: start the connector, then lakehouse validate{more},", end=" ")
+    print(f"lakehouse run --continuous{more}")
 
 
 def _landing(chosen: Chosen) -> Path:

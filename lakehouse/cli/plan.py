@@ -6,6 +6,7 @@ from pathlib import Path
 from lakehouse import names
 from lakehouse.cli.ask import ShownStatus
 from lakehouse.cli.front import command, configured, start
+from lakehouse.cli.silence import without_yaml
 from lakehouse.delta_log import read_log, read_values
 from lakehouse.options import Chosen
 from lakehouse.plan import WORST, Held, Planned
@@ -36,9 +37,11 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     as_json = shown == "json"
     show_records([each._asdict() if as_json else _row(each) for each in found], as_json)
     if not as_json:
-        for each in found:
-            for why in each.why if each.effect not in ("new", "nothing") else ():
-                print("\n".join(wrapped(f"{each.table}: {why}")))
+        changed = [each for each in found if each.effect not in ("new", "nothing")]
+        reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
+        everything = configured(chosen._replace(only=()))[1]
+        for text in [*reasons, *without_yaml(target, everything)]:
+            print("\n".join(wrapped(text)))
 
 
 def _row(each: Planned) -> dict[str, object]:

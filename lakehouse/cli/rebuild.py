@@ -51,7 +51,7 @@ def rebuild_table(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    from lakehouse.console import summary
+    from lakehouse.console import progress, summary
 
     modules = ("silver.maintenance.rebuild", "silver.maintenance.swap")
     rebuild, swap = map(importlib.import_module, modules)
@@ -60,12 +60,15 @@ def rebuild_table(
         tell(f"{name}: ended a swap that was killed")
     known = rebuild.begin(spark, target, table, run_id)
     tell(f"{table.table}: building rebuild {known.id} beside the live table")
-    entry = rebuild.build(spark, target, table, known, run_id, lambda line: None)
+    with progress("building") as note:
+        entry = rebuild.build(spark, target, table, known, run_id, note)
     tell(summary(entry))
     importlib.import_module("gold.pins").pin_table(spark, target, table)
     tell(f"{table.table}: swapping it in")
-    swap.swap(spark, target, known, run_id)
     publish = importlib.import_module("gold.job").publish
     together = whole_groups([table], configured)
-    fail_at_the_end(publish(spark, target, together, run_id, lambda line: None, configured))
+    with progress("swapping") as note:
+        swap.swap(spark, target, known, run_id)
+        entries = publish(spark, target, together, run_id, note, configured)
+    fail_at_the_end(entries)
     tell(f"{table.table}: done")

@@ -173,7 +173,7 @@ def _until_told(
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from lakehouse.console import say
+    from lakehouse.console import say, show_error
 
     told_of: Layer = "silver" if "silver" in layers else layers[0]
 
@@ -181,7 +181,7 @@ def _until_told(
         if entry.layer == told_of or level() is Level.VERBOSE:
             show_entries([entry])
         for failure in failed([entry]):
-            print(f"error: {failure}", file=sys.stderr, flush=True)
+            show_error(str(failure))
 
     watched: dict[tuple[Layer, str], float] = {}
     warner = Warner(target, tables)

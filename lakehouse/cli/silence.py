@@ -1,6 +1,7 @@
 """What would otherwise succeed in silence: warnings of bronze and gold, each told once."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -13,6 +14,19 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
 
     first, second = missing_input(target, tables), column_hints(target, tables)
     return {t.table: [*first.get(t.table, ()), *second.get(t.table, ())] for t in tables}
+
+
+def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
+    """A sentence for each table that a local lake holds and no YAML describes (any more)."""
+    if target.catalog or "://" in target.lake:
+        return []
+    logs = Path(target.lake, "silver").glob("[!_]*_changes/_delta_log")
+    held = {log.parent.name.removesuffix("_changes") for log in logs}
+    return [
+        f"{name}: no YAML describes this table, so nothing brings gold.{name} up to date; do: put"
+        f" its YAML back, or read another table in place of gold.{name}"
+        for name in sorted(held - {table.table for table in everything})
+    ]
 
 
 class Warner:

@@ -41,8 +41,11 @@ def check(
     Raises:
         SourceDiffers: some difference is real.
     """
+    from lakehouse.console import progress
+
     module = importlib.import_module("gold.source_verdict")
-    found: Verdict = module.verdict(spark, target, table, url, named, at_rest)
+    with progress(f"comparing {table.table} with its source"):
+        found: Verdict = module.verdict(spark, target, table, url, named, at_rest)
     show = _json if as_json else _text
     for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
         for row in rows[:MOST_NAMED]:

@@ -57,6 +57,8 @@ def verify(
     then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
     than what is applied is in flight and shown apart.
     """
+    from lakehouse.console import progress
+
     target, (one,) = configured(chosen._replace(only=[table]))
     url = None if source is None else source_check.checked(source)
     check_lake(target)
@@ -64,10 +66,11 @@ def verify(
     if url is not None:
         source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")
         return
-    shows = importlib.import_module("gold.agreement").laws(spark, target, one)
-    laws = importlib.import_module("silver.audit.verify").verify(
-        spark, target, one, shows, None if every_key else sample
-    )
+    with progress(f"verifying {table}"):
+        shows = importlib.import_module("gold.agreement").laws(spark, target, one)
+        laws = importlib.import_module("silver.audit.verify").verify(
+            spark, target, one, shows, None if every_key else sample
+        )
     for law in laws:
         print(_json(law) if shown == "json" else _line(law))
     broken = [law.law for law in laws if not law.holds]
@@ -77,7 +80,7 @@ def verify(
 
 def _line(law: "Law") -> str:
     """The verdict, the law, how many units were looked at, and the first that break it."""
-    line = f"{'ok' if law.holds else 'FAILED':<7} {law.law:<52} {law.checked:>12,} checked"
+    line = f"{'ok' if law.holds else 'FAILED':<7} {law.law:<51} {law.checked:>12,} checked"
     if law.holds:
         return line
     return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])

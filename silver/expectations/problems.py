@@ -47,7 +47,7 @@ def _own_problems(expectation: Expectation) -> Iterator[str]:
 
 def _nearest(word: str, words: list[str]) -> str:
     close = get_close_matches(word, words, n=1)
-    return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(sorted(words))}"
+    return f"expected {close[0]}" if close else f"expected one of {', '.join(sorted(words))}"
 
 
 def _spelling_problems(expectation: Expectation, kinds: dict[str, str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ def test_the_tables_of_a_database_become_a_project(
     monkeypatch.setenv("SHOP_PASSWORD", "any")
     server = postgres.start("init")
     try:
+        server.execute("CREATE TABLE shop.papers (id int PRIMARY KEY, text xml)")
         server.execute("COMMENT ON TABLE shop.customers IS 'People: who buy'")
         url = server.url.replace("postgres@", "postgres:env:SHOP_PASSWORD@")
         enter(app, ["init", "--source", url])
@@ -37,5 +38,7 @@ def test_the_tables_of_a_database_become_a_project(
     assert tables["customers"].comment == "People: who buy"
     assert tables["orders"].columns["total"].type == "decimal(12,2)"
     assert 'ALTER TABLE "shop"."clicks" REPLICA IDENTITY FULL;' in told
+    assert tables["papers"].columns["text"].type == "string"
+    assert "draft them with --kafka HOST:PORT" in told
     assert "next: start the connector" in told
     assert Path("conf/connector.json").is_file()

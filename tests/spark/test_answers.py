@@ -1,9 +1,13 @@
 import json
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.answers import csv_lines, json_lines, texts, unique_names
+from lakehouse.cli.ask import print_answer
+from lakehouse.errors import QueryRefused
+from tests.conftest import target_at
 
 VALUES = """
   SELECT 1 AS i, 1.50BD AS d, cast('NaN' AS double) AS f,
@@ -61,6 +65,24 @@ def test_rows_come_in_their_order(spark: SparkSession) -> None:
 
 def test_a_statement_without_columns_answers_nothing(spark: SparkSession) -> None:
     assert list(json_lines(spark.sql("SELECT 1").select())) == []
+
+
+def test_a_statement_without_an_answer_says_that_it_was_done(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_answer(spark, target_at(tmp_path), "DROP VIEW IF EXISTS nothing", "table")
+    assert capsys.readouterr().out.splitlines()[-1] == "done"
+
+
+@pytest.mark.parametrize("written", ["gold.order", "orders", "`gold`.`ordres`"])
+def test_a_table_that_is_not_there_is_answered_with_the_one_that_was_meant(
+    spark: SparkSession, tmp_path: Path, written: str
+) -> None:
+    query, views = f"SELECT * FROM {written}", ["gold.customers", "gold.orders"]
+    with pytest.raises(QueryRefused) as told:
+        print_answer(spark, target_at(tmp_path), query, "table", None, views)
+    assert f"found:    {written.replace('`', '')}\n" in str(told.value)
+    assert "do:       did you mean gold.orders?" in str(told.value)
 
 
 def test_names_are_numbered_in_any_case_of_letters() -> None:

@@ -14,6 +14,7 @@ from bronze import job
 from bronze.feeds import feeds
 from bronze.job import ingest
 from bronze.storage import news
+from bronze.unreadable import unreadable_files
 from lakehouse.ledger import Entry
 from lakehouse.memory import Memory
 from lakehouse.names import name
@@ -205,12 +206,15 @@ def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
     failed = run(spark, target)[0]
     assert (failed.status, raw(spark, target)) == ("failed", ["1"])
     assert "bad.gz: IOException: not a gzip file" in str(failed.message)
+    (told,) = unreadable_files(spark, target, [table()])["orders"]
+    assert told.startswith("orders/bad.gz cannot be read: IOException: not a gzip file")
     drop(target, "orders/b", "2")
     again = run(spark, target)[0]
     assert (again.status, again.counts["records"]) == ("failed", 1)
     drop(target, "orders/bad.gz", gzip.compress(b"3"))
     mended = run(spark, target)[0]
     assert (mended.status, raw(spark, target)) == ("ok", ["1", "2", "3"])
+    assert unreadable_files(spark, target, [table()]) == {}
     assert run(spark, target)[0].counts == {"records": 0}
 
 

@@ -1,8 +1,11 @@
 """Drafts of `init --from` run without a dead letter on the very data they were made from."""
 
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 from pyspark.sql import SparkSession
 
 from lakehouse.first_draft import write_drafts
@@ -45,3 +48,19 @@ def test_a_csv_file_has_no_dead_letters_by_its_own_draft(
         ["01234", "99999"],
         ["99999", "01234"],
     )
+
+
+def test_a_parquet_file_has_no_dead_letters_by_its_own_draft(
+    spark: SparkSession, target: Target, tmp_path: Path
+) -> None:
+    landed = Path(target.landing, "pay", "1.parquet")
+    landed.parent.mkdir(parents=True)
+    times = pa.array([0, 1, 2], pa.timestamp("us", tz="UTC"))
+    amounts = pa.array([Decimal("1.10"), None, Decimal("-2.00")], pa.decimal128(10, 2))
+    tags = pa.array([["a"], [], None])
+    columns = {"amount": amounts, "id": pa.array([1, 2, 3], pa.int32()), "at": times, "tags": tags}
+    write_table(pa.table(columns), landed)
+    write_drafts(landed, tmp_path / "conf", "pay", sure=True)
+    lake.run(spark, target, load_tables(tmp_path / "conf"))
+    found = {row["id"]: (row["amount"], row["tags"]) for row in lake.rows(spark, target, "pay")}
+    assert found == {1: (Decimal("1.10"), ["a"]), 2: (None, []), 3: (Decimal("-2.00"), None)}

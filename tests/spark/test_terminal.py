@@ -67,6 +67,9 @@ def test_status_dead_letters_and_the_widest_table_fit(tmp_path: Path) -> None:
     letters = told(conf, tmp_path, "dead-letters", "list")
     fits(letters)
     assert letters[-1] == "1 dead letter"
+    fits(told(conf, tmp_path, "verify", "orders"))
+    unknown = told(conf, tmp_path, "explain", "orders", "--key", '{"id": 999999}')
+    assert unknown == ["no record of this key has arrived, and there is no row"]
     widest = told(conf, tmp_path, "sql", "SELECT * FROM gold.kitchen_sink")
     fits(widest)
     assert widest[0].startswith("── 1 ─")

@@ -36,13 +36,13 @@ def test_well_written_expectations_have_no_problems() -> None:
 def test_a_misspelt_name_is_answered_with_the_nearest_one() -> None:
     assert problems(table(qty("be_betwen", min_value=0))) == [
         "expectations[0].type: found 'expect_column_values_to_be_betwen', "
-        "did you mean expect_column_values_to_be_between?"
+        "expected expect_column_values_to_be_between"
     ]
 
 
 def test_a_misspelt_argument_is_answered_with_the_nearest_one() -> None:
     assert problems(table(qty("not_be_null"), qty("be_between", min_valu=0, max_value=1))) == [
-        "expectations[1].min_valu: found an unknown argument, did you mean min_value?"
+        "expectations[1].min_valu: found an unknown argument, expected min_value"
     ]
 
 

@@ -1,11 +1,15 @@
 """`lakehouse init`: a project, drafts from a file of any kind, and what it says to do next."""
 
+import gzip
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 
 from lakehouse.cli import app
 from lakehouse.cli.front import enter
@@ -54,6 +58,13 @@ def test_an_empty_folder_becomes_a_project(capsys: pytest.CaptureFixture[str]) -
     assert "there is a project already: conf" in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("conf").write_text("no folder")
+    assert init() == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: conf/targets: cannot be written\n  found:    Not a directory")
+
+
 def test_files_that_are_there_are_left_alone() -> None:
     Path("README.md").write_text("mine")
     assert init() == 0
@@ -83,6 +94,15 @@ def test_a_file_below_the_landing_root_is_read_where_it_lies(
         "s.p.orders",
     )
     assert "# check" not in Path("conf/tables/orders.yml").read_text()
+
+
+def test_the_next_step_keeps_the_options_of_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("other", "landing", "shop", "a.jsonl")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(whole("s.t", {"id": 1}, change(id=1))))
+    assert init("--from", str(file), "--root", "other") == 0
+    told = capsys.readouterr().out
+    assert "next: lakehouse validate --root other, then lakehouse run --root other" in told
 
 
 def test_a_table_that_is_there_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,6 +190,81 @@ def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     assert (table.format, table.keys) == ("debezium", ["id"])
 
 
+@pytest.mark.parametrize(
+    ("row", "order"),
+    [
+        ({"id": 1, "price": 1.5, "made": "2024-01-01T10:00:00Z", "n": 4}, "made"),
+        ({"id": 1, "price": 1.5, "ok": True, "n": 4}, "n"),
+        ({"id": 1, "time_spent": 1.5, "seq": 4}, "seq"),
+        ({"id": 1, "price": 1.5}, "id"),
+    ],
+)
+def test_only_what_can_order_changes_is_drafted_as_their_order(
+    row: dict[str, object], order: str
+) -> None:
+    assert read_samples(dropped("a.jsonl", row))["a"].sequence_by == order
+
+
+def test_a_document_of_mongodb_shows_the_types_of_its_fields() -> None:
+    size, price = '{"$numberLong": "5"}', '{"$numberDecimal": "1.50"}'
+    document = f'{{"_id": {{"$oid": "a1"}}, "size": {size}, "price": {price}, "in": {{"a": 1}}}}'
+    value = {"before": None, "after": document, "op": "c"}
+    file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))
+    found = read_samples(file)["people"]
+    assert found.columns == {"id": "string"}
+    assert found.guessed == {"size": "bigint", "price": "double", "in": "string"}
+
+
+def test_a_file_whose_name_is_a_number_gives_the_table_its_folders_name() -> None:
+    file = dropped("1.jsonl", {"id": 1, "seq": 1})
+    assert list(read_samples(file)) == ["shop"]
+    assert list(read_samples(dropped("people.jsonl", {"id": 1, "seq": 1}))) == ["people"]
+
+
+def test_a_parquet_file_gives_its_own_types(capsys: pytest.CaptureFixture[str]) -> None:
+    file = dropped("pay.parquet")
+    at = pa.array([0], pa.timestamp("us", tz="UTC"))
+    total = pa.array([Decimal("1.10")], pa.decimal128(10, 2))
+    write_table(pa.table({"id": pa.array([1], pa.int32()), "total": total, "at": at}), file)
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.feeds[0].file_format, table.keys, table.sequence_by) == ("parquet", ["id"], "at")
+    types = {name: column.type for name, column in table.columns.items()}
+    assert types == {"id": "int", "total": "decimal(10,2)", "at": "timestamp"}
+    file.write_bytes(file.read_bytes()[:30])
+    assert init("pay2", "--from", str(file)) == 2
+    assert "no Parquet" in capsys.readouterr().err
+
+
+def test_a_compressed_file_without_its_end_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("a.jsonl.gz")
+    file.write_bytes(gzip.compress(b'{"id": 1}')[:12])
+    assert init("--from", str(file)) == 2
+    assert "wait until it is written" in capsys.readouterr().err
+
+
+def test_a_csv_file_in_another_encoding_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = Path("a.csv")
+    file.write_bytes("id,name\n1,Zoë\n".encode("latin-1"))
+    assert init("--from", str(file)) == 2
+    assert "source.csv.encoding" in capsys.readouterr().err
+    file.write_bytes("id,name\n1,Zoë\n".encode("utf-8-sig"))
+    assert init("--from", str(file)) == 0
+    assert load_tables(Path("conf"))[0].keys == ["id"]
+
+
+def test_drafts_that_are_all_there_say_how_to_write_them_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = dropped("a.jsonl", whole("s.t", {"id": 1}, change(id=1)))
+    init("--from", str(file))
+    assert init("--from", str(file)) == 0
+    told = capsys.readouterr().out
+    assert f"lakehouse init TABLE --from {file}" in told
+
+
 def test_a_guessed_column_that_looks_encoded_is_written_with_its_type() -> None:
     row = {"id": 1, "at": 1_704_164_645_000, "total": "AYY=", "qty": 3}
     assert init("--from", str(dropped("a.jsonl", whole("s.p.t", {"id": 1}, change(**row))))) == 0
@@ -231,7 +326,7 @@ def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None
         (["orders"], "--from FILE or --source URL"),
         (["--from", "a.jsonl", "--source", "postgresql://h/d"], "leave one out"),
         (["--from", "nowhere.jsonl"], "No such file"),
-        (["--from", "."], "Is a directory"),
+        (["--from", "."], "one of the files in it"),
         (["--source", "sqlite:///a.db"], "postgresql, mysql or mariadb"),
         (["--source", "nonsense"], "an SQLAlchemy URL"),
     ],

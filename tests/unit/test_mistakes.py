@@ -109,6 +109,33 @@ MISTAKES = {
         "rename the table",
         more=ORDERS.replace("orders", "orders_history"),
     ),
+    "the key of another program": written(
+        ORDERS.replace("shop}", "shop, csv: {separator: ';'}}"), "separator", "did you mean sep?"
+    ),
+    "a kind of file as the format": written(
+        ORDERS.replace("debezium", "csv"), '"csv"', "write format: rows and file_format: csv"
+    ),
+    "a broker without its port": written(
+        ORDERS.replace("path: shop", "kafka: {topic: t, bootstrap_servers: localhost}"),
+        "source.kafka.bootstrap_servers",
+        "add the port",
+    ),
+    "a point in a decimal's type": written(
+        ORDERS + "columns: {total: decimal(10.2)}\n",
+        "columns.total.type",
+        "did you mean decimal(10,2)?",
+    ),
+    "columns as a list": written(
+        ORDERS + "columns: [id, total]\n", '["id", "total"]', "write `key: value`"
+    ),
+    "a number as a name": written(
+        ORDERS + "consistency_group: 5\n", "consistency_group", "write '5', in quotes"
+    ),
+    "a misspelt argument of an expectation": written(
+        ORDERS + RULE + "be_between, column: id, minvalue: 0}]\n",
+        "expectations[0].minvalue",
+        "expected: min_value",
+    ),
     # On the command line.
     "a misspelt table": Mistake("run --table order", "order", "did you mean orders?"),
     "a misspelt target": Mistake("run --target locl", "locl", "did you mean local?"),
@@ -118,6 +145,7 @@ MISTAKES = {
     "an interval in words": Mistake("run --interval soon", "soon", "correct it"),
     "a question to no lake": Mistake("sql SELECT --root nowhere", "no lake in", "lakehouse run"),
     "no question": Mistake("sql", "QUERY", "--help"),
+    "a query without quotes": Mistake("sql SELECT 1", "2 words", "put it in quotes"),
     "a key that is no JSON": Mistake(
         "explain orders --key id=7", "id=7", "write --key '{\"id\": …}'"
     ),
@@ -130,6 +158,7 @@ MISTAKES = {
     "a sample that is not there": Mistake(
         "init x --from no.jsonl", "no.jsonl", "name another file"
     ),
+    "a sample that is a folder": Mistake("init --from conf", "a folder", "one of the files in it"),
     "a table that has a file": Mistake(
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),
@@ -181,12 +210,30 @@ def test_the_message_names_the_mistake_and_the_next_step(
     assert not (project / "lake").exists()
 
 
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_no_message_is_wider_than_a_terminal(
+    project: Path,
+    mistake: Mistake,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (project / "conf" / "tables" / "orders.yml").write_text(mistake.yaml)
+    if mistake.more:
+        (project / "conf" / "tables" / "zz_more.yml").write_text(mistake.more)
+    exit_code(mistake.command.split(" "))
+    told = capsys.readouterr().err.splitlines()
+    assert max(len(line) for line in told if not line.startswith("Error: ")) <= 80
+
+
 def test_a_folder_without_a_project_says_how_to_make_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert exit_code(["run"]) == 2
-    assert "lakehouse init" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "lakehouse init" in told
+    assert told.count("found:") == 1
 
 
 def test_a_project_without_tables_says_how_to_write_them(
@@ -194,6 +241,12 @@ def test_a_project_without_tables_says_how_to_write_them(
 ) -> None:
     assert exit_code(["run"]) == 2
     assert "lakehouse init --from FILE" in capsys.readouterr().err
+
+
+def test_no_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code([]) == 2
+    told = capsys.readouterr()
+    assert "Begin:\n  demo " in told.out + told.err
 
 
 def test_there_are_at_least_thirty() -> None:

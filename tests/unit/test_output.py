@@ -15,7 +15,8 @@ from lakehouse.cli.ask import show_status
 from lakehouse.cli.front import enter
 from lakehouse.cli.help import EXAMPLES, TASKS
 from lakehouse.cli.run_lines import run_lines
-from lakehouse.console import progress, say, show_grid
+from lakehouse.console import progress, say, show_error, show_grid
+from lakehouse.errors import ConfigurationError
 from lakehouse.ledger import Entry
 from lakehouse.verbosity import Level, level, set_level
 
@@ -121,6 +122,16 @@ def test_an_answer_is_neither_wider_nor_taller_than_it_may_be(
     names = [f"a_column_called_{n}" for n in range(columns)]
     show_grid(names, [["some longer text " * n for _ in names] for n in range(100)], "LIMIT")
     assert printed(capsys)[-1] == "… there is more: LIMIT"
+
+
+def test_the_rest_of_a_long_line_begins_under_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = ConfigurationError("a.yml", "b", "x " * 50, "y", "type `lakehouse dead-letters list`")
+    show_error(str(problem) + " or another command of the same group")
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "error: a.yml: b"
+    assert told[1].startswith("  found:    x") and told[2].startswith("            x")
+    assert told[-2].startswith("  do:       type `lakehouse dead-letters list` or another")
+    assert told[-1].startswith("            ")
 
 
 def entry(layer: str, table: str, **more: Any) -> Entry:

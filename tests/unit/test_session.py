@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,8 @@ from lakehouse.errors import SparkUnavailable
 from lakehouse.local_settings import SMALL, local_settings
 from lakehouse.session import get_spark
 from lakehouse.target import Target
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_everything_that_spark_writes_lies_below_the_root() -> None:
@@ -37,3 +42,28 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
         SparkUnavailable, match=r"sc://127.0.0.1:1: .*refused(.|\n)*start the server"
     ):
         get_spark(nowhere)
+
+
+STARTING = """
+import subprocess, sys, time
+from pathlib import Path
+from lakehouse import console
+from lakehouse.session import stderr_of_java_to
+console.HEARTBEAT_SECONDS = 0.05
+with console.progress("starting Spark"), stderr_of_java_to(Path(sys.argv[1])):
+    subprocess.run(["sh", "-c", "echo from Java >&2"], check=True)
+    time.sleep(1)
+print("done", file=sys.stderr)
+"""
+
+
+def test_progress_is_told_while_what_java_says_goes_to_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "spark.log"
+    command = [sys.executable, "-c", STARTING, str(log)]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    *beats, last = ran.stderr.splitlines()
+    assert set(beats) >= {"starting Spark (0 s)"} and last == "done"
+    assert log.read_text() == "from Java\n"

@@ -10,7 +10,7 @@ import pytest
 
 from bronze.missing_input import missing_input
 from gold.column_hints import column_hints, encoded_as
-from lakehouse.cli.silence import Warner
+from lakehouse.cli.silence import Warner, without_yaml
 from lakehouse.delta_log import Column
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -57,12 +57,25 @@ def test_a_landing_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert warning.startswith(f"the landing folder {folder} does not exist; do: ")
 
 
+@pytest.mark.parametrize("written", ["shpo", "landing/shop"])
+def test_the_folder_that_was_probably_meant_is_named(tmp_path: Path, written: str) -> None:
+    (tmp_path / "landing" / "shop").mkdir(parents=True)
+    (tmp_path / "landing" / "shop" / "a.jsonl").touch()
+    target = Target(root=str(tmp_path))
+    (before,) = missing_input(target, [table(path=written)])["orders"]
+    (tmp_path / "landing" / written).mkdir(parents=True)  # as a run does
+    (after,) = missing_input(target, [table(path=written)])["orders"]
+    assert "does not exist" in before and "is empty" in after
+    assert all(text.endswith("do: correct source.path, is it shop?") for text in (before, after))
+
+
 def test_an_empty_landing_folder_is_named_until_a_whole_file_lies_there(tmp_path: Path) -> None:
     target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop" / "day"
     folder.mkdir(parents=True)
-    (folder / ".a.jsonl").touch()
+    assert "is empty; do: drop files" in missing_input(target, [table()])["orders"][0]
     (folder / "b.tmp").touch()
-    assert "is empty; do: " in missing_input(target, [table()])["orders"][0]
+    assert "no complete file: b.tmp is left alone" in missing_input(target, [table()])["orders"][0]
+    (folder / ".a.jsonl").touch()
     (folder / "a.jsonl").touch()
     assert missing_input(target, [table()]) == {}
 
@@ -93,19 +106,42 @@ def test_a_catalog_is_not_looked_at() -> None:
 
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], customer_id=[7, None], custmer_id=[None, None], note=[None, None])
-    declared = {"id": "int", "custmer_id": "int", "note": "string"}
+    declared = {"id": "bigint", "custmer_id": "string", "note": "string"}
     found = column_hints(Target(root=str(tmp_path)), [table(declared)])["orders"]
     assert found == [
-        "column custmer_id is declared, but no record has had a value for it; "
+        "column custmer_id is declared, but no record has had a value of type string for it; "
         "did you mean customer_id?",
-        "column note is declared, but no record has had a value for it; "
-        "do: check its name, or remove it",
+        "column note is declared, but no record has had a value of type string for it; "
+        "do: check its name and type, or remove it",
     ]
+
+
+def test_a_column_whose_type_was_changed_is_named_before_a_record_is_refused(
+    tmp_path: Path,
+) -> None:
+    changes(tmp_path, id=[1, 2], total=["1.5", None])
+    target = Target(root=str(tmp_path))
+    assert column_hints(target, [table({"id": "bigint", "total": "string"})]) == {}
+    (warning,) = column_hints(target, [table({"id": "bigint", "total": "int"})])["orders"]
+    assert warning == (
+        "column total was string, is integer; do: put the YAML back, or `lakehouse rebuild orders`"
+    )
+
+
+def test_a_table_whose_yaml_is_gone_is_named(tmp_path: Path) -> None:
+    changes(tmp_path, id=[1])
+    (tmp_path / "lake" / "silver" / "_table_changes" / "_delta_log").mkdir(parents=True)
+    target = Target(root=str(tmp_path))
+    renamed = table().model_copy(update={"table": "orders2"})
+    assert without_yaml(target, [table()]) == []
+    (sentence,) = without_yaml(target, [renamed])
+    assert sentence.startswith("orders: no YAML describes this table")
+    assert "; do: put its YAML back" in sentence
 
 
 def test_a_table_of_deletes_alone_lacks_no_column(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], note=[None, None])
-    declared = {"id": "int", "note": "string"}
+    declared = {"id": "bigint", "note": "string"}
     assert column_hints(Target(root=str(tmp_path)), [table(declared)]) == {}
 
 
@@ -138,7 +174,8 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
         "column placed_at looks like microseconds since 1970; do: declare it, "
         "`placed_at: timestamp`"
     )
-    assert column_hints(target, [table({"placed_at": "timestamp"})]) == {}
+    (then,) = column_hints(target, [table({"placed_at": "timestamp"})])["orders"]
+    assert then.endswith("or `lakehouse rebuild orders`")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
 from lakehouse.cli.rebootstrap import quoted
+from lakehouse.first_draft import scalar
 from lakehouse.source_draft import (
     Connector,
     SourceTable,
@@ -83,6 +84,15 @@ def test_a_draft_is_sound_and_keeps_comments() -> None:
     assert table.columns["total"].comment == 'in "euro", net'
     assert table.feeds[0].topic == "shop.public.Orders"
     assert "# not possible: _x" in text
+
+
+@pytest.mark.parametrize(
+    "comment", ["ünder", "a: b", "no", "two\nlines", "a, b", "it's, so", "# not", "\u2028", ""]
+)
+def test_a_comment_of_any_kind_is_one_line_of_yaml(comment: str) -> None:
+    written = scalar(comment)
+    assert len(f"comment: {written}".splitlines()) == 1
+    assert yaml.safe_load(f"comment: {written}") == {"comment": comment}
 
 
 def test_with_brokers_a_draft_reads_from_kafka() -> None:
