@@ -60,7 +60,7 @@ def _keys(record: Record) -> Iterator[Trouble]:
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
         text = f"the records are of several source tables, which {', '.join(others)} tells apart"
-        effect = "rows of different tables with one key are one row here"
+        effect = "rows with one key are one row here, and a snapshot or truncate of one removes all"
         action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
     if own:
