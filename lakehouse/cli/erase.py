@@ -60,9 +60,11 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
     its records are named, and deleted with --landing. The command can be repeated at any time.
     """
+    from lakehouse.console import tell_of
+
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
-    wanted = Erasure(one, key_of(key, one), landing, print)
+    wanted = Erasure(one, key_of(key, one), landing, tell_of(target))
     check_lake(target)
     with alone(target, whole_groups([one], tables), wanted.run_id):
         spark = start(target, [one], sends_functions=True)

@@ -29,12 +29,14 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     change keys, history or order of a table. Readers see all of the old state until all of the new
     one is there. Killed at any point it goes on where it was when it is started again.
     """
+    from lakehouse.console import tell_of
+
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     check_lake(target)
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start(target, [one], sends_functions=True)
-        rebuild_table(spark, target, one, print, tables)
+        rebuild_table(spark, target, one, tell_of(target), tables)
 
 
 def rebuild_table(
