@@ -58,9 +58,11 @@ def rebuild_table(
     modules = ("silver.maintenance.rebuild", "silver.maintenance.swap")
     rebuild, swap = map(importlib.import_module, modules)
     run_id = uuid.uuid4().hex
-    for name in swap.end_all(spark, target, run_id):
+    with progress("looking at earlier rebuilds"):
+        ended = swap.end_all(spark, target, run_id)
+        known = rebuild.begin(spark, target, table, run_id)
+    for name in ended:
         tell(f"{name}: ended a swap that was killed")
-    known = rebuild.begin(spark, target, table, run_id)
     tell(f"{table.table}: building rebuild {known.id} beside the live table")
     with progress("building") as note:
         entry = rebuild.build(spark, target, table, known, run_id, note)
