@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from lakehouse.grid import Row, cut, lay_out
+from lakehouse.names import short_names
+from lakehouse.target import Target
 from lakehouse.verbosity import Level, level
 
 if TYPE_CHECKING:
@@ -102,6 +104,15 @@ def say(line: str) -> None:
 def warn(line: str) -> None:
     """A warning on stderr."""
     print("\n".join(wrapped(f"warning: {line}")), file=sys.stderr, flush=True)
+
+
+def tell_of(target: Target) -> Progress:
+    """A function that prints a line of an answer: tables by short names, broken at the width."""
+
+    def tell(line: str) -> None:
+        print("\n".join(wrapped(short_names(target, line))), flush=True)
+
+    return tell
 
 
 def fitted(line: str) -> str:

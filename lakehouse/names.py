@@ -1,5 +1,6 @@
 """What a table is called in SQL on this target, and the one place where anything is quoted."""
 
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,11 @@ def name(target: Target, layer: Layer, table: str) -> str:
         return f"delta.{quote(folder)}"
     beside = suffix(target) if layer == "silver" else ""
     return f"{schema(target, layer)}.{quote(table + beside)}"
+
+
+def short_names(target: Target, text: str) -> str:
+    """A text for a person, in which tables of a lake without a catalog are called `silver.T`."""
+    return re.sub(rf"delta\.`{re.escape(target.lake)}/(\w+)/([^`]+)`", r"\1.\2", text)
 
 
 def schema(target: Target, layer: Layer) -> str:

@@ -19,6 +19,7 @@ from lakehouse.loading import select
 from lakehouse.options import Chosen
 from lakehouse.table import Table
 from lakehouse.target import Target
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,9 +61,11 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
     its records are named, and deleted with --landing. The command can be repeated at any time.
     """
+    from lakehouse.console import tell_of
+
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
-    wanted = Erasure(one, key_of(key, one), landing, print)
+    wanted = Erasure(one, key_of(key, one), landing, tell_of(target))
     check_lake(target)
     with alone(target, whole_groups([one], tables), wanted.run_id):
         spark = start(target, [one], sends_functions=True)
@@ -137,7 +140,8 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     if dropped:
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
-        wanted.say(f"erased from {where}; not proved, as {len(dropped)} dropped files hold the key")
+        files = counted(len(dropped), "dropped file")
+        wanted.say(f"erased from {where}; not proved: the key is still in {files}")
         wanted.say("do: repeat the command with --landing, which deletes these files")
         return
     wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
@@ -162,7 +166,7 @@ def _dropped(target: Target, wanted: Erasure, values: list[str]) -> list[Path]:
 
 
 def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
-    wanted.say(f"{found.records} records are the key's")
+    wanted.say(f"{counted(found.records, 'record')} of the key")
     if found.heirs:
         wanted.say(f"{found.heirs} records tell that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
@@ -205,7 +209,8 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
         forget_the_past(spark, name)
     silver.remove_log(spark, target, wanted.table, found)
     forget_the_past(spark, log)
-    wanted.say(f"removed {removed} records of bronze, {rows} rows and dead letters")
+    bronze_records, others = counted(removed, "record"), counted(rows, "row")
+    wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
         _delete(wanted, files)
 

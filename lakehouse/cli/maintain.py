@@ -50,11 +50,13 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """
+    from lakehouse.console import tell_of
+
     target, tables = configured(chosen)
     check_lake(target)
     with alone(target, tables, uuid.uuid4().hex):
         spark = start(target, tables)
-        entries = tend(spark, target, tables, dry_run, print, shared=not chosen.only)
+        entries = tend(spark, target, tables, dry_run, tell_of(target), shared=not chosen.only)
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
         print("nothing is due")
@@ -70,8 +72,10 @@ def tend(
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
     from lakehouse import ledger
+    from lakehouse.console import progress
 
-    pinned = importlib.import_module("gold.pins").pinned(spark, target)
+    with progress("looking at what views need"):
+        pinned = importlib.import_module("gold.pins").pinned(spark, target)
     work = Round(spark, target, uuid.uuid4().hex, pinned, dry_run, tell)
     modules = ("silver.maintenance.upkeep", "bronze.upkeep")
     silver, bronze = map(importlib.import_module, modules)
@@ -108,8 +112,11 @@ def _table(work: Round, table: Table) -> dict[str, int]:
 
 
 def _purge(work: Round, table: Table) -> dict[str, int]:
+    from lakehouse.console import progress
+
     tombstones = importlib.import_module("silver.maintenance.tombstones")
-    found = tombstones.survey(work.spark, work.target, table)
+    with progress(f"looking for tombstones of {table.table}"):
+        found = tombstones.survey(work.spark, work.target, table)
     if found is None:
         return {}
     work.tell(f"{table.table}: {found.told(work.dry_run)}")
@@ -130,15 +137,18 @@ def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
 
 def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
     from lakehouse import upkeep
+    from lakehouse.console import progress
 
     counts: dict[str, int] = {}
     for name, cluster_by in tables.items():
-        known = upkeep.facts(work.spark, name)
+        with progress("looking at the files of tables"):
+            known = upkeep.facts(work.spark, name)
         work.tell(f"{name}: {known.files} files, {known.vectors} deletion vectors")
         for step in _due(work, name, known, cluster_by):
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
-                upkeep.carry_out(work.spark, step)
+                with progress(step.action):
+                    upkeep.carry_out(work.spark, step)
             counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
     return counts
 

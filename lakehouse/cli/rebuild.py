@@ -29,12 +29,14 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     change keys, history or order of a table. Readers see all of the old state until all of the new
     one is there. Killed at any point it goes on where it was when it is started again.
     """
+    from lakehouse.console import tell_of
+
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
     check_lake(target)
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start(target, [one], sends_functions=True)
-        rebuild_table(spark, target, one, print, tables)
+        rebuild_table(spark, target, one, tell_of(target), tables)
 
 
 def rebuild_table(
@@ -56,9 +58,11 @@ def rebuild_table(
     modules = ("silver.maintenance.rebuild", "silver.maintenance.swap")
     rebuild, swap = map(importlib.import_module, modules)
     run_id = uuid.uuid4().hex
-    for name in swap.end_all(spark, target, run_id):
+    with progress("looking at earlier rebuilds"):
+        ended = swap.end_all(spark, target, run_id)
+        known = rebuild.begin(spark, target, table, run_id)
+    for name in ended:
         tell(f"{name}: ended a swap that was killed")
-    known = rebuild.begin(spark, target, table, run_id)
     tell(f"{table.table}: building rebuild {known.id} beside the live table")
     with progress("building") as note:
         entry = rebuild.build(spark, target, table, known, run_id, note)

@@ -10,6 +10,7 @@ from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.errors import ConfigurationError
 from lakehouse.options import Chosen
 from lakehouse.target import Target
+from lakehouse.words import counted
 
 Output = Annotated[
     Path | None,
@@ -31,10 +32,10 @@ def report(chosen: Chosen, output: Output = None) -> None:
     check_lake(target)
     spark = start(target, tables)
     with progress("report") as tell:
-        tell(f"asking about {len(tables)} tables")
+        tell(f"asking about {counted(len(tables), 'table')}")
         write = importlib.import_module("gold.report").write
         write(spark, target, tables, file, everything=everything)
-    print(f"report of {len(tables)} tables in {file}")
+    print(f"report of {counted(len(tables), 'table')} in {file}")
 
 
 def destination(target: Target, output: Path | None = None) -> Path:

@@ -41,7 +41,7 @@ def check(
     Raises:
         SourceDiffers: some difference is real.
     """
-    from lakehouse.console import progress
+    from lakehouse.console import progress, wrapped
 
     module = importlib.import_module("gold.source_verdict")
     with progress(f"comparing {table.table} with its source"):
@@ -49,7 +49,7 @@ def check(
     show = _json if as_json else _text
     for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
         for row in rows[:MOST_NAMED]:
-            print(show(sort, row))
+            print(show(sort, row) if as_json else "\n".join(wrapped(show(sort, row))))
     print(_summary(found, as_json))
     if found.real:
         raise SourceDiffers(table.table, len(found.real))

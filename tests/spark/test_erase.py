@@ -57,7 +57,7 @@ def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(
     told: list[str] = []
     wanted = Erasure(PEOPLE, {"id": "7"}, False, told.append)
     erase_key(spark, target, wanted, [PEOPLE])
-    assert any("4 records are the key's" in line for line in told)
+    assert any("4 records of the key" in line for line in told)
     assert any("its records also lie in /landing/t/1.jsonl" in line for line in told)
     assert "proved: no row of the key and none of its 5 own texts" in told[-1]
     feed = spark.table(names.name(target, "bronze", "feed_crm")).orderBy("_offset")
@@ -102,7 +102,7 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     file = Path(target.landing, "crm", "people.jsonl")
     told: list[str] = []
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
-    assert any("1 records are the key's" in line for line in told)
+    assert any("1 record of the key" in line for line in told)
     assert not any("proved" in line and "not proved" not in line for line in told)
     assert f"the key's records lie in {file}" in "\n".join(told)
     assert "--landing" in told[-1]

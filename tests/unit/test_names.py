@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from lakehouse.names import literal, location, name, quote, same
+from lakehouse.names import literal, location, name, quote, same, short_names
 from lakehouse.target import Schemas, Target
 
 LOCAL = Target(root="/lake root")
@@ -39,3 +39,11 @@ def test_quotes_and_backslashes_in_a_literal_are_escaped() -> None:
 
 def test_a_relative_root_becomes_absolute() -> None:
     assert Target(root="x").root == str(Path.cwd() / "x")
+
+
+def test_a_person_reads_short_names_of_a_lakes_tables() -> None:
+    target = Target(root="/a/b")
+    text = f"rewriting {name(target, 'silver', 'orders_changes')}: 2 files"
+    assert short_names(target, text) == "rewriting silver.orders_changes: 2 files"
+    in_catalog = Target(catalog="c", landing="/Volumes/l", checkpoints="/Volumes/c")
+    assert short_names(in_catalog, "`c`.`silver`.`orders`") == "`c`.`silver`.`orders`"
