@@ -127,21 +127,20 @@ def wrapped(line: str) -> list[str]:
 
 
 def show_error(text: str) -> None:
-    """A message of several lines on stderr, each line broken at the width of the terminal.
+    """A message of several lines on stderr; on a terminal each line is broken at its width.
 
     The rest of a line begins where the text of the line does: under `found:`, say.
     """
     for line in f"error: {text}".splitlines():
         label = _LABEL.match(line)
         indent = label.end() if label else len(line) - len(line.lstrip()) + 4
-        print("\n".join(_broken(line, " " * indent)), file=sys.stderr, flush=True)
+        shown = _broken(line, " " * indent) if sys.stderr.isatty() else [line]
+        print("\n".join(shown), file=sys.stderr, flush=True)
 
 
 def _broken(line: str, indent: str) -> list[str]:
     """The line in parts that fit the terminal; names such as `dead-letters` are kept whole."""
-    room = width()
-    if room is None:
-        return [line]
+    room = width() or shutil.get_terminal_size().columns
     return textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False)
 
 

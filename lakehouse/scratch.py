@@ -42,7 +42,7 @@ def make_temporary(lake: str) -> None:
     own.mkdir(parents=True, exist_ok=True)
 
 
-@functools.cache
+@functools.lru_cache
 def socket_folder() -> Path | None:
     """A folder for sockets that nobody else can open; it goes with the process.
 

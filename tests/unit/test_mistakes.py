@@ -218,6 +218,7 @@ def test_no_message_is_wider_than_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     (project / "conf" / "tables" / "orders.yml").write_text(mistake.yaml)
     if mistake.more:
         (project / "conf" / "tables" / "zz_more.yml").write_text(mistake.more)

@@ -124,7 +124,10 @@ def test_an_answer_is_neither_wider_nor_taller_than_it_may_be(
     assert printed(capsys)[-1] == "… there is more: LIMIT"
 
 
-def test_the_rest_of_a_long_line_begins_under_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rest_of_a_long_line_begins_under_its_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     problem = ConfigurationError("a.yml", "b", "x " * 50, "y", "type `lakehouse dead-letters list`")
     show_error(str(problem) + " or another command of the same group")
     told = capsys.readouterr().err.splitlines()
