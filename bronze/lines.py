@@ -6,7 +6,6 @@ from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
@@ -18,6 +17,7 @@ from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
 from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
+from lakehouse.spark_failures import SPARK_FAILURES
 
 _CORRUPT = "_bronze_corrupt_row"
 _EXACT = {
@@ -101,7 +101,7 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
         path = literal_path(file.path)
         try:
             schema = spark.read.parquet(path).schema
-        except PySparkException as failure:
+        except SPARK_FAILURES as failure:
             if any(sign in str(failure) for sign in _NO_FOOTER):
                 raise UnreadableFile(_NOT_PARQUET) from None
             if not any(sign in str(failure) for sign in _CANNOT_READ):
