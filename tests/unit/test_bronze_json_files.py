@@ -70,11 +70,12 @@ def test_what_follows_the_last_whole_object_is_one_record() -> None:
     ("content", "said"),
     [
         (b"PK\x03\x04\x14\x00\x00\x00", "zip archive"),
-        (gzip.compress(b"{}"), "ending .gz"),
+        (gzip.compress(b"{}", mtime=0), "ending .gz"),
         (b"PAR1\x15\x04\x15\x00", "file_format: parquet"),
         ('\ufeff{"id": 1}'.encode("utf-16-le"), "in UTF-16, expected JSON in UTF-8"),
         ('{"id": 1}'.encode("utf-16-be"), "in UTF-16BE, expected JSON in UTF-8"),
     ],
+    ids=["zip", "gzip", "parquet", "utf-16", "utf-16-be"],
 )
 def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableFile, match=said):
