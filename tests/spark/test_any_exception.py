@@ -8,45 +8,62 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
-from lakehouse import names
+from bronze.feeds import Feed
+from gold import job as gold
+from lakehouse.ledger import Entry
 from lakehouse.target import Target
-from silver import job
+from silver import job as silver
+from tests import lake
 from tests.spark.test_memory import drop, quiet, table
 
-STEPS = [
-    "silver.table_run.append_new",
-    "silver.changelog.extend.write_decoded",
-    "silver.table_run.order.place",
-    "silver.table_run.write_batch",
-    "silver.table_run.dead_letters.keep",
-    "silver.table_run.reconciliation.outcomes",
-]
+STEPS = {
+    "bronze": [
+        "bronze.job.prepare",
+        "bronze.job.checkpoint",
+        "bronze.job.ingest_files",
+        "bronze.job.caught_up",
+        "bronze.job.noted",
+    ],
+    "silver": [
+        "silver.table_run.append_new",
+        "silver.changelog.extend.write_decoded",
+        "silver.table_run.order.place",
+        "silver.table_run.write_batch",
+        "silver.table_run.dead_letters.keep",
+        "silver.table_run.reconciliation.outcomes",
+    ],
+    "gold": ["gold.job.table_views"],
+}
+DO = {"bronze": bronze.ingest, "silver": silver.apply, "gold": gold.publish}
 
 
 def test_the_other_tables_are_done_and_each_table_is_named(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One table for each step, which fails there, and one that nothing happens to."""
-    failing = {f"bad{at}": step for at, step in enumerate(STEPS)}
-    tables = [table(name) for name in (*failing, "good")]
+    """In each layer one table for each step, which fails there; nothing happens to the last one."""
+    tables = [table(f"t{at}") for at in range(1 + max(map(len, STEPS.values())))]
     for one in tables:
         drop(target, one.table, "1.jsonl", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
-    bronze.ingest(spark, target, tables, "run", quiet)
-    with monkeypatch.context() as patch:
+    for layer, steps in STEPS.items():
+        failing = dict(zip([one.table for one in tables], steps, strict=False))
+        with monkeypatch.context() as patch:
+            for name, step in failing.items():
+                patch.setattr(step, _broken(step, name))
+            entries = {e.table: e for e in DO[layer](spark, target, tables, "run", quiet)}
+        assert {name for name, e in entries.items() if e.status == "failed"} == {*failing}
         for name, step in failing.items():
-            patch.setattr(step, _broken(step, name))
-        entries = {e.table: e for e in job.apply(spark, target, tables, "run", quiet)}
-    good = entries.pop("good")
-    assert (good.status, good.counts["inserted"]) == ("ok", 2)
-    assert {name: entry.status for name, entry in entries.items()} == dict.fromkeys(
-        failing, "failed"
-    )
-    for name, step in failing.items():
-        assert f"ZeroDivisionError: at {step}" in str(entries[name].message)
-    assert {e.status for e in job.apply(spark, target, tables, "run", quiet)} == {"ok"}
+            assert f"ZeroDivisionError: at {step}" in str(entries[name].message)
+        _is_right(layer, entries[tables[-1].table])
+        again = DO[layer](spark, target, tables, "run", quiet)
+        assert {entry.status for entry in again} == {"ok"}
     for one in tables:
-        rows = spark.table(names.name(target, "silver", one.table)).orderBy("id").collect()
-        assert [(row["id"], row["v"]) for row in rows] == [(1, 1), (2, 2)]
+        rows = lake.rows(spark, target, one.table)
+        assert sorted((row["id"], row["v"]) for row in rows) == [(1, 1), (2, 2)]
+
+
+def _is_right(layer: str, entry: Entry) -> None:
+    wanted = {"bronze": {"records": 2}, "silver": {"inserted": 2}, "gold": {}}[layer]
+    assert entry.status == "ok" and wanted.items() <= entry.counts.items()
 
 
 def _broken(step: str, name: str) -> Callable[..., Any]:
@@ -62,7 +79,7 @@ def _broken(step: str, name: str) -> Callable[..., Any]:
 
 
 def _table_of(given: Any) -> Any:
-    """The name of the table that an argument is, or belongs to."""
+    """The name of the table that an argument is, or belongs to; of a feed, its own name."""
     for inner in ("config", "table", "table"):
         given = getattr(given, inner, given)
-    return given
+    return given.name if isinstance(given, Feed) else given
