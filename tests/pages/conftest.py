@@ -56,3 +56,13 @@ def shell_in_clone(
     """The same in the clone, in which the demo was run."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     return Shell(clone, clone.parent, in_process=True, known={DEMO: demo})
+
+
+@pytest.fixture
+def shell_in_new_clone(
+    clone: Path, tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    """The same in a clone in which nothing was run."""
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    shutil.copytree(clone, tmp_path / clone.name, ignore=WRITTEN, symlinks=True)
+    return Shell(tmp_path / clone.name, tmp_path, in_process=True)
