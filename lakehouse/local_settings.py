@@ -123,10 +123,10 @@ def _size(file: Path) -> int:
 
 
 def socket_settings() -> dict[str, str]:
-    """Spark's settings for how Java and Python talk: by sockets in a folder, where they can be had.
+    """Spark's settings for Unix domain sockets between Java and Python, where the system has them.
 
-    By TCP, which is Spark's own way, large batches in both directions at once stood still for
-    minutes on Linux 6.18: the kernel drops packets where a receive buffer is over full.
+    Over TCP, Spark's default, large batches in both directions stood still for minutes on Linux
+    6.18: the kernel dropped packets when a receive buffer was full.
     """
     folder = socket_folder()
     if folder is None:

@@ -12,7 +12,7 @@ from lakehouse.locks import born
 
 TEMPORARY = "_tmp"
 _LONGEST_OF_SOCKETS = 60
-"""Characters of their folder's path: macOS takes 104 with the name, which has 43 here."""
+"""Characters of the folder's path: a socket's whole path has 104 on macOS, 43 are its name."""
 
 
 @functools.lru_cache
@@ -44,9 +44,9 @@ def make_temporary(lake: str) -> None:
 
 @functools.lru_cache
 def socket_folder() -> Path | None:
-    """A folder for sockets that nobody else can open; it goes with the process.
+    """A folder for Unix domain sockets that only this user can open; removed with the process.
 
-    None where the system has no such sockets, or its folder for temporary files too long a path.
+    None where the system has no Unix domain sockets, or a too long path for temporary files.
     """
     if not hasattr(socket, "AF_UNIX") or len(tempfile.gettempdir()) > _LONGEST_OF_SOCKETS - 20:
         return None

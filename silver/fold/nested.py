@@ -1,8 +1,8 @@
-"""Lists and maps on their way to Arrow: none of them is null.
+"""Lists and maps on their way to Python: none of them is null.
 
-Spark's Arrow writer asks for the size of its batch after every row, and a list or map that is null
-then costs a step for each null before it in the batch: 17 µs a row for batches of 10,000. So an
-empty one stands for a null one, and a mark beside it says that it was null.
+Spark asks its Arrow writer for the size of the batch after every row. A null list or map then costs
+one step for each null before it in the batch: 17 µs a row for batches of 10,000. So an empty list
+or map stands for null, and a column of marks tells which rows were null.
 """
 
 import numpy as np
@@ -16,9 +16,9 @@ _MARK = "_was_null_"
 
 
 def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Column]:
-    """A column as the Arrow writer takes it, and its mark where it needs one.
+    """The column `name` without null lists, and its column of marks where the type needs one.
 
-    The members of a struct that is not null stay as they are.
+    A null struct with lists inside becomes a struct of empty lists; other structs stay as they are.
     """
     empty = _empty(type)
     if empty is None:
@@ -27,7 +27,7 @@ def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Colu
 
 
 def with_null_lists(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch without the marks, in which what was null is null again."""
+    """The batch without the columns of marks; the values that they mark are null again."""
     marked = [name for name in batch.schema.names if name.startswith(_MARK)]
     if not marked:
         return batch
