@@ -20,6 +20,8 @@ PATIENCE = 300
 """Seconds that one command may take."""
 WIDTH = 80
 
+_OF_AN_OUTER_MAKE = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
+"""With these, a `make` that is typed takes itself for a part of the one that runs the tests."""
 _QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 _FOR_BASH = set("|&;<>$`\n*~")
 
@@ -50,7 +52,8 @@ class Shell:
         programs = f"{sys.prefix}/bin:{os.environ['PATH']}"
         variables = {"COLUMNS": str(WIDTH), "PATH": programs, "PYTHONPATH": str(ROOT)}
         self._folder, self._in_process, self._known = folder, in_process, known
-        self._environment = {**os.environ, **variables, **more}
+        around = {k: v for k, v in os.environ.items() if k not in _OF_AN_OUTER_MAKE}
+        self._environment = {**around, **variables, **more}
         self._notes = own / "folder", own / "environment"
 
     def type(self, command: str) -> Told:
