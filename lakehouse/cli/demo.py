@@ -3,6 +3,7 @@
 import importlib
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,16 +41,15 @@ def demo(chosen: Chosen) -> None:
         spark = start(target, tables, sends_functions=True)
     with _step(3, "bronze, silver and gold are done"):
         entries = one_round(spark, target, tables, list(JOBS))
-    with _step(4, "the report is written"):
-        records = importlib.import_module("gold.status").status(spark, target, tables)
-        page = destination(target)
-        importlib.import_module("gold.report").write(spark, target, tables, page, records)
-    fail_at_the_end(entries)
-    with _step(5, "gold has answered"):
-        answers = {
-            name: _rows(spark, target, query) for name, query in shop.questions(tables).items()
-        }
-        explained = _explained(spark, target, tables)
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(_answers, spark, target, tables)
+        with _step(4, "the report is written"):
+            records = importlib.import_module("gold.status").status(spark, target, tables)
+            page = destination(target)
+            importlib.import_module("gold.report").write(spark, target, tables, page, records)
+        fail_at_the_end(entries)
+        with _step(5, "gold has answered"):
+            answers, explained = asked.result()
     shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
     statuses = [record | {"state": in_six(record)["state"]} for record in shown]
     story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
@@ -65,6 +65,15 @@ def _step(number: int, done: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     say(f"[{number}/{STEPS}] {done}  ({time.monotonic() - began:.1f} s)")
+
+
+def _answers(
+    spark: "SparkSession", target: Target, tables: Sequence[Table]
+) -> "tuple[dict[str, list[Row]], list[Explanation]]":
+    """The rows of the demo's questions by name, and what was done with one customer's records."""
+    asked = shop.questions(tables).items()
+    answers = {name: _rows(spark, target, query) for name, query in asked}
+    return answers, _explained(spark, target, tables)
 
 
 def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
