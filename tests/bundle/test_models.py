@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bundle.conftest import PROJECT
 from tests.bundle.models import check_resource
 from tests.bundle.reading import read, targets
+from tests.wheel import PROJECT
 
 RESOURCES = [
     pytest.param(target, kind, key, id=f"{target}-{kind}.{key}")

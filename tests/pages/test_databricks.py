@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = ROOT / "docs" / "getting-started" / "databricks.md"
-CATALOG, USER = "lakehouse_dev", "ada"
+CATALOG = "lakehouse_dev"
+ADDRESS, USER = "Ada.Lovelace@example.com", "ada_lovelace"
 NAME_ON_THE_PAGE = "YOU"
 LANDING = f"dbfs:/Volumes/{CATALOG}/dev_{USER}_bronze/landing"
 FILES = "examples/debezium-events/landing/shop"
@@ -35,7 +36,7 @@ def workspace(tmp_path: Path) -> Workspace:
     """An empty workspace with the catalog that the page wants."""
     folder = tmp_path / "workspace"
     (folder / "Volumes" / CATALOG).mkdir(parents=True)
-    return Workspace(folder, f"{USER}@example.com")
+    return Workspace(folder, ADDRESS)
 
 
 @pytest.fixture

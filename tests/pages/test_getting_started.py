@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e import test_getting_started as postgresql
 from tests.pages import test_databricks as databricks
+from tests.pages import test_examples as examples
 from tests.pages import test_readme as readme
 from tests.pages.dialogue import LANGUAGE, blocks, follow, steps
 from tests.pages.shell import ROOT, Shell
@@ -24,7 +25,11 @@ def test_every_page_is_followed_by_a_test() -> None:
     assert {readme.README, *PAGES.glob("*.md")} == FOLLOWED
 
 
-@pytest.mark.parametrize("page", sorted(FOLLOWED), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    sorted(FOLLOWED | {ROOT / "examples" / name / "README.md" for name in examples.EXAMPLES}),
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_every_command_stands_in_a_dialogue(page: Path) -> None:
     assert {language for language, _, _ in blocks(page)} <= {LANGUAGE, *NO_COMMANDS}
 

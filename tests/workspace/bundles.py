@@ -75,7 +75,6 @@ def run_job(workspace: Workspace, key: str) -> None:
 def _of_developer(workspace: Workspace, bundle: Bundle) -> Bundle:
     """In development mode schemas have the user's name in theirs, and variables may be set."""
     assert bundle.mode == "development"
-    short = workspace.user.partition("@")[0]
     known = {
         **bundle.known,
         "workspace.file_path": str(workspace.files),
@@ -85,7 +84,7 @@ def _of_developer(workspace: Workspace, bundle: Bundle) -> Bundle:
         if VARIABLE + name in os.environ:
             known[f"var.{name}"] = os.environ[VARIABLE + name]
     for key, schema in bundle.resources["schemas"].items():
-        known[f"resources.schemas.{key}.name"] = f"dev_{short}_{schema['name']}"
+        known[f"resources.schemas.{key}.name"] = f"dev_{workspace.short_name}_{schema['name']}"
     return bundle._replace(known=known)
 
 

@@ -5,6 +5,7 @@ it, and only a deploy makes them.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -22,10 +23,15 @@ class Refused(Exception):
 
 
 class Workspace(NamedTuple):
-    """The folder, and the name of the user who is signed in."""
+    """The folder, and the e-mail address of the user who is signed in."""
 
     folder: Path
     user: str
+
+    @property
+    def short_name(self) -> str:
+        """The user's name within names of schemas, as Databricks' CLI makes it."""
+        return re.sub(r"[^a-z0-9]+", "_", self.user.partition("@")[0].lower()).strip("_")
 
     @property
     def files(self) -> Path:
@@ -45,13 +51,15 @@ class Workspace(NamedTuple):
         """Where a path of the workspace lies: `/Volumes/CATALOG/SCHEMA/VOLUME/…`.
 
         Raises:
-            Refused: no deploy made this volume.
+            Refused: no deploy made this volume, or the path is in none.
         """
-        parts = PurePosixPath(path)
-        volume = self._below(PurePosixPath(*parts.parts[:DEPTH]))
-        if parts.parts[:2] != ("/", "Volumes") or len(parts.parts) < DEPTH or not volume.is_dir():
+        there = PurePosixPath(path)
+        parts = there.parts
+        if VOLUMES not in there.parents or len(parts) < DEPTH:
+            raise Refused(f"not a path within a volume: {path}")
+        if not self._below(PurePosixPath(*parts[:DEPTH])).is_dir():
             raise Refused(f"no such directory: {path}")
-        return self._below(parts)
+        return self._below(there)
 
     def has_schema(self, catalog: str, schema: str) -> bool:
         """Whether a deploy made the schema."""
