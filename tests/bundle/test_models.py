@@ -1,25 +1,11 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
-from databricks.bundles.alerts import Alert
-from databricks.bundles.dashboards import Dashboard
-from databricks.bundles.jobs import Job
-from databricks.bundles.schemas import Schema
-from databricks.bundles.sql_warehouses import SqlWarehouse
-from databricks.bundles.volumes import Volume
 
-from tests.bundle.conftest import PROJECT
-from tests.bundle.reading import REFERENCE, read, resolved, targets, texts
+from tests.bundle.models import check_resource
+from tests.bundle.reading import read, targets
+from tests.wheel import PROJECT
 
-MODELS: dict[str, Any] = {
-    "alerts": Alert,
-    "dashboards": Dashboard,
-    "jobs": Job,
-    "schemas": Schema,
-    "sql_warehouses": SqlWarehouse,
-    "volumes": Volume,
-}
 RESOURCES = [
     pytest.param(target, kind, key, id=f"{target}-{kind}.{key}")
     for target in targets(PROJECT)
@@ -32,18 +18,24 @@ RESOURCES = [
 def test_a_resource_has_only_fields_and_types_that_databricks_knows(
     project: Path, target: str, kind: str, key: str
 ) -> None:
-    bundle = read(project, target)
-    ids = {name for name in bundle.known if name.endswith(".id")}
-    known = {name: text for name, text in bundle.known.items() if name not in ids}
-    resource = resolved(bundle.resources[kind][key], known)
-    model = MODELS[kind].from_dict(resource)
-    assert {name for text in texts(resource) for name in REFERENCE.findall(text)} <= ids
-    assert set(resource) <= set(model.as_dict())
+    assert list(check_resource(read(project, target), kind, key)) == []
 
 
-def test_a_field_that_databricks_does_not_know_is_found() -> None:
-    with pytest.raises(ValueError, match="Unexpected field 'timeout'"):
-        Job.from_dict({"name": "cdc", "timeout": 60})
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("timeout", 60, "Unexpected field 'timeout'"),
+        ("tasks", "bronze", "bronze"),
+        ("description", "${resources.jobs.cdx.id}", "nothing is known of ${resources.jobs.cdx.id}"),
+    ],
+)
+def test_what_databricks_does_not_know_is_found(
+    project: Path, field: str, value: object, found: str
+) -> None:
+    bundle = read(project, "dev")
+    bundle.jobs["cdc"][field] = value
+    [finding] = check_resource(bundle, "jobs", "cdc")
+    assert finding.place == "jobs.cdc" and found in finding.message
 
 
 def test_every_job_of_the_design_is_there(project: Path) -> None:

@@ -10,17 +10,21 @@ from tests.pages.shell import ROOT, WIDTH, Shell, Told
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTS = ("Makefile", "pyproject.toml", "requirements.lock", "conf", "examples")
-WRITTEN = shutil.ignore_patterns("lake", "_*")
+PARTS = (
+    "LICENSE", "Makefile", "README.md", "databricks.yml", "pyproject.toml", "requirements.lock",
+    "bronze", "cdc_lakehouse", "conf", "environments", "examples", "gold", "lakehouse", "resources",
+    "silver",
+)  # fmt: skip
+WRITTEN = shutil.ignore_patterns("lake", "__pycache__")
 
 
+CLONE = "cdc-lakehouse"
 DEMO = "make demo"
 
 
-@pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project, in which `make venv` was done."""
-    made = tmp_path_factory.mktemp("clone") / "cdc-lakehouse"
+def make_clone(folder: Path) -> Path:
+    """A copy of the project in a folder, in which `make venv` was done."""
+    made = folder / CLONE
     made.mkdir()
     for part in PARTS:
         if (ROOT / part).is_dir():
@@ -32,6 +36,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (programs / "lakehouse").symlink_to(Path(sys.prefix, "bin", "lakehouse"))
     (made / ".venv" / ".made").touch()
     return made
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project."""
+    return make_clone(tmp_path_factory.mktemp("clone"))
 
 
 @pytest.fixture(scope="session")
@@ -56,13 +66,3 @@ def shell_in_clone(
     """The same in the clone, in which the demo was run."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     return Shell(clone, clone.parent, in_process=True, known={DEMO: demo})
-
-
-@pytest.fixture
-def shell_in_new_clone(
-    clone: Path, tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
-) -> Shell:
-    """The same in a clone in which nothing was run."""
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    shutil.copytree(clone, tmp_path / clone.name, ignore=WRITTEN, symlinks=True)
-    return Shell(tmp_path / clone.name, tmp_path, in_process=True)

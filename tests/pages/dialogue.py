@@ -7,8 +7,9 @@ dialogues. With LAKEHOUSE_WRITE_PAGES=1 the output is written into the page inst
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.pages.shell import ROOT, Shell, Told
@@ -17,7 +18,7 @@ LANGUAGE = "console"
 ANY_LINES = "…"
 WRITES = os.environ.get("LAKEHOUSE_WRITE_PAGES") == "1"
 
-_FENCE = re.compile(r"^```(\S*)")
+_FENCE = re.compile(r"^ *```(\S*)")
 _HEARTBEAT = re.compile(r"^.*\(\d+ s\)$")
 _DURATION = re.compile(r"\d+(\.\d+)? (s|min|h|d)\b( \d+ (s|min|h)\b)?")
 _RUNS = re.compile(r"─+|\s+")
@@ -56,21 +57,35 @@ def steps(page: Path) -> list[Step]:
     ]
 
 
-def follow(page: Path, shell: Shell, before: Callable[[str], None] = lambda _: None) -> None:
+def follow(
+    page: Path,
+    shell: Shell,
+    before: Callable[[str], None] = lambda _: None,
+    own: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Type what the page says, and compare what is printed with what the page shows.
 
-    `before` is called with each command before it is typed.
+    `before` is called with each command before it is typed. `own` has what a reader types in place
+    of the page's examples: names and addresses of his own.
     """
     printed: list[tuple[Step, list[str]]] = []
+    commands = "\n".join(step.command for step in steps(page))
+    assert all(example in commands for example in own), f"{page}: no command has one of {list(own)}"
     try:
         for step in steps(page):
             before(step.command)
-            told = shell.type(step.command)
+            told = shell.type(_of_reader(step.command, own))
             printed.append((step, plain(told.text)))
             _check(page, told, *printed[-1])
     finally:
         if WRITES:
             _write(page, printed)
+
+
+def _of_reader(command: str, own: Mapping[str, str]) -> str:
+    for example, word in own.items():
+        command = command.replace(example, word)
+    return command
 
 
 def _check(page: Path, told: Told, step: Step, lines: Sequence[str]) -> None:

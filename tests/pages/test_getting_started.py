@@ -1,17 +1,37 @@
 """A new user who types *Getting started* sees what the pages show."""
 
-from tests.pages.dialogue import follow, steps
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import test_getting_started as postgresql
+from tests.pages import test_databricks as databricks
+from tests.pages import test_examples as examples
+from tests.pages import test_readme as readme
+from tests.pages.dialogue import LANGUAGE, blocks, follow, steps
 from tests.pages.shell import ROOT, Shell
 
 PAGES = ROOT / "docs" / "getting-started"
+FIRST_TABLE = PAGES / "first-table.md"
+FOLLOWED = {readme.README, readme.DEMO, FIRST_TABLE, databricks.PAGE, postgresql.PAGE}
+NO_COMMANDS = {"properties", "sql", "text", "yaml"}
 
 
 def test_the_first_table_is_typed_from_an_empty_folder(shell: Shell) -> None:
-    follow(PAGES / "first-table.md", shell)
+    follow(FIRST_TABLE, shell)
 
 
-def test_the_table_for_databricks_is_tried_in_a_clone(shell_in_new_clone: Shell) -> None:
-    follow(PAGES / "databricks.md", shell_in_new_clone)
+def test_every_page_is_followed_by_a_test() -> None:
+    assert {readme.README, *PAGES.glob("*.md")} == FOLLOWED
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(FOLLOWED | {ROOT / "examples" / name / "README.md" for name in examples.EXAMPLES}),
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_command_stands_in_a_dialogue(page: Path) -> None:
+    assert {language for language, _, _ in blocks(page)} <= {LANGUAGE, *NO_COMMANDS}
 
 
 def test_no_line_of_a_command_or_its_output_is_wider_than_a_terminal() -> None:

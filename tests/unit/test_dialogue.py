@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.dialogue import fits, follow, plain, steps
+from tests.pages.dialogue import blocks, fits, follow, plain, steps
 from tests.pages.shell import Shell
 
 PAGE = """\
@@ -65,6 +65,21 @@ def test_a_page_that_shows_something_else_is_found(
     page.write_text(PAGE.replace(shown, instead))
     with pytest.raises(AssertionError, match=r"page\.md, line 17"):
         follow(page, shell)
+
+
+def test_a_block_within_a_list_is_found_too(page: Path) -> None:
+    page.write_text("1. Do this:\n\n   ```sh\n   make venv\n   ```\n")
+    assert [(language, lines) for language, _, lines in blocks(page)] == [("sh", ["   make venv"])]
+
+
+def test_a_reader_types_words_of_his_own(page: Path, shell: Shell) -> None:
+    page.write_text(PAGE.replace("hello world\n", "hello moon\n"))
+    follow(page, shell, own={"world": "moon"})
+
+
+def test_words_of_his_own_that_no_command_has_are_found(page: Path, shell: Shell) -> None:
+    with pytest.raises(AssertionError, match="no command has one of"):
+        follow(page, shell, own={"sun": "moon"})
 
 
 def test_a_command_that_fails_is_found(page: Path, shell: Shell) -> None:
