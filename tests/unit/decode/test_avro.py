@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakehouse.table import Table
-from silver.decode.avro.ahead import read_ahead
+from silver.decode.avro.ahead import ConvertsRows, read_ahead
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import Decoder
@@ -194,6 +194,7 @@ def test_rows_converted_together_are_those_converted_alone(
     read_ahead(records, schemas, decoder.row_type)
     found = [decoder.decode(record) for record in records]
 
+    assert isinstance(decoder, ConvertsRows)
     assert found == alone
     read = [record.value[0].after for record in records if isinstance(record.value, tuple)]
     assert [type(row) is ConvertedRow for row in read if row] == [together] * (len(more) + 3)
