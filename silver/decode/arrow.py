@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse.table import Table
 from silver.decode.arrow_types import arrow_type
-from silver.decode.avro.ahead import read_ahead
+from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
 from silver.decode.change import Change, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols import PROTOCOLS
@@ -93,11 +93,12 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
     """
     decoder = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns)
     decode, output, last = decoder.decode, _Output(plan), None
+    row_types = decoder.row_type if isinstance(decoder, ConvertsRows) else None
     for part in _slices(batches):
         if last is not None:
             yield last
         with _without_collector():
-            records = _records(part, plan.table, plan.columns)
+            records = _records(part, plan.columns, row_types)
             changes = [_decoded(decode, record) for record in records]
             last = output.batch(part, changes)
     if last is not None:
@@ -114,12 +115,13 @@ def discover_batches(
         One row: the task's discovery, pickled, and how many records it looked at.
     """
     discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
+    row_types = dictionary_rows if plan.table.format == "debezium" else None
     records = 0
     for part in _slices(batches):
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(part, plan.table, plan.columns)
+            shown = _records(part, plan.columns, row_types)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -165,12 +167,14 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+def _records(
+    part: pa.RecordBatch, columns: Columns, row_types: RowTypes | None
+) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
     if not columns.schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
-        read_ahead(some, columns.schemas, table.format == "debezium")
+        read_ahead(some, columns.schemas, row_types)
         yield from some
 
 

@@ -5,16 +5,19 @@ less than a tenth of reading record by record. Records stand apart: the bytes of
 no place in another.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Places = npt.NDArray[np.int64]
 Values = Sequence[object]
-Make = Callable[..., object]
+Row = TypeVar("Row", bound=dict[str, object])
+Make = Callable[[Mapping[str, Values], int], Values]
+"""Makes records of the values of their fields, and of how many records there are."""
 
 _PADDING = 64
 _LONGEST_NUMBER = 10
@@ -27,17 +30,16 @@ class Unsupported(ValueError):
 
 
 class RecordType:
-    """What one record of a schema becomes: an object with some of its fields.
+    """What the records of a schema become.
 
-    `fields` of None are all fields, which `make` takes as a dictionary; else it takes the values of
-    these, in this order, and None for those that the schema does not have. `inner` are the types of
-    fields that are records.
+    `make` takes the values of `fields`, as far as the schema has them; of all fields where that is
+    None. `inner` are the types of fields that are records.
     """
 
     def __init__(
         self,
-        make: Make = dict,
-        fields: Sequence[str] | None = None,
+        make: Make,
+        fields: Collection[str] | None = None,
         inner: "Mapping[str, RecordType] | None" = None,
     ) -> None:
         self.make = make
@@ -45,7 +47,31 @@ class RecordType:
         self.inner = inner or {}
 
 
-ROW = RecordType()
+def dictionaries(
+    columns: Mapping[str, Values], count: int, make: Callable[[dict[str, object]], Row]
+) -> list[Row]:
+    """So many records as dictionaries, or as what `make` makes of empty ones."""
+    empty: dict[str, object] = dict.fromkeys(columns)
+    rows = [make(empty) for _ in range(count)]
+    for name, values in columns.items():
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    return rows
+
+
+def object_type(
+    make: Callable[..., object], fields: Sequence[str], **inner: RecordType
+) -> RecordType:
+    """Records as objects, which `make` takes these fields for; one that is missing is None."""
+
+    def objects(columns: Mapping[str, Values], count: int) -> Values:
+        own = [columns.get(name, repeat(None, count)) for name in fields]
+        return list(map(make, *own))
+
+    return RecordType(objects, fields, inner)
+
+
+ROW = RecordType(partial(dictionaries, make=dict))
 
 
 def read_records(
@@ -121,18 +147,12 @@ class _Reader:
         for field in fields if isinstance(fields, list) else []:
             name = field["name"]
             kept = wanted and (type.fields is None or name in type.fields)
-            found[name] = self.read(field["type"], type.inner.get(name, ROW), kept)
+            values = self.read(field["type"], type.inner.get(name, ROW), kept)
+            if kept:
+                found[name] = values
         # A record is known by its name only behind its end: nothing is within itself.
         self.named[str(schema["name"])] = schema
-        if not wanted:
-            return ()
-        if type.fields is not None:
-            own = [found.get(name, repeat(None, len(self.at))) for name in type.fields]
-            return list(map(type.make, *own))
-        names = list(found)
-        if not names:
-            return [{} for _ in self.at]
-        return [dict(zip(names, row, strict=False)) for row in zip(*found.values(), strict=True)]
+        return type.make(found, len(self.at)) if wanted else ()
 
     def _optional(self, branches: Sequence[object], type: RecordType, wanted: bool) -> Values:
         """The values of a union of null and another type."""
@@ -159,18 +179,19 @@ class _Reader:
 
     def _numbers(self) -> Places:
         """Zigzag numbers of up to ten bytes with seven bits each."""
-        byte = self.bytes[self.at]
-        found = (byte & 127).astype(np.uint64)
-        more = np.flatnonzero(byte & 128)
-        self._move(1)
-        for nth in range(1, _LONGEST_NUMBER):
-            if not more.size:
-                break
+        found = np.zeros(len(self.at), np.uint64)
+        more: slice | Places = slice(None)
+        for nth in range(_LONGEST_NUMBER):
             byte = self.bytes[self.at[more]]
             found[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * nth)
             self.at[more] += 1
-            more = more[(byte & 128) != 0]
-        self.broken[more] = True
+            continued = byte > 127
+            if not continued.any():
+                break
+            if not continued.all():
+                more = np.flatnonzero(continued) if isinstance(more, slice) else more[continued]
+        else:
+            self.broken[more] = True
         self._move(0)
         signs = (found & np.uint64(1)).astype(np.int64)
         numbers: Places = (found >> np.uint64(1)).astype(np.int64) ^ -signs

@@ -11,6 +11,7 @@ from silver.decode.debezium.values.encodings import Encoding
 from silver.decode.values.json_values import NumberText
 from silver.decode.values.typed_values import Converter
 
+_UNCONVERTED = (T.IntegralType, T.BooleanType, T.DoubleType, T.StringType)
 _SAME_KINDS = ("plain", "date", "timestamp", "time")
 """Encodings whose values are texts, whole numbers and booleans, as they are in JSON."""
 
@@ -38,6 +39,11 @@ def _as_it_is(value: object) -> object:
     return value
 
 
+def needs_no_conversion(encoding: Encoding, type: T.DataType) -> bool:
+    """Whether values that the encoding's schema wrote are values of the column's type."""
+    return encoding.kind == "plain" and encoding.type == type and isinstance(type, _UNCONVERTED)
+
+
 def as_json(value: object) -> object:
     """A value as Kafka Connect's JSON converter would have written it, parsed."""
     if isinstance(value, bytes):
@@ -57,12 +63,13 @@ def _decimal(scale: int, type: T.DecimalType, from_json: Converter) -> Converter
     """Two's complement of a number whose scale the schema tells."""
     limit = 10 ** (type.precision - type.scale + scale)
     exact = 0 <= scale <= type.scale
+    to_decimal = numbers.scaler(scale)
 
     def convert(value: object) -> object:
         if exact and isinstance(value, bytes) and 0 < len(value) <= numbers.LONGEST:
             integer = int.from_bytes(value, "big", signed=True)
             if -limit < integer < limit:
-                return numbers.scaled(integer, scale)
+                return to_decimal(integer)
         return from_json(as_json(value))
 
     return convert

@@ -8,10 +8,13 @@ row.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.bulk import RecordType
+from silver.decode.avro.schemas import Writer
 from silver.decode.change import (
     BAD_VALUE,
     ILLEGAL_CHANGE,
@@ -55,7 +58,8 @@ from silver.decode.debezium.refusals import (
     reject,
     reject_misfits,
 )
-from silver.decode.debezium.row_plans import Reading, RowPlan, RowReader, TableLayout
+from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout
+from silver.decode.debezium.row_values import convert_row, convert_rows
 from silver.decode.debezium.values.schema_blocks import (
     block_fields,
     is_avro_block,
@@ -152,6 +156,11 @@ class Decoder:
             self._check_required(change)
         return change
 
+    def row_type(self, writer: Writer) -> RecordType:
+        """What the new rows in a writer's envelopes become, if many of them are read together."""
+        reader = self._reader_of((writer.text, True, False, False))
+        return RecordType(partial(convert_rows, reader, self.placeholders))
+
     def segments(self) -> str | None:
         """What the records decoded so far tell of the source's log."""
         return self._follower.segments()
@@ -214,7 +223,7 @@ class Decoder:
         row = after
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(after, plan, change)
-        values, misfits = self._converted(plan.readings, row)
+        values, misfits = convert_row(plan.readings, row, len(self.columns))
         if self._extras.readings:
             misfits = misfits | self._extras.fill(values, envelope, record)
         missing = self._missing_keys(values, misfits)
@@ -258,12 +267,13 @@ class Decoder:
             reject(change, NO_KEY, no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
-        values, misfits = self._converted(plan.readings, row)
+        values, misfits = convert_row(plan.readings, row, len(self.columns))
         if self._extras.readings:
             misfits = misfits | self._extras.fill(values, envelope, record)
         change.values, change.handled_at = values, handled_at(record, envelope)
         if before is not None:
-            old, misfits_before = self._converted(reader.plan(before).readings, before)
+            readings = reader.plan(before).readings
+            old, misfits_before = convert_row(readings, before, len(self.columns))
             self._extras.fill(old, envelope, record)
             change.old_key = row_json(self.columns, old)
             misfits = misfits_before | misfits
@@ -278,31 +288,6 @@ class Decoder:
         names = [name for field, name in plan.large if field in fields]
         change.absent = [name for name in names if is_published(self.layout.table, name)] or None
         return after | dict.fromkeys(fields)
-
-    def _converted(self, readings: Iterable[Reading], row: Row) -> tuple[Values, Misfits]:
-        """The values of a row, by the place of their column."""
-        values: Values = [None] * len(self.columns)
-        try:
-            for field, at, convert in readings:
-                value = row[field]
-                if value is not None:
-                    values[at] = convert(value)
-        except Misfit:
-            return self._converted_one_by_one(readings, row)
-        return values, {}
-
-    def _converted_one_by_one(
-        self, readings: Iterable[Reading], row: Row
-    ) -> tuple[Values, Misfits]:
-        values: Values = [None] * len(self.columns)
-        misfits: Misfits = {}
-        for field, at, convert in readings:
-            value = row[field]
-            try:
-                values[at] = values[at] if value is None else convert(value)
-            except Misfit:
-                misfits[at] = value
-        return values, misfits
 
     def _missing_keys(self, values: Values, misfits: Misfits) -> list[int]:
         return [at for at in self.layout.keys if values[at] is None and at not in misfits]
@@ -345,7 +330,7 @@ class Decoder:
 
     def _key_json(self, row: Row, reader: RowReader, now: Values) -> tuple[str, Misfits]:
         """The key in a row as JSON; what is no field of the row is as it is `now`."""
-        values, misfits = self._converted(reader.plan(row).keys, row)
+        values, misfits = convert_row(reader.plan(row).keys, row, len(self.columns))
         for at in self._extras.places:
             values[at] = now[at]
         keys = self.layout.keys

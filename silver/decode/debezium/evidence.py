@@ -27,8 +27,9 @@ class SourceTable(NamedTuple):
 
     def is_new(self, source: Source | None) -> bool:
         """Whether a source block names another table than this one."""
-        named = None if source is None else _table_of(source)
-        return named not in (self, None)
+        if source is None:
+            return False
+        return (source.db, source.schema, source.table) not in (self, _NO_TABLE)
 
 
 def known_source_table(table: Table, columns: Columns) -> SourceTable | None:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from lakehouse.table import Table
+from silver.decode.avro.ahead import ConvertsRows, read_ahead
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import Decoder
 from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.row_plans import ConvertedRow
 from silver.decode.flat import rows
 from tests.avro import envelope_schema, optional, packed, registered, row_schema, sent
 
@@ -141,6 +143,61 @@ def test_changes_are_those_of_the_same_events_in_json() -> None:
     by_name = [_named(*decoded(of, records)) for of, records in ((table(), avro), (of_json, plain))]
 
     assert by_name[0] == by_name[1]
+
+
+TOKEN = "__debezium_unavailable_value"
+BULK = [*FIELDS[:-1], {"name": "large", "type": "string"}]
+LARGE = {name: ROW[name] for name in list(ROW)[:-1]} | {"large": "long text"}
+NULLS = dict.fromkeys(LARGE) | {"id": 3, "large": ""}
+
+
+@pytest.mark.parametrize(
+    ("more", "fields", "options", "together"),
+    [
+        ([], BULK, {}, True),
+        ([{}, {"large": TOKEN, "data": TOKEN.encode()}], BULK, {}, True),
+        ([{"data": TOKEN.encode()}], BULK, {"except_column_list": ["data", "large"]}, True),
+        ([{"name": None}], BULK, {"keys": ["id", "name"]}, True),
+        ([{}], BULK, {"keys": []}, True),
+        ([{"other": 5}], [*BULK, {"name": "other", "type": "long"}], {}, True),
+        ([{}], BULK, {"columns": {"id": "string", "name": "string", "at": "string"}}, True),
+        ([{"name": "x"}], BULK, {"columns": {"name": "int"}}, False),
+        ([{"price": b"\x7f\xff\xff"}], BULK, {"columns": {"price": "decimal(4,2)"}}, False),
+        ([{"NAME": "b"}], [*BULK, {"name": "NAME", **optional("string")}], {}, False),
+    ],
+    ids=[
+        "usual", "placeholders", "left out", "null in key", "no keys", "new column", "declared",
+        "no int", "too large", "one column twice",
+    ],
+)  # fmt: skip
+def test_rows_converted_together_are_those_converted_alone(
+    more: list[Given], fields: list[Given], options: Given, together: bool
+) -> None:
+    schema = envelope_schema(fields)
+    schemas = registered(schema, KEY)
+    rows = [LARGE, *[LARGE | own for own in more], LARGE | {"id": 2}, NULLS, None]
+    spare = {field["name"]: 0 if field["type"] == "long" else None for field in fields}
+    before = spare | LARGE if options.get("keys") == [] else None
+    events = [
+        event("d" if row is None else "u", row and spare | row, at, before=before)
+        for at, row in enumerate(rows, 10)
+    ]
+    key = packed(KEY, 2, {"id": 1})
+    records = [sent(packed(schema, 1, event), key, at) for at, event in enumerate(events)]
+    records[1:1] = [replace(records[0], raw=(records[0].raw or b"")[:-1])]
+    of = table(**options)
+    columns = replace(decoded(of, records[:1], schemas)[0], settled=False)
+    columns = replace(columns, columns=tuple(c for c in columns.columns if c.name != "other"))
+
+    alone = [Decoder(of, columns).decode(replace(record)) for record in records]
+    decoder = Decoder(of, columns)
+    read_ahead(records, schemas, decoder.row_type)
+    found = [decoder.decode(record) for record in records]
+
+    assert isinstance(decoder, ConvertsRows)
+    assert found == alone
+    read = [record.value[0].after for record in records if isinstance(record.value, tuple)]
+    assert [type(row) is ConvertedRow for row in read if row] == [together] * (len(more) + 3)
 
 
 CONNECT_FIELDS = [

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silver.decode.avro.ahead import read_ahead
+from silver.decode.avro.ahead import dictionary_rows, read_ahead
 from silver.decode.avro.binary import NotAvro, parse_schema, read_value
-from silver.decode.avro.bulk import ROW, RecordType, Unsupported, read_records
+from silver.decode.avro.bulk import ROW, Unsupported, object_type, read_records
 from silver.decode.avro.schemas import avro_value
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope
@@ -85,7 +85,7 @@ def test_fields_that_are_not_wanted_are_passed_over(
     values: list[dict[str, Any]], wanted: set[str]
 ) -> None:
     fields = [*sorted(wanted), "missing"]
-    type = RecordType(lambda *found: found, fields)
+    type = object_type(lambda *found: found, fields)
 
     expected = [(*(value[name] for name in sorted(wanted)), None) for value in values]
     assert read_records(PARSED.parsed, type, bodies(values), 5) == expected
@@ -116,6 +116,17 @@ def test_a_broken_record_costs_no_other(values: list[dict[str, Any]], data: st.D
         v for at, v in enumerate(values) if at != broken
     ]
     assert found[broken] is None or repr(found[broken]) == repr(alone)
+
+
+@pytest.mark.parametrize("beside", [[], [b"\x04"], [b"\xff" * 9 + b"\x01"]])
+def test_a_number_of_more_than_ten_bytes_is_broken(beside: list[bytes]) -> None:
+    schema = {"type": "record", "name": "Outer", "fields": [{"name": "a", "type": "long"}]}
+    parsed = parse_schema(schema)
+    records = [b"\xff" * 10 + b"\x01", *beside, b"\xff" * 10 + b"\x01"]
+
+    found = read_records(parsed.parsed, ROW, records, 0)
+
+    assert found == [None, *(read_value(parsed, record, 0) for record in beside), None]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +173,7 @@ def test_what_is_read_ahead_is_what_is_read_alone() -> None:
     ]
     others = [sent(b"\0\0\0\0\x02\x02"), sent(packed(row, 9, values)), sent(b"{}"), sent(None)]
 
-    read_ahead([*records, *others], schemas, has_envelopes=True)
+    read_ahead([*records, *others], schemas, dictionary_rows)
 
     [first, *rest] = [avro_value(record, schemas)[0] for record in records]
     assert all(record.value is not None for record in records)
@@ -176,7 +187,7 @@ def test_where_no_envelopes_are_expected_they_are_rows() -> None:
     envelope = envelope_schema(FIELDS)
     records: list[Record] = [sent(packed(envelope, 1, EVENT))]
 
-    read_ahead(records, registered(envelope), has_envelopes=False)
+    read_ahead(records, registered(envelope), None)
 
     value, _ = avro_value(records[0], registered(envelope))
     assert value == EVENT | {"transaction": None}

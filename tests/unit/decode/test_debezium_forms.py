@@ -46,8 +46,8 @@ def applied(form: str) -> list[Any]:
     for one in records:
         discovery.look(replace(one), one.arrival)
     columns, _ = discovery.settle()
-    read_ahead(records, known.schemas, has_envelopes=True)
     decoder = Decoder(of, columns)
+    read_ahead(records, known.schemas, decoder.row_type)
     changes = [decoder.decode(one) for one in records]
     assert [change.message for change in changes if change.reason] == []
     told = [change for change in changes if change.operation != "none"]

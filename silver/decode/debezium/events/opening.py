@@ -138,6 +138,8 @@ class AvroOpener(Opener):
         super().__init__(table, columns)
         self._schemas = columns.schemas
         self._opened_key: bytes | None = None
+        self._newest: Writer | None = None
+        self._are_in_rows = False
         self._has_json = any(source.value_format != "avro" for source in table.feeds)
         self._table_keys = frozenset(table.keys)
         origins = [column.origin for column in table.columns.values()]
@@ -164,9 +166,15 @@ class AvroOpener(Opener):
         if self.form in (FLATTENED, REWRITTEN):
             return Opened(envelope, writer.text)
         after = envelope.after
-        if self._takes_from_key or after is None or not self._table_keys <= after.keys():
+        if self._takes_from_key or after is None or not self._has_keys(after, writer):
             self.open_key(record)
         return Opened(envelope, writer.text)
+
+    def _has_keys(self, row: Row, writer: Writer) -> bool:
+        """Whether a row has fields for all keys; all rows of a writer have the same ones."""
+        if writer is not self._newest:
+            self._newest, self._are_in_rows = writer, self._table_keys <= row.keys()
+        return self._are_in_rows
 
     def _document(self, value: object, record: Record) -> Opened:
         """An event of MongoDB; what is inside of its documents is JSON."""

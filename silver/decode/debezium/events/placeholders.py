@@ -7,6 +7,7 @@ real value, so it counts as a placeholder only where one can occur.
 import base64
 import hashlib
 import uuid
+from collections.abc import Iterable
 
 from pyspark.sql import types as T
 
@@ -27,6 +28,7 @@ class Placeholders:
         self.map: Row = {text: text}
         tokens = [text, packed, base64.urlsafe_b64encode(binary).decode(), binary.hex()]
         self.texts = frozenset([*tokens, *map(json_text, self.lists), json_text(self.map)])
+        self.scalars: frozenset[object] = self.texts | {binary}
 
     def match(self, value: object) -> bool:
         """Whether a parsed value is a placeholder."""
@@ -37,6 +39,13 @@ class Placeholders:
         if type(value) is list:
             return value in self.lists
         return type(value) is dict and value == self.map
+
+    def is_in(self, values: Iterable[object]) -> bool:
+        """Whether one of some parsed values is a placeholder."""
+        try:
+            return not self.scalars.isdisjoint(values)
+        except TypeError:  # lists and objects are among them
+            return any(map(self.match, values))
 
 
 def can_be_placeholder(type: T.DataType) -> bool:

@@ -182,13 +182,14 @@ def _fitter(type: T.NumericType) -> Callable[[int, int], object]:
         return fit_text
     places, before_point = type.scale, type.precision - type.scale
     limits = [10 ** (before_point + scale) for scale in range(places + 1)]
+    to_decimal = [numbers.scaler(scale) for scale in range(places + 1)]
 
     def fit(integer: int, scale: int) -> object:
         if not 0 <= scale <= places:
             return fit_text(integer, scale)
         if abs(integer) >= limits[scale]:
             raise Misfit(integer)
-        return numbers.scaled(integer, scale)
+        return to_decimal[scale](integer)
 
     return fit
 

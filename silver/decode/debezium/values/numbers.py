@@ -6,7 +6,9 @@ elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`.
 
 import base64
 import re
+from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import partial
 
 from silver.decode.values.column_types import Misfit
 
@@ -34,9 +36,9 @@ def packed_integer(value: object) -> int:
     return int.from_bytes(octets, "big", signed=True)
 
 
-def scaled(integer: int, scale: int) -> Decimal:
-    """The number with so many decimals, exactly."""
-    return _EXACT.scaleb(Decimal(integer), -scale)
+def scaler(scale: int) -> Callable[[int], Decimal]:
+    """A function that gives a whole number so many decimals, exactly."""
+    return partial(_EXACT.multiply, Decimal((0, (1,), -scale)))
 
 
 def scaled_text(integer: int, scale: int) -> str:
