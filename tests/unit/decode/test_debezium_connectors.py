@@ -19,6 +19,8 @@ ORACLE = {"connector": "oracle", "name": "ora", "db": "ORCL", "schema": "APP", "
 DB2 = {"connector": "db2", "name": "db2", "db": "TESTDB", "schema": "DB2INST1", "table": "T"}
 TICDC = {"connector": "TiCDC", "name": "default", "db": "test", "table": "t2", "file": "", "pos": 0}
 YDB = {"connector": "ydb", "version": "1.0.0"}
+SPANNER = {"connector": "spanner", "name": "s", "db": "d", "value_capture_type": "NEW_ROW"}
+COCKROACHDB = {"origin": "cockroachdb", "database_name": "d", "table_name": "t"}
 
 
 def sent(op: str, id: int, name: str | None, source: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -75,6 +77,18 @@ STREAMS: dict[str, list[dict[str, Any]]] = {
         sent("r", 2, "b", YDB, step=9, txId=5, snapshot=True),
         sent("u", 1, "A", YDB, step=10, txId=1, snapshot=False),
         sent("d", 2, "b", YDB, step=10, txId=2, snapshot=False),
+    ],
+    "spanner": [
+        sent("c", 1, "a", SPANNER, ts_ms=9, sequence="00000007", mod_number=0),
+        sent("c", 2, "b", SPANNER, ts_ms=9, sequence="00000007", mod_number=1),
+        sent("u", 1, "A", SPANNER, ts_ms=10, sequence="00000000", mod_number=0),
+        sent("d", 2, "b", SPANNER, ts_ms=10, sequence="00000001", mod_number=0),
+    ],
+    "cockroachdb": [
+        sent("c", 1, "a", COCKROACHDB, ts_hlc="1760000000000000000.0000000002"),
+        sent("c", 2, "b", COCKROACHDB, ts_hlc="1760000000000000000.0000000002"),
+        sent("u", 1, "A", COCKROACHDB, ts_hlc="1760000000000000000.0000000010"),
+        sent("d", 2, "b", COCKROACHDB, ts_hlc="1760000000000000001.0000000000"),
     ],
 }
 

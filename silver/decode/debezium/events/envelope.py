@@ -51,6 +51,8 @@ class Source(msgspec.Struct, gc=False):
     scn: object = None
     commit_ts: object = None
     step: object = None
+    mod_number: object = None
+    ts_hlc: object = None
     gtid: object = None
     server_id: object = None
     cluster_id: object = None
@@ -67,9 +69,10 @@ class Transaction(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """A change event, transaction marker, schema change or heartbeat.
+    """A change event, transaction marker, schema change, heartbeat or barrier.
 
-    `pk` is the bare key that some sources put beside `after`.
+    `pk` is the bare key that some sources put beside `after`; `resolved` a time before which a
+    changefeed has nothing more to send.
     """
 
     before: Row | None = None
@@ -80,6 +83,7 @@ class Envelope(msgspec.Struct, gc=False):
     pk: object = None
     status: object = None
     ddl: object = None
+    resolved: object = None
     ts_us: object = None
     ts_ms: object = None
 
@@ -137,7 +141,7 @@ def operation_of(envelope: Envelope) -> str | None:
     has_row = envelope.after is not None or envelope.before is not None
     if op is not None or has_row:
         return None
-    marks = (envelope.ddl, envelope.ts_ms)
+    marks = (envelope.ddl, envelope.ts_ms, envelope.resolved)
     is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
     return NONE if is_marker else None
 

@@ -41,7 +41,7 @@ _ENVELOPES = (
 )
 _SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databaseName")))
 _ENDS = ("BEGIN", "END")
-_OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl"))
+_OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl", "resolved"))
 
 
 class FlattenedEvent(NamedTuple):
