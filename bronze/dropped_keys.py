@@ -155,6 +155,7 @@ def _records(
     for line in text.split("\n"):
         try:
             record = json.loads(line)
+            record = json.loads(record) if isinstance(record, str) else record
         except ValueError:
             continue
         if isinstance(record, dict):

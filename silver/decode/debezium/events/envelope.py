@@ -4,6 +4,9 @@ A record is a plain value, a value wrapped with its schema (`{"schema":…,"payl
 record with either of them inside. A record is parsed once.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import msgspec
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
@@ -71,8 +74,8 @@ class Transaction(msgspec.Struct, gc=False):
 class Envelope(msgspec.Struct, gc=False):
     """A change event, transaction marker, schema change, heartbeat or barrier.
 
-    `pk` is the bare key that some sources put beside `after`; `resolved` a time before which a
-    changefeed has nothing more to send.
+    `pk` is a key without names, which some sources put beside `after`; `resolved`
+    is the time before which a changefeed has nothing more to send.
     """
 
     before: Row | None = None
@@ -154,6 +157,16 @@ def key_row(key: bytes | str | None) -> Row | None:
         return _unwrapped(parse_json(key))
     except NotJson:
         return None
+
+
+def bare_key_row(record: Record, envelope: Envelope, keys: Sequence[str]) -> Row | None:
+    """A key without names as an object: one value, or an array of one value for each of `keys`."""
+    bare = envelope.pk
+    if bare is None and record.key is not None and record.key[:1] == b"[":
+        with suppress(NotJson):
+            bare = parse_json(record.key)
+    values = bare if isinstance(bare, list) else [] if bare is None else [bare]
+    return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
 
 
 def old_key_row(headers: bytes | None) -> Row | None:

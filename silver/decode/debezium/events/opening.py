@@ -1,5 +1,6 @@
 """Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
 
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -27,7 +28,7 @@ from silver.decode.debezium.events.flattened import (
     is_other,
 )
 from silver.decode.values.json_values import NotJson, json_text
-from silver.decode.wrapped import OpenedRow, open_row
+from silver.decode.wrapped import OpenedRow, open_row, text_inside
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
 """The forms; tombstones of a feed whose deletes are rows say nothing more."""
@@ -80,6 +81,9 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
+            inner = text_inside(record)
+            if inner is not None:
+                return self.open(replace(record, raw=inner, whole=False))
             found = _found_document(record)
             if found is None and self.form is None:
                 found = self._found_flattened(record)
