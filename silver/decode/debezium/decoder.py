@@ -51,6 +51,7 @@ from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.refusals import (
     Misfits,
     check_change,
+    check_key,
     no_key,
     not_json,
     reject,
@@ -226,6 +227,7 @@ class Decoder:
             misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
             self._judge(change, plan, after, misfits, nulls)
+        check_key(plan.keys, envelope, change)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change

@@ -1,5 +1,7 @@
 """Dead letters of Debezium records: what was found, and what was expected."""
 
+from collections.abc import Iterable
+
 import msgspec
 from pyspark.sql import types as T
 
@@ -18,7 +20,7 @@ from silver.decode.change import (
 )
 from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.debezium.events.order import has_position
-from silver.decode.debezium.row_plans import TableLayout
+from silver.decode.debezium.row_plans import Reading, TableLayout
 from silver.decode.debezium.values.converters import can_be_hex
 from silver.decode.debezium.values.encodings import (
     declares_binaries,
@@ -49,6 +51,10 @@ _OF_OTHERS = (
 _OF_CHANGEFEED = (
     "found a message of a CockroachDB changefeed without op, expected the changefeed's option "
     "envelope=enriched"
+)
+_MOVED = (
+    "expected a delete and an insert, as connectors write them for a primary key: keys has columns "
+    "that updates change"
 )
 _CELLS = (
     'found values as cells {"value": …, "set": …}, as Cassandra\'s and YugabyteDB\'s connectors '
@@ -86,6 +92,24 @@ def unknown_operation(record: Record, envelope: Envelope) -> str:
         return _OF_CHANGEFEED
     named = ", ".join([*members][:_MOST_MEMBERS])[: 2 * _SHOWN]
     return f"found no op among the members {named or '(none)'}, {_OPERATIONS} in op"
+
+
+def check_key(keys: Iterable[Reading], envelope: Envelope, change: Change) -> None:
+    """Rejects an update of the key, after which the row of the old key would stay.
+
+    The old row is compared where it has all of the key. PostgreSQL's connector invents values that
+    the log does not have: zeros and empty texts.
+    """
+    before, after, source = envelope.before, envelope.after, envelope.source
+    if envelope.op != "u" or not before or after is None or change.reason is not None:
+        return
+    news = {field: after[field] for field, _, _ in keys}
+    olds = {field: before.get(field) for field in news}
+    invents = source is None or source.connector in (None, "postgresql")
+    is_told = all(olds.values()) if invents else None not in olds.values()
+    if olds != news and is_told:
+        shown = f"{json_text(olds)[:_SHOWN]} to {json_text(news)[:_SHOWN]}"
+        reject(change, ILLEGAL_CHANGE, f"found an update of the key from {shown}, {_MOVED}")
 
 
 def reject(change: Change, reason: str, message: str) -> None:

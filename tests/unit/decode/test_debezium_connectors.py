@@ -102,6 +102,45 @@ def test_the_connector_s_positions_are_the_order(connector: str) -> None:
     assert left(lines[::-1]) == expected
 
 
+def captured(kind: str, before: Any, after: Any) -> dict[str, Any]:
+    columns = {"id": "bigint", "name": "string", "city": "string"}
+    source = SPANNER | {"ts_ms": 9, "sequence": "1", "value_capture_type": kind}
+    update = {"op": "u", "before": before, "after": after, "source": source}
+    [found] = decoded(table(columns=columns), plain(update))
+    return found
+
+
+@pytest.mark.parametrize("after", [{"id": 1, "name": "b"}, {"id": 1, "name": "b", "city": None}])
+def test_an_update_of_spanner_with_old_values_keeps_the_columns_that_it_did_not_change(
+    after: dict[str, Any],
+) -> None:
+    found = captured("OLD_AND_NEW_VALUES", {"id": 1, "name": "a"}, after)
+
+    assert (found["name"], found["_absent"], found["_reason"]) == ("b", ["city"], None)
+
+
+def test_an_update_of_spanner_with_old_values_tells_a_null_that_was_written() -> None:
+    found = captured("OLD_AND_NEW_VALUES", {"id": 1, "city": "Ulm"}, {"id": 1, "city": None})
+
+    assert (found["city"], found["_absent"]) == (None, ["name"])
+
+
+def test_an_update_of_spanner_with_new_values_alone_does_not_tell_nulls() -> None:
+    told = captured("NEW_VALUES", None, {"id": 1, "name": "b"})
+    assert (told["_absent"], told["_reason"]) == (["city"], None)
+
+    untold = captured("NEW_VALUES", None, {"id": 1, "name": "b", "city": None})
+    assert (untold["_reason"], untold["id"]) == ("illegal_change", 1)
+    assert "NEW_ROW" in untold["_message"]
+
+
+@pytest.mark.parametrize("kind", ["NEW_ROW", "NEW_ROW_AND_OLD_VALUES"])
+def test_whole_rows_of_spanner_are_whole(kind: str) -> None:
+    found = captured(kind, None, {"id": 1, "name": "b", "city": None})
+
+    assert (found["_absent"], found["_reason"]) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("source", "position"),
     [

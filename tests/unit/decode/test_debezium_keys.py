@@ -249,3 +249,33 @@ def test_a_key_with_a_fault_is_not_taken_for_one_with_a_null(after: dict[str, An
 
     assert found["_reason"] in ("no_key", "bad_value")
     assert (found["tenant"], found["id"]) == (None, None)
+
+
+MYSQL = {"connector": "mysql", "name": "s", "file": "b.000001", "pos": 5, "ts_ms": 1}
+
+
+def updated(before: object, after: object, source: dict[str, Any]) -> dict[str, Any]:
+    [found] = decoded(table(), plain(event("u", before=before, after=after, source=source)))
+    return found
+
+
+def test_an_update_of_a_key_is_refused_as_its_old_row_would_stay() -> None:
+    found = updated({"id": 1, "name": "a"}, {"id": 2, "name": "a"}, MYSQL)
+
+    assert (found["_reason"], found["id"]) == ("illegal_change", 2)
+    assert found["_message"].startswith(
+        'found an update of the key from {"id":1} to {"id":2}, expected a delete and an insert'
+    )
+
+
+@pytest.mark.parametrize("before", [None, {}, {"name": "a"}, {"id": None}, {"id": 2, "name": "a"}])
+def test_an_old_row_without_another_key_tells_no_update_of_the_key(before: object) -> None:
+    assert updated(before, {"id": 2, "name": "b"}, MYSQL)["_reason"] is None
+
+
+def test_what_postgresql_s_connector_invents_is_no_key() -> None:
+    postgresql = {"connector": "postgresql", "name": "s", "lsn": 5, "ts_ms": 1}
+
+    assert updated({"id": 0}, {"id": 2, "name": "b"}, postgresql)["_reason"] is None
+    assert updated({"id": 1}, {"id": 2, "name": "b"}, postgresql)["_reason"] == "illegal_change"
+    assert updated({"id": 0}, {"id": 2, "name": "b"}, MYSQL)["_reason"] == "illegal_change"

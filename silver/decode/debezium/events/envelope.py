@@ -55,6 +55,7 @@ class Source(msgspec.Struct, gc=False):
     commit_ts: object = None
     step: object = None
     mod_number: object = None
+    value_capture_type: object = None
     ts_hlc: object = None
     gtid: object = None
     server_id: object = None

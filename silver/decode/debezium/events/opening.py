@@ -11,6 +11,7 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record
 from silver.decode.columns import Columns
+from silver.decode.debezium.events.captures import captured_change
 from silver.decode.debezium.events.documents import (
     CONNECTOR,
     DocumentChange,
@@ -43,7 +44,8 @@ class Opened(NamedTuple):
         envelope: None where the record says nothing: a log-compaction tombstone.
         block: the text of its schema block; None without one.
         event: the flattened event that it was; None for a full envelope.
-        document: the event of MongoDB that it was; None for one of a relational database.
+        document: the event of MongoDB that it was, or the update of some columns that Spanner
+            wrote; None for any other.
     """
 
     envelope: Envelope | None
@@ -96,7 +98,7 @@ class Opener:
                 return _found_document(record) or Opened(envelope, block)
             if envelope.after is None and envelope.before is None:
                 return self._without_row(record, envelope, block)
-        return Opened(envelope, block)
+        return _full(envelope, block)
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
@@ -170,7 +172,7 @@ class AvroOpener(Opener):
         after = envelope.after
         if self._takes_from_key or after is None or not self._table_keys <= after.keys():
             self.open_key(record)
-        return Opened(envelope, writer.text)
+        return _full(envelope, writer.text)
 
     def _document(self, value: object, record: Record) -> Opened:
         """An event of MongoDB; what is inside of its documents is JSON."""
@@ -234,6 +236,13 @@ def form_of(opened: Opened) -> str | None:
             return None
         return REWRITTEN if opened.event.rewrites else FLATTENED
     return None if _says_nothing(envelope) else FULL
+
+
+def _full(envelope: Envelope | None, block: bytes | None) -> Opened:
+    source = None if envelope is None else envelope.source
+    if envelope is None or source is None or source.value_capture_type is None:
+        return Opened(envelope, block)
+    return Opened(envelope, block, None, captured_change(envelope))
 
 
 def _opened(row: OpenedRow, record: Record) -> Opened:
