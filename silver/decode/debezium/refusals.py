@@ -108,8 +108,8 @@ def check_key(keys: Iterable[Reading], envelope: Envelope, change: Change) -> No
     invents = source is None or source.connector in (None, "postgresql")
     is_told = all(olds.values()) if invents else None not in olds.values()
     if olds != news and is_told:
-        shown = f"{json_text(olds)[:_SHOWN]} to {json_text(news)[:_SHOWN]}"
-        reject(change, ILLEGAL_CHANGE, f"found an update of the key from {shown}, {_MOVED}")
+        changed = ", ".join([field for field in news if news[field] != olds[field]])
+        reject(change, ILLEGAL_CHANGE, f"found an update of {changed} in the key, {_MOVED}")
 
 
 def reject(change: Change, reason: str, message: str) -> None:

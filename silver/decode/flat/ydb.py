@@ -37,6 +37,7 @@ _UNKNOWN_VALUES = (
     "row changed but not to what, expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES; a row "
     "of keys alone is told only by other updates of the feed that have columns"
 )
+_MOST_SHOWN, _LONGEST = 8, 200
 _LARGEST_SECONDS = 10**11
 _LARGEST_TIME = 1 << 63
 
@@ -245,7 +246,10 @@ def _micros(count: int | None) -> int | None:
 def _fault_of_flags(members: Members) -> Fault | None:
     flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
     if flags != 1:
-        found = f"{flags} of update, reset and erase, expected exactly one"
+        named = (
+            "" if flags else f"; the record has {', '.join([*members][:_MOST_SHOWN])[:_LONGEST]}"
+        )
+        found = f"{flags} of update, reset and erase, expected exactly one{named}"
         return Fault(ILLEGAL_CHANGE, found)
     if members.get("erase") not in (None, {}):
         return Fault(ILLEGAL_CHANGE, "an erase that is not {}")

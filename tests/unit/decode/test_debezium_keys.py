@@ -251,6 +251,27 @@ def test_a_key_with_a_fault_is_not_taken_for_one_with_a_null(after: dict[str, An
     assert (found["tenant"], found["id"]) == (None, None)
 
 
+@pytest.mark.parametrize(
+    "key", [{"payload": {"id": 7}}, {"schema": {"type": "struct"}, "payload": {"id": 7}}]
+)
+def test_a_key_comes_out_of_its_wrapper(key: object) -> None:
+    given = whole(record(event("d"), key))
+
+    [found] = decoded(table(), given)
+
+    assert (found["id"], found["_operation"]) == (7, "delete")
+    assert discovered(table(), given)[0].key_parts == ()
+
+
+def test_a_key_called_payload_is_no_wrapper() -> None:
+    of = table(("payload",), columns={"payload": "decimal(10,0)"})
+    number = {"payload": {"scale": 0, "value": "Bw=="}}
+
+    found = decoded(of, whole(record(event("d"), {"payload": 7}), record(event("d"), number)))
+
+    assert [row["payload"] for row in found] == [7, 7]
+
+
 MYSQL = {"connector": "mysql", "name": "s", "file": "b.000001", "pos": 5, "ts_ms": 1}
 
 
@@ -264,7 +285,7 @@ def test_an_update_of_a_key_is_refused_as_its_old_row_would_stay() -> None:
 
     assert (found["_reason"], found["id"]) == ("illegal_change", 2)
     assert found["_message"].startswith(
-        'found an update of the key from {"id":1} to {"id":2}, expected a delete and an insert'
+        "found an update of id in the key, expected a delete and an insert"
     )
 
 

@@ -132,6 +132,7 @@ def test_a_dead_letter_says_why() -> None:
         '{"key": [1, 2], "update": {"qty": "many"}}',
         '{"key": [1], "erase": {}}',
         '{"key": [1, 2], "erase": {}, "ts": [1]}',
+        '{"before": null, "after": {"a": 1}, "op": "c"}',
     ]
     messages = decoded(pairs, lines).told("message")
     assert "OLD_IMAGE" in messages[0]
@@ -139,6 +140,7 @@ def test_a_dead_letter_says_why() -> None:
         "column qty: found 'many', expected int",
         "key with 1 components, expected the 2 of a, b",
         "ts: found [1], expected [step, txId]",
+        "0 of update, reset and erase, expected exactly one; the record has before, after, op",
     ]
 
 

@@ -24,6 +24,7 @@ Row = dict[str, object]
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
 _MARKERS = ("BEGIN", "END")
+_VARIABLE_NUMBER = frozenset(("scale", "value"))
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
@@ -182,7 +183,10 @@ def old_key_row(headers: bytes | None) -> Row | None:
 def _unwrapped(key: object) -> Row | None:
     if not isinstance(key, dict):
         return None
-    if len(key) == 2 and "schema" in key and "payload" in key:
-        payload = key["payload"]
-        return payload if isinstance(payload, dict) else None
-    return key
+    if "payload" not in key or len(key) > 2:
+        return key
+    payload = key["payload"]
+    if len(key) == 2:
+        return key if "schema" not in key else payload if isinstance(payload, dict) else None
+    is_wrapped = isinstance(payload, dict) and payload.keys() != _VARIABLE_NUMBER
+    return payload if is_wrapped else key
