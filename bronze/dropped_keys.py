@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bronze.contract import topics
+from lakehouse.formats import CHANGE_MEMBERS
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
 
@@ -179,7 +180,7 @@ def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
 
 
 def _is_whole(record: Record) -> bool:
-    return "value" in record and not {"op", "payload", "update", "erase"} & set(record)
+    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
 
 
 def _plain(value: object) -> object:
