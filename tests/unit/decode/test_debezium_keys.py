@@ -263,6 +263,37 @@ def test_a_key_comes_out_of_its_wrapper(key: object) -> None:
     assert discovered(table(), given)[0].key_parts == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Struct{tenant=a,id=7}", ("a", 7)),
+        ("Struct{id=7,tenant=a, b}", ("a, b", 7)),
+        ("Struct{id=7,tenant=a,b=c}", "no_key"),
+        ("Struct{tenant=,id=7}", ("", 7)),
+        ("Struct{id=7}", "no_key"),
+        ("Struct{tenant=a,id=7,id=8}", "no_key"),
+        ("Struct{tenant=a,id=x}", "bad_value"),
+    ],
+)
+def test_a_key_can_be_the_text_of_a_struct(text: str, expected: object) -> None:
+    [given] = whole(record(event("d")))
+    given.key = text.encode()
+
+    [found] = decoded(table(("tenant", "id"), columns={"tenant": "string", "id": "int"}), [given])
+
+    assert (found["_reason"] or (found["tenant"], found["id"])) == expected
+
+
+def test_a_tombstone_with_the_text_of_a_struct_deletes_its_key() -> None:
+    of = table(columns={"id": "string"}, source={"envelope": "flattened"})
+    [given] = whole(record(None))
+    given.key = b"Struct{id=a-1}"
+
+    [found] = decoded(of, [given])
+
+    assert (found["id"], found["_operation"]) == ("a-1", "delete")
+
+
 def test_a_key_called_payload_is_no_wrapper() -> None:
     of = table(("payload",), columns={"payload": "decimal(10,0)"})
     number = {"payload": {"scale": 0, "value": "Bw=="}}

@@ -4,8 +4,8 @@ A record is a plain value, a value wrapped with its schema (`{"schema":…,"payl
 record with either of them inside. A record is parsed once.
 """
 
+import re
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -23,6 +23,8 @@ from silver.decode.wrapped import trimmed
 Row = dict[str, object]
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
+_BARE = (b"[", b"Struct{")
+_STRUCT, _FIELD = "Struct{", re.compile(r",(\w+)=")
 _MARKERS = ("BEGIN", "END")
 _VARIABLE_NUMBER = frozenset(("scale", "value"))
 
@@ -162,13 +164,31 @@ def key_row(key: bytes | str | None) -> Row | None:
 
 
 def bare_key_row(record: Record, envelope: Envelope, keys: Sequence[str]) -> Row | None:
-    """A key without names as an object: one value, or an array of one value for each of `keys`."""
+    """A key that is no JSON object as one: a value, an array of one for each of `keys`, or text.
+
+    The text is that of Kafka Connect's StringConverter: `Struct{a=1,b=2}`.
+    """
     bare = envelope.pk
-    if bare is None and record.key is not None and record.key[:1] == b"[":
-        with suppress(NotJson):
-            bare = parse_json(record.key)
+    if bare is None and record.key is not None and record.key.startswith(_BARE):
+        bare = _parsed(record.key)
+    if isinstance(bare, str) and bare.startswith(_STRUCT) and bare.endswith("}"):
+        return _struct_row(bare, keys)
     values = bare if isinstance(bare, list) else [] if bare is None else [bare]
     return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
+
+
+def _parsed(key: bytes) -> object:
+    try:
+        return parse_json(key)
+    except NotJson:
+        return key.decode("utf-8", "replace")
+
+
+def _struct_row(text: str, keys: Sequence[str]) -> Row | None:
+    """The keys in the text of a struct; None where it has other fields, or one twice."""
+    parts = _FIELD.split("," + text[len(_STRUCT) : -1])
+    named = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return {**named} if named.keys() == {*keys} and len(parts) == 2 * len(keys) + 1 else None
 
 
 def old_key_row(headers: bytes | None) -> Row | None:
