@@ -26,6 +26,7 @@ from silver.decode.debezium.events.flattened import (
     has_added_members,
     is_flattened,
     is_marker,
+    is_notification,
     is_other,
 )
 from silver.decode.values.json_values import NotJson, json_text
@@ -107,6 +108,8 @@ class Opener:
         row = open_row(record)
         if row.row is None and self.form == REWRITTEN:
             return Opened(None, None)
+        if row.row is not None and is_notification(row.row):
+            return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
         return _opened(row, record)
@@ -115,6 +118,8 @@ class Opener:
         """An object that has neither `after` nor `before`; an empty envelope if it is no event."""
         row = open_row(record)
         members = row.row or {}
+        if is_notification(members):
+            return Opened(None, None)
         if envelope.op is not None:
             flattened = has_added_members(members)
         else:
