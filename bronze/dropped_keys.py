@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bronze.contract import topics
+from lakehouse.formats import CHANGE_MEMBERS
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
 
@@ -155,6 +156,7 @@ def _records(
     for line in text.split("\n"):
         try:
             record = json.loads(line)
+            record = json.loads(record) if isinstance(record, str) else record
         except ValueError:
             continue
         if isinstance(record, dict):
@@ -178,7 +180,7 @@ def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
 
 
 def _is_whole(record: Record) -> bool:
-    return "value" in record and not {"op", "payload", "update", "erase"} & set(record)
+    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
 
 
 def _plain(value: object) -> object:

@@ -3,9 +3,10 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.formats import CHANGE_MEMBERS
+
 _MEMBERS = ("topic", "partition", "offset", "timestamp", "key", "headers")
-_CHANGE_MEMBERS = ("op", "payload", "update", "erase")
-_SCHEMA = ", ".join(f"`{member}` string" for member in (*_MEMBERS, *_CHANGE_MEMBERS))
+_SCHEMA = ", ".join(f"`{member}` string" for member in (*_MEMBERS, *CHANGE_MEMBERS))
 _FIRST_MILLISECOND, _LAST_MILLISECOND = -62_135_596_800_000, 253_402_300_799_999
 
 
@@ -13,9 +14,8 @@ def with_origin(lines: DataFrame) -> DataFrame:
     """Add `_topic` … `_headers` and `_whole` to rows of `_raw`; no row fails or goes.
 
     A line is a whole record when it is a JSON object that has a `value`, or an `offset` beside a
-    topic or key, and no member by which a bare change is known (`op`, `payload`, `update`,
-    `erase`). Everything is null but `_whole` (false) on any other line, and what does not fit its
-    type is null. Key and headers that are JSON become compact text,
+    topic or key, and none of `CHANGE_MEMBERS`. Everything is null but `_whole` (false) on any other
+    line, and what does not fit its type is null. Key and headers that are JSON become compact text,
     in which Spark writes fractional numbers as doubles: `_raw` has them as they were.
     """
     opened = lines.withColumn("_record", F.when(_may_be_whole(F.col("_raw")), _members()))
@@ -51,7 +51,7 @@ def _members() -> Column:
 def _is_whole() -> Column:
     """Null where no record was opened: then the last, costly question is not put."""
     record = F.col("_record")
-    is_change = F.coalesce(*[record[member] for member in _CHANGE_MEMBERS]).isNotNull()
+    is_change = F.coalesce(*[record[member] for member in CHANGE_MEMBERS]).isNotNull()
     named = record["topic"].isNotNull() | record["key"].isNotNull()
     placed = record["offset"].isNotNull() & named
     has_value = F.array_contains(F.json_object_keys("_raw"), "value")

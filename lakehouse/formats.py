@@ -7,6 +7,9 @@ from pydantic_core import PydanticKnownError
 
 FORMATS = ("debezium", "ydb", "bigquery", "rows", "snapshot")
 
+CHANGE_MEMBERS = ("op", "payload", "update", "erase", "__op", "__deleted")
+"""Members by which an object is a change itself, and no whole record with a change in `value`."""
+
 
 def _known(name: str) -> str:
     if name not in FORMATS:

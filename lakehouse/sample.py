@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lakehouse.connect_types import column_type, common_type, inferred_type, mixed
 from lakehouse.encoded import encoded_numbers, encoded_texts
-from lakehouse.formats import Format
+from lakehouse.formats import CHANGE_MEMBERS, Format
 from lakehouse.sample_files import Object, SampleFile, open_sample, unusable
 from lakehouse.table import FileFormat
 
@@ -319,7 +319,7 @@ def _change(record: Object) -> Object:
 
 
 def _is_whole(record: Object) -> bool:
-    return "value" in record and not {"op", "payload", "update", "erase"} & set(record)
+    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
 
 
 def _plain(value: object) -> object:

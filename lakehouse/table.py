@@ -12,7 +12,9 @@ FileFormat = Literal["json", "csv", "parquet"]
 
 EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
 _OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
-ORIGIN = f"^(source\\.({_OF_SOURCE})|__dbz__physicalTableIdentifier)$"
+ROUTED = "__dbz__physicalTableIdentifier"
+"""What Debezium's topic router adds to a record's key: the table that the record came from."""
+ORIGIN = f"^(source\\.({_OF_SOURCE})|{ROUTED})$"
 IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
 
 

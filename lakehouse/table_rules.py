@@ -8,10 +8,11 @@ from lakehouse.column_types import EXPECTED, is_nested, is_type, meant_type
 from lakehouse.errors import Problem
 from lakehouse.formats import Format
 from lakehouse.source_rules import source_contradictions
-from lakehouse.table import Table
+from lakehouse.table import ROUTED, Table
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
 _NO_UNDERSCORE = "a name that does not begin with _"
+_FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in keys"
 EXTRACT_COLUMNS = ("operation", "effective_date")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
@@ -91,9 +92,8 @@ def _keys(table: Table) -> Iterator[Problem]:
             yield Problem("keys", f"{key} {count} times", "each key column once", "remove one")
     for key in table.keys:
         if key.startswith("_"):
-            yield Problem(
-                "keys", key, _NO_UNDERSCORE, "rename it at the source: such are the layers'"
-            )
+            way = _FROM_KEY if key == ROUTED else "rename it at the source: such are the layers'"
+            yield Problem("keys", key, _NO_UNDERSCORE, way)
     if not table.keys and table.format != "debezium":
         expected = f"at least one column with format {table.format}"
         yield Problem("keys", "an empty list", expected, "name the columns that identify a row")

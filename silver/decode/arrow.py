@@ -22,6 +22,7 @@ from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, re
 from silver.decode.change import Change, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols import PROTOCOLS
+from silver.decode.wrapped import unframed
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
@@ -55,6 +56,7 @@ TOLD = {
 
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
 _LONGEST_SHOWN = 80
+_FRAMES = b'\0"'
 
 
 @dataclass(frozen=True)
@@ -171,11 +173,23 @@ def _records(
     part: pa.RecordBatch, columns: Columns, row_types: RowTypes | None
 ) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
+    if all(feed.value_format == "json" for feed in table.feeds):
+        records = map(_without_frames, records)
     if not columns.schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
         read_ahead(some, columns.schemas, row_types)
         yield from some
+
+
+def _without_frames(record: Record) -> Record:
+    """The record with its value and key out of a serializer's frame."""
+    raw, key = record.raw, record.key
+    if raw and raw[0] in _FRAMES:
+        record.raw = unframed(raw)
+    if key and key[0] in _FRAMES:
+        record.key = unframed(key)
+    return record
 
 
 def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:

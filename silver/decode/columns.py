@@ -23,7 +23,8 @@ UNFIT = (
 )
 
 ENVELOPE, DECIMAL_TEXTS, SOURCE_TABLE = "envelope", "decimal texts", "source table"
-SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, KEY_PARTS, SOURCE_TABLE, LEFT_OUT)
+FEED_MODE, UPDATES = "feed mode", "UPDATES"
+SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, FEED_MODE, KEY_PARTS, SOURCE_TABLE, LEFT_OUT)
 """What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
@@ -65,6 +66,8 @@ class Columns:
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
             where no record has one; None where no record has shown it.
+        feed_mode: `UPDATES` where some update of YDB's changefeed has the columns that it wrote, so
+            that one without any wrote none.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
             the source tells apart may be one row of the table. Also members of the source block
             that tell one source table from another.
@@ -82,6 +85,7 @@ class Columns:
     envelope: str | None = None
     decimal_texts: str | None = None
     order: str | None = None
+    feed_mode: str | None = None
     key_parts: tuple[str, ...] = ()
     source_table: tuple[object, ...] | None = None
     left_out: tuple[str, ...] = ()
@@ -169,6 +173,7 @@ def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
         envelope=shown.get(ENVELOPE),
         decimal_texts=shown.get(DECIMAL_TEXTS),
         order=shown.get(ORDER),
+        feed_mode=shown.get(FEED_MODE),
         key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
         source_table=tuple(json.loads(shown.get(SOURCE_TABLE) or "[]")) or None,
         left_out=tuple(json.loads(shown.get(LEFT_OUT) or "[]")),
@@ -179,7 +184,7 @@ def shown_by(columns: Columns) -> dict[str, str]:
     """What records showed of how the source writes, as texts by name; no text where nothing did."""
     lists = (columns.key_parts, columns.source_table, columns.left_out)
     listed = [json.dumps(names) if names else None for names in lists]
-    texts = (columns.envelope, columns.decimal_texts, columns.order, *listed)
+    texts = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, *listed)
     return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
 
 

@@ -1,10 +1,11 @@
-"""Values that come wrapped with their schema, as Kafka Connect's JSON converter writes them."""
+"""Values that come wrapped: with their schema, or in the frame of a serializer."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from bronze.contract import SCHEMA_ID_BYTES, SHORT_ID
 from silver.decode.change import Record
 from silver.decode.values.json_values import NotJson, check_levels, json_text, parse_json, parser_of
 
@@ -39,6 +40,34 @@ class _Whole(msgspec.Struct, gc=False):
 
 _parse_wrapper = parser_of(_Wrapper)
 _parse_whole = parser_of(_Whole)
+
+
+def unframed(data: bytes) -> bytes:
+    """A JSON object without its frame; any other bytes as they are.
+
+    Serializers that know a schema registry put a zero byte and the schema's id in front; a
+    converter of texts makes the object a JSON text.
+    """
+    if data[:1] == b"\0":
+        inner = [data[size:] for size in (SHORT_ID, SCHEMA_ID_BYTES) if data[size:][:1] == b"{"]
+        return inner[0] if inner and data[-1:] == b"}" else data
+    if data[:2] != b'"{':
+        return data
+    try:
+        return _text_in(data)
+    except NotJson:
+        return data
+
+
+def text_inside(record: Record) -> bytes | None:
+    """The text that the value of a whole record is; None where it is none."""
+    if not record.whole:
+        return None
+    try:
+        value = bytes(_parse_whole(trimmed(record.raw or b"")).value)
+        return _text_in(value) if value[:1] == b'"' else None
+    except NotJson:
+        return None
 
 
 def open_row(record: Record) -> OpenedRow:
@@ -94,10 +123,12 @@ def _value_of(text: bytes) -> bytes:
         value = bytes(_parse_whole(text).value)
     except NotJson:
         value = json_text(_object(parse_json(text)).get("value")).encode()
-    if value[:1] == b'"':
-        inner = parse_json(value)
-        return trimmed(str(inner).encode("utf-8", "surrogatepass"))
-    return value
+    return _text_in(value) if value[:1] == b'"' else value
+
+
+def _text_in(text: bytes) -> bytes:
+    """What a JSON text says."""
+    return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
 
 
 def _object(found: object) -> dict[str, object]:

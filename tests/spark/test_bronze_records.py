@@ -39,6 +39,8 @@ def test_a_whole_record_tells_its_origin_in_its_own_text(spark: SparkSession) ->
         {"key": [1], "update": {"value": 2}},
         {"key": [1], "erase": {}, "value": 2},
         {"key": [1], "newImage": {"value": 2}},
+        {"key": "a", "value": "b", "__op": "c"},
+        {"key": "a", "value": None, "__deleted": "true"},
         {"ts_ms": 5},
         ["value"],
         "value",

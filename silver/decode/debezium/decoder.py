@@ -31,6 +31,7 @@ from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Row,
+    bare_key_row,
     key_row,
     old_key_row,
     operation_of,
@@ -53,10 +54,12 @@ from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.refusals import (
     Misfits,
     check_change,
+    check_key,
     no_key,
     not_json,
     reject,
     reject_misfits,
+    unknown_operation,
 )
 from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout
 from silver.decode.debezium.row_values import convert_row, convert_rows
@@ -69,7 +72,6 @@ from silver.decode.values.column_types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
 
-_SHOWN = 100
 _MOST_BLOCKS = 256
 _NO_NULLS: frozenset[int] = frozenset()
 _MIXED = (
@@ -144,14 +146,12 @@ class Decoder:
         elif operation == DELETE:
             self._read_delete(record, envelope, reader, change)
         elif operation is None:
-            op = "none" if envelope.op is None else text_of(envelope.op)[:_SHOWN]
-            reject(change, UNKNOWN_OPERATION, f"found op {op}, expected c, u, r, d, t or m")
+            reject(change, UNKNOWN_OPERATION, unknown_operation(record, envelope))
         if document is not None:
             self._complete_document(document, change)
         if event is None and self._only_flattened and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, _MIXED)
-        if change.reason is None:
-            check_change(record, envelope, change, self.layout.table)
+        check_change(record, envelope, change, self.layout.table)
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
@@ -236,6 +236,7 @@ class Decoder:
             misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
             self._judge(change, plan, after, misfits, nulls)
+        check_key(plan.keys, envelope, change)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -302,8 +303,7 @@ class Decoder:
         yield from _keys_in(key_row(record.key), reader)
         if envelope.op == "d":
             yield from _keys_in(envelope.before, reader)
-        if len(self.layout.keys) == 1 and envelope.pk is not None:
-            yield from _keys_in({self.layout.table.keys[0]: envelope.pk}, reader)
+        yield from _keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
 
     def _fill_keys(
         self,

@@ -1,5 +1,7 @@
 """Dead letters of Debezium records: what was found, and what was expected."""
 
+from collections.abc import Iterable
+
 import msgspec
 from pyspark.sql import types as T
 
@@ -16,9 +18,9 @@ from silver.decode.change import (
     Change,
     Record,
 )
-from silver.decode.debezium.events.envelope import Envelope
+from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.debezium.events.order import has_position
-from silver.decode.debezium.row_plans import TableLayout
+from silver.decode.debezium.row_plans import Reading, TableLayout
 from silver.decode.debezium.values.converters import can_be_hex
 from silver.decode.debezium.values.encodings import (
     declares_binaries,
@@ -26,8 +28,9 @@ from silver.decode.debezium.values.encodings import (
     holds_decimals,
 )
 from silver.decode.debezium.values.numbers import is_base64, is_written
-from silver.decode.values.json_values import json_text
+from silver.decode.values.json_values import NotJson, json_text, text_of
 from silver.decode.values.typed_values import misfit_message
+from silver.decode.wrapped import holds_rows, open_row
 
 _SHOWN, _SHOWN_OF_SOURCE = 100, 300
 _GUESS = (
@@ -37,6 +40,25 @@ _GUESS = (
 
 _MAYBE_HEX = (
     "a text that can be base64 or hex digits is not guessed: source.binary_handling_mode says which"
+)
+_CHANGEFEED = frozenset(("after", "updated"))
+_MOST_MEMBERS = 8
+_OPERATIONS = "expected c, u, r, d, t or m"
+_OF_OTHERS = (
+    "found an envelope of Canal, Maxwell or CloudEvents, which has its rows in data, expected one "
+    "of Debezium: have the program write Debezium's JSON"
+)
+_OF_CHANGEFEED = (
+    "found a message of a CockroachDB changefeed without op, expected the changefeed's option "
+    "envelope=enriched"
+)
+_MOVED = (
+    "expected a delete and an insert, as connectors write them for a primary key: keys has columns "
+    "that updates change"
+)
+_CELLS = (
+    'found values as cells {"value": …, "set": …}, as Cassandra\'s and YugabyteDB\'s connectors '
+    "write them, expected plain values: for YugabyteDB the transform PGCompatible"
 )
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
@@ -54,7 +76,40 @@ def not_json(record: Record) -> Change:
     message = f"found {found}, expected one JSON object with a Debezium change"
     if avro_schema_id(raw):
         message = UNDECLARED_AVRO
+    elif holds_rows(_members(record)):
+        message = _OF_OTHERS
     return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
+
+
+def unknown_operation(record: Record, envelope: Envelope) -> str:
+    """The message of an object with an operation that Debezium does not have, or without one."""
+    if envelope.op is not None:
+        return f"found op {text_of(envelope.op)[:_SHOWN]}, {_OPERATIONS}"
+    members = _members(record)
+    if holds_rows(members):
+        return _OF_OTHERS
+    if members.keys() >= _CHANGEFEED:
+        return _OF_CHANGEFEED
+    named = ", ".join([*members][:_MOST_MEMBERS])[: 2 * _SHOWN]
+    return f"found no op among the members {named or '(none)'}, {_OPERATIONS} in op"
+
+
+def check_key(keys: Iterable[Reading], envelope: Envelope, change: Change) -> None:
+    """Rejects an update of the key, after which the row of the old key would stay.
+
+    The old row is compared where it has all of the key. PostgreSQL's connector invents values that
+    the log does not have: zeros and empty texts.
+    """
+    before, after, source = envelope.before, envelope.after, envelope.source
+    if envelope.op != "u" or not before or after is None or change.reason is not None:
+        return
+    news = {field: after[field] for field, _, _ in keys}
+    olds = {field: before.get(field) for field in news}
+    invents = source is None or source.connector in (None, "postgresql")
+    is_told = all(olds.values()) if invents else None not in olds.values()
+    if olds != news and is_told:
+        changed = ", ".join([field for field in news if news[field] != olds[field]])
+        reject(change, ILLEGAL_CHANGE, f"found an update of {changed} in the key, {_MOVED}")
 
 
 def reject(change: Change, reason: str, message: str) -> None:
@@ -86,12 +141,17 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
 
 
 def check_change(record: Record, envelope: Envelope, change: Change, table: Table) -> None:
-    """Rejects a change without a place in order, and a truncate of one of several source tables.
+    """Rejects a change of cells, one without a place in order, a truncate of one of several tables.
 
-    No log has a record at a negative offset. A truncate is applied to all rows of a table, also to
-    those of other source tables.
+    A cell that is not set keeps its value. No log has a record at a negative offset. A truncate is
+    applied to all rows of a table, also to those of other source tables.
     """
-    if change.operation == TRUNCATE and table.is_shared and table.on_truncate == "apply":
+    if _has_cells(envelope.after) or _has_cells(envelope.before):
+        change.values = ()
+        reject(change, ILLEGAL_CHANGE, _CELLS)
+    elif change.reason is not None:
+        return
+    elif change.operation == TRUNCATE and table.is_shared and table.on_truncate == "apply":
         reject(change, ILLEGAL_CHANGE, _OF_ONE)
     elif record.offset is not None and record.offset < 0:
         reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
@@ -106,6 +166,26 @@ def check_change(record: Record, envelope: Envelope, change: Change, table: Tabl
 def no_key(names: str) -> str:
     """The message of a change without its key."""
     return f"found no value for {names}, expected one in after, the record's key or before"
+
+
+def _members(record: Record) -> dict[str, object]:
+    """The members of the object that a record is; none where it is none."""
+    try:
+        return open_row(record).row or {}
+    except NotJson:
+        return {}
+
+
+def _has_cells(row: Row | None) -> bool:
+    """Whether the values of a row are cells that say whether they are set."""
+    if not row or not (None is (first := next(iter(row.values()))) or _is_cell(first)):
+        return False
+    values = [value for value in row.values() if value is not None]
+    return bool(values) and all(map(_is_cell, values))
+
+
+def _is_cell(value: object) -> bool:
+    return type(value) is dict and "value" in value and "set" in value
 
 
 def _is_guess(layout: TableLayout, at: int, value: object) -> bool:

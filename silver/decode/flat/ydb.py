@@ -2,13 +2,15 @@
 
 A record has exactly one of the flags `update`, `reset` (REPLACE: columns that it does not set are
 null) and `erase`. The new row is in `newImage`, or in the flag's own object in mode UPDATES, where
-`update` holds changed columns only. The modes OLD_IMAGE and KEYS_ONLY do not say what an update
-wrote: those updates are dead letters, their erases can be applied. Key columns are known by their
+`update` holds changed columns only, and is empty where a row of keys alone was written. The modes
+OLD_IMAGE and KEYS_ONLY do not say what an update wrote: those updates are dead letters, their
+erases can be applied. Key columns are known by their
 place in `key` alone. Barriers (`resolved`) and schema records are no changes. Values of type String
 (bytes) are base64.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lakehouse.table import Table
 from silver.contract import DELETE, NONE, UPSERT
@@ -21,7 +23,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
-from silver.decode.columns import Columns
+from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
 from silver.decode.values.json_values import json_text, text_of
@@ -32,8 +34,10 @@ _WRITTEN = ("newImage", "reset", "update")
 _OF_A_ROW = ("key", *_FLAGS, "newImage", "oldImage")
 _UNKNOWN_VALUES = (
     "update without its new values (a changefeed in mode OLD_IMAGE or KEYS_ONLY): it says that the "
-    "row changed but not to what, expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES"
+    "row changed but not to what, expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES; a row "
+    "of keys alone is told only by other updates of the feed that have columns"
 )
+_MOST_SHOWN, _LONGEST = 8, 200
 _LARGEST_SECONDS = 10**11
 _LARGEST_TIME = 1 << 63
 
@@ -48,7 +52,9 @@ class Decoder:
         self._table = table
         self._reader = RowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
-        self._keys_only = bool(known) and set(known) <= set(table.keys)
+        keys_only = bool(known) and set(known) <= set(table.keys)
+        self._writes_keys = keys_only or columns.feed_mode == UPDATES
+        self._may_look = not columns.settled
         self._expected = f"the {len(table.keys)} of {', '.join(table.keys)}"
         self._starts = [
             (literal_sequence(feed.start_sequence), feed.topic)
@@ -76,6 +82,7 @@ class Decoder:
             change.values, change.unlike = row.values, row.unlike
         if fault is not None:
             change.reason, change.message = fault
+            change.unlike |= self._may_look and fault.message == _UNKNOWN_VALUES
         elif members.get("erase") is not None:
             change.operation = DELETE
         else:
@@ -114,8 +121,8 @@ class Decoder:
         if members.get("erase") is not None:
             return None
         written = _first_of(members, *_WRITTEN)
-        only_flag = written is members.get("update")
-        if only_flag and written == {} and not self._keys_only:
+        writes_keys = self._writes_keys and members.get("oldImage") is None
+        if written == {} and written is members.get("update") and not writes_keys:
             return Fault(ILLEGAL_CHANGE, _UNKNOWN_VALUES)
         if not isinstance(written, dict):
             return Fault(ILLEGAL_CHANGE, "columns in no object")
@@ -128,12 +135,31 @@ class Decoder:
 
 
 class Discovery(FlatDiscovery):
-    """Finds the columns of the rows in a YDB changefeed."""
+    """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES."""
+
+    def __init__(self, table: Table, columns: Columns) -> None:
+        super().__init__(table, columns)
+        self.feed_mode = columns.feed_mode
 
     def row_of(self, record: Record) -> Members | None:
         """The members of the record's row, keys included; None where there is no row."""
         members = _members(record)
-        return None if members is None else _row_of(self._table, members)
+        if members is None:
+            return None
+        if members.get("update") and _first_of(members, "newImage", "oldImage") is None:
+            self.feed_mode = UPDATES
+        return _row_of(self._table, members)
+
+    def merge(self, other: FlatDiscovery) -> None:
+        """Takes in what another discovery of the same table has seen."""
+        super().merge(other)
+        if isinstance(other, Discovery):
+            self.feed_mode = self.feed_mode or other.feed_mode
+
+    def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
+        """The table's columns and the shapes of its rows."""
+        columns, shapes = super().settle(whole)
+        return replace(columns, feed_mode=self.feed_mode), shapes
 
 
 def _members(record: Record) -> Members | None:
@@ -220,7 +246,10 @@ def _micros(count: int | None) -> int | None:
 def _fault_of_flags(members: Members) -> Fault | None:
     flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
     if flags != 1:
-        found = f"{flags} of update, reset and erase, expected exactly one"
+        named = (
+            "" if flags else f"; the record has {', '.join([*members][:_MOST_SHOWN])[:_LONGEST]}"
+        )
+        found = f"{flags} of update, reset and erase, expected exactly one{named}"
         return Fault(ILLEGAL_CHANGE, found)
     if members.get("erase") not in (None, {}):
         return Fault(ILLEGAL_CHANGE, "an erase that is not {}")

@@ -89,6 +89,44 @@ def test_a_batch_of_changes_has_a_row_per_record_in_order() -> None:
     assert {(r["_topic"], r["_feed"], r["_batch"]) for r in rows} == {("t", "f", 7)}
 
 
+FRAMED = b"\0\0\0\0\xc8"
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [
+        FRAMED + event(1, name="a"),
+        b"\0\0\0\0\0\0\0\0\x05" + event(1, name="a"),
+        json.dumps(event(1, name="a").decode()).encode(),
+    ],
+    ids=["id of 4 bytes", "id of 8 bytes", "json text"],
+)
+def test_a_value_is_read_without_its_serializer_s_frame(framed: bytes) -> None:
+    [found] = decoded(plan(EVENTS), [framed])
+    assert (found["id"], found["name"], found["_reason"]) == (1, "a", None)
+
+    discovery = DiscoveryPlan(table("debezium", ["id"]), known_columns(EVENTS, {}))
+    [shown] = discover_batches(discovery, iter([batch([framed])]))
+    columns, _ = pickle.loads(shown.column("discovery")[0].as_py()).settle()
+    assert columns.names == ["id", "name"]
+
+
+def test_a_key_is_read_without_its_serializer_s_frame() -> None:
+    deleted = json.loads(event(1)) | {"op": "d", "after": None}
+    given = batch([json.dumps(deleted).encode()])
+    at = given.schema.get_field_index("_key")
+    given = given.set_column(at, given.schema.field(at), pa.array([FRAMED + b'{"id":7}']))
+    [found] = [
+        row for part in decode_batches(plan(EVENTS), iter([given])) for row in part.to_pylist()
+    ]
+    assert (found["id"], found["_operation"]) == (7, "delete")
+
+
+@pytest.mark.parametrize("broken", [FRAMED + b"{1, 2", FRAMED, b'"{1', b'"{1}"', b'"text"', b"\0"])
+def test_what_only_looks_like_a_frame_is_a_dead_letter(broken: bytes) -> None:
+    assert [row["_reason"] for row in decoded(plan(EVENTS), [broken])] == ["not_json"]
+
+
 def test_a_raw_record_goes_along_with_a_dead_letter_alone() -> None:
     records = [event(1), b"\xff no JSON", None]
     assert [r["_raw"] for r in decoded(plan(EVENTS), records)] == [None, records[1], None]

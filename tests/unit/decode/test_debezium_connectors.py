@@ -19,6 +19,8 @@ ORACLE = {"connector": "oracle", "name": "ora", "db": "ORCL", "schema": "APP", "
 DB2 = {"connector": "db2", "name": "db2", "db": "TESTDB", "schema": "DB2INST1", "table": "T"}
 TICDC = {"connector": "TiCDC", "name": "default", "db": "test", "table": "t2", "file": "", "pos": 0}
 YDB = {"connector": "ydb", "version": "1.0.0"}
+SPANNER = {"connector": "spanner", "name": "s", "db": "d", "value_capture_type": "NEW_ROW"}
+COCKROACHDB = {"origin": "cockroachdb", "database_name": "d", "table_name": "t"}
 
 
 def sent(op: str, id: int, name: str | None, source: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -76,6 +78,18 @@ STREAMS: dict[str, list[dict[str, Any]]] = {
         sent("u", 1, "A", YDB, step=10, txId=1, snapshot=False),
         sent("d", 2, "b", YDB, step=10, txId=2, snapshot=False),
     ],
+    "spanner": [
+        sent("c", 1, "a", SPANNER, ts_ms=9, sequence="00000007", mod_number=0),
+        sent("c", 2, "b", SPANNER, ts_ms=9, sequence="00000007", mod_number=1),
+        sent("u", 1, "A", SPANNER, ts_ms=10, sequence="00000000", mod_number=0),
+        sent("d", 2, "b", SPANNER, ts_ms=10, sequence="00000001", mod_number=0),
+    ],
+    "cockroachdb": [
+        sent("c", 1, "a", COCKROACHDB, ts_hlc="1760000000000000000.0000000002"),
+        sent("c", 2, "b", COCKROACHDB, ts_hlc="1760000000000000000.0000000002"),
+        sent("u", 1, "A", COCKROACHDB, ts_hlc="1760000000000000000.0000000010"),
+        sent("d", 2, "b", COCKROACHDB, ts_hlc="1760000000000000001.0000000000"),
+    ],
 }
 
 
@@ -86,6 +100,45 @@ def test_the_connector_s_positions_are_the_order(connector: str) -> None:
 
     assert left(lines) == expected
     assert left(lines[::-1]) == expected
+
+
+def captured(kind: str, before: Any, after: Any) -> dict[str, Any]:
+    columns = {"id": "bigint", "name": "string", "city": "string"}
+    source = SPANNER | {"ts_ms": 9, "sequence": "1", "value_capture_type": kind}
+    update = {"op": "u", "before": before, "after": after, "source": source}
+    [found] = decoded(table(columns=columns), plain(update))
+    return found
+
+
+@pytest.mark.parametrize("after", [{"id": 1, "name": "b"}, {"id": 1, "name": "b", "city": None}])
+def test_an_update_of_spanner_with_old_values_keeps_the_columns_that_it_did_not_change(
+    after: dict[str, Any],
+) -> None:
+    found = captured("OLD_AND_NEW_VALUES", {"id": 1, "name": "a"}, after)
+
+    assert (found["name"], found["_absent"], found["_reason"]) == ("b", ["city"], None)
+
+
+def test_an_update_of_spanner_with_old_values_tells_a_null_that_was_written() -> None:
+    found = captured("OLD_AND_NEW_VALUES", {"id": 1, "city": "Ulm"}, {"id": 1, "city": None})
+
+    assert (found["city"], found["_absent"]) == (None, ["name"])
+
+
+def test_an_update_of_spanner_with_new_values_alone_does_not_tell_nulls() -> None:
+    told = captured("NEW_VALUES", None, {"id": 1, "name": "b"})
+    assert (told["_absent"], told["_reason"]) == (["city"], None)
+
+    untold = captured("NEW_VALUES", None, {"id": 1, "name": "b", "city": None})
+    assert (untold["_reason"], untold["id"]) == ("illegal_change", 1)
+    assert "NEW_ROW" in untold["_message"]
+
+
+@pytest.mark.parametrize("kind", ["NEW_ROW", "NEW_ROW_AND_OLD_VALUES"])
+def test_whole_rows_of_spanner_are_whole(kind: str) -> None:
+    found = captured(kind, None, {"id": 1, "name": "b", "city": None})
+
+    assert (found["_absent"], found["_reason"]) == (None, None)
 
 
 @pytest.mark.parametrize(

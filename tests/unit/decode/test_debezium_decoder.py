@@ -102,11 +102,92 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "reason", "said"),
+    [
+        ({"database": "d", "table": "t", "type": "insert", "data": {"id": 1}}, "op", "Maxwell"),
+        ({"specversion": "1.0", "type": "t", "source": "/s", "data": {}}, "json", "CloudEvents"),
+        ({"after": {"id": 1}, "key": [1], "updated": "1.0"}, "op", "envelope=enriched"),
+        (
+            {"before": None, "after": {"id": 1}, "at": 1},
+            "op",
+            "members before, after, at, expected",
+        ),
+        ({}, "op", "members (none), expected"),
+    ],
+)
+def test_what_another_program_wrote_is_named(line: dict[str, Any], reason: str, said: str) -> None:
+    reasons = {"op": "unknown_operation", "json": "not_json"}
+    [found] = decoded(table(), plain(line))
+
+    assert found["_reason"] == reasons[reason]
+    assert said in found["_message"]
+
+
+CELL = {"value": "x", "set": True}
+
+
+@pytest.mark.parametrize("op", ["i", "u", "d"])
+@pytest.mark.parametrize("row", [{"id": CELL, "name": CELL}, {"id": None, "name": CELL}])
+def test_values_that_say_whether_they_are_set_are_refused(op: str, row: dict[str, Any]) -> None:
+    side = "before" if op == "d" else "after"
+    [found] = decoded(table(columns={"id": "string"}), plain(event(op, **{side: row})))
+
+    assert (found["_reason"], found["id"]) == ("illegal_change", None)
+    assert "YugabyteDB" in found["_message"]
+
+
+def test_an_object_in_a_column_is_no_cell() -> None:
+    line = event("c", after={"id": CELL, "name": "x"})
+
+    assert decoded(table(columns={"id": "string"}), plain(line))[0]["_reason"] is None
+
+
+def test_a_value_can_be_a_json_text() -> None:
+    lines = [event("c", after={"id": 1, "name": "a"}), event("d", before={"id": 1})]
+    texts = [{"topic": "t", "offset": at, "value": json.dumps(o)} for at, o in enumerate(lines)]
+
+    found = decoded(table(), whole(*texts))
+
+    assert [(row["id"], row["_operation"]) for row in found] == [(1, "upsert"), (1, "delete")]
+
+
+@pytest.mark.parametrize("value", ["no JSON", "[1]", '"{}"'])
+def test_any_other_text_is_no_json(value: str) -> None:
+    found = decoded(table(), whole({"topic": "t", "offset": 1, "value": value}))
+
+    assert [row["_reason"] for row in found] == ["not_json"]
+
+
+@pytest.mark.parametrize("key", [[1, "a"], '[1,"a"]'])
+def test_a_key_can_be_an_array_of_its_values(key: object) -> None:
+    of = table(("id", "name"))
+    line = {"topic": "t", "offset": 1, "key": key, "value": event("d")}
+    [record] = whole(line)
+    record.key = key.encode() if isinstance(key, str) else record.key
+
+    [found] = decoded(of, [record])
+
+    assert (found["id"], found["name"], found["_operation"]) == (1, "a", "delete")
+
+
+def test_an_array_of_another_length_is_no_key() -> None:
+    [found] = decoded(
+        table(), whole({"topic": "t", "offset": 1, "key": [1, 2], "value": event("d")})
+    )
+
+    assert found["_reason"] == "no_key"
+
+
+@pytest.mark.parametrize(
     ("line", "reason", "message"),
     [
         ("junk", "not_json", "found junk, expected one JSON object with a Debezium change"),
         (event("x"), "unknown_operation", "found op x, expected c, u, r, d, t or m"),
-        ({}, "unknown_operation", "found op none, expected c, u, r, d, t or m"),
+        (
+            {},
+            "unknown_operation",
+            "found no op among the members (none), expected c, u, r, d, t or m in op",
+        ),
         ({"op": {"a": 1}}, "unknown_operation", 'found op {"a":1}, expected c, u, r, d, t or m'),
         (event("u"), "illegal_change", "found op u without after, expected a row"),
         (

@@ -358,12 +358,36 @@ def test_the_form_that_is_known_counts() -> None:
     assert Decoder(of, columns).decode(sent(1, {"id": 1}, None)).operation == "delete"
 
 
+NOTIFICATION: Given = {
+    "id": "8d6a3c1e-5b7c-4f0e-9f4b-0f1a2b3c4d5e",
+    "aggregate_type": "Initial Snapshot",
+    "type": "STARTED",
+    "additional_data": {"connector_name": "s"},
+    "timestamp": 5,
+}
+
+
+def test_a_notification_shows_no_form() -> None:
+    older = {name: value for name, value in NOTIFICATION.items() if name != "timestamp"}
+    event = {"op": "c", "after": {"id": 1}}
+    records = [sent(0, None, NOTIFICATION), sent(1, None, older), sent(2, {"id": 1}, event)]
+
+    assert told(flat(), records, "_operation") == ["none", "none", "upsert"]
+
+
+def test_a_row_with_more_than_a_notification_has_is_a_row() -> None:
+    row = NOTIFICATION | {"id": 1, "name": "a"}
+
+    assert told(flat(), [sent(0, {"id": 1}, row)], "_operation") == ["upsert"]
+
+
 @pytest.mark.parametrize(
     "marker",
     [
         {"ts_ms": 5},
         {"status": "END", "id": "4:9", "event_count": 1, "data_collections": [], "ts_ms": 5},
         {"source": {}, "ddl": "CREATE", "databaseName": "d", "tableChanges": [], "ts_ms": 4},
+        NOTIFICATION,
     ],
 )
 def test_markers_among_flattened_events_say_nothing(marker: Given) -> None:

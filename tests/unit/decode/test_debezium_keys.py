@@ -249,3 +249,85 @@ def test_a_key_with_a_fault_is_not_taken_for_one_with_a_null(after: dict[str, An
 
     assert found["_reason"] in ("no_key", "bad_value")
     assert (found["tenant"], found["id"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "key", [{"payload": {"id": 7}}, {"schema": {"type": "struct"}, "payload": {"id": 7}}]
+)
+def test_a_key_comes_out_of_its_wrapper(key: object) -> None:
+    given = whole(record(event("d"), key))
+
+    [found] = decoded(table(), given)
+
+    assert (found["id"], found["_operation"]) == (7, "delete")
+    assert discovered(table(), given)[0].key_parts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Struct{tenant=a,id=7}", ("a", 7)),
+        ("Struct{id=7,tenant=a, b}", ("a, b", 7)),
+        ("Struct{id=7,tenant=a,b=c}", "no_key"),
+        ("Struct{tenant=,id=7}", ("", 7)),
+        ("Struct{id=7}", "no_key"),
+        ("Struct{tenant=a,id=7,id=8}", "no_key"),
+        ("Struct{tenant=a,id=x}", "bad_value"),
+    ],
+)
+def test_a_key_can_be_the_text_of_a_struct(text: str, expected: object) -> None:
+    [given] = whole(record(event("d")))
+    given.key = text.encode()
+
+    [found] = decoded(table(("tenant", "id"), columns={"tenant": "string", "id": "int"}), [given])
+
+    assert (found["_reason"] or (found["tenant"], found["id"])) == expected
+
+
+def test_a_tombstone_with_the_text_of_a_struct_deletes_its_key() -> None:
+    of = table(columns={"id": "string"}, source={"envelope": "flattened"})
+    [given] = whole(record(None))
+    given.key = b"Struct{id=a-1}"
+
+    [found] = decoded(of, [given])
+
+    assert (found["id"], found["_operation"]) == ("a-1", "delete")
+
+
+def test_a_key_called_payload_is_no_wrapper() -> None:
+    of = table(("payload",), columns={"payload": "decimal(10,0)"})
+    number = {"payload": {"scale": 0, "value": "Bw=="}}
+
+    found = decoded(of, whole(record(event("d"), {"payload": 7}), record(event("d"), number)))
+
+    assert [row["payload"] for row in found] == [7, 7]
+
+
+MYSQL = {"connector": "mysql", "name": "s", "file": "b.000001", "pos": 5, "ts_ms": 1}
+
+
+def updated(before: object, after: object, source: dict[str, Any]) -> dict[str, Any]:
+    [found] = decoded(table(), plain(event("u", before=before, after=after, source=source)))
+    return found
+
+
+def test_an_update_of_a_key_is_refused_as_its_old_row_would_stay() -> None:
+    found = updated({"id": 1, "name": "a"}, {"id": 2, "name": "a"}, MYSQL)
+
+    assert (found["_reason"], found["id"]) == ("illegal_change", 2)
+    assert found["_message"].startswith(
+        "found an update of id in the key, expected a delete and an insert"
+    )
+
+
+@pytest.mark.parametrize("before", [None, {}, {"name": "a"}, {"id": None}, {"id": 2, "name": "a"}])
+def test_an_old_row_without_another_key_tells_no_update_of_the_key(before: object) -> None:
+    assert updated(before, {"id": 2, "name": "b"}, MYSQL)["_reason"] is None
+
+
+def test_what_postgresql_s_connector_invents_is_no_key() -> None:
+    postgresql = {"connector": "postgresql", "name": "s", "lsn": 5, "ts_ms": 1}
+
+    assert updated({"id": 0}, {"id": 2, "name": "b"}, postgresql)["_reason"] is None
+    assert updated({"id": 1}, {"id": 2, "name": "b"}, postgresql)["_reason"] == "illegal_change"
+    assert updated({"id": 0}, {"id": 2, "name": "b"}, MYSQL)["_reason"] == "illegal_change"

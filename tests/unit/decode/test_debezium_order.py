@@ -76,6 +76,17 @@ def text(*sections: int) -> str:
         ({"connector": "ydb", "step": 7, "txId": 2**63}, text(7, 2**63)),
         ({"connector": "ydb", "step": 7}, None),
         ({"connector": "oracle", "commit_scn": None, "scn": "8"}, text(8, 8, 3)),
+        ({"connector": "spanner", "ts_ms": 5, "sequence": "00000002"}, text(5000, 2, 0)),
+        (
+            {"connector": "spanner", "ts_ms": 5, "ts_us": 5001, "sequence": "2", "mod_number": 1},
+            text(5001, 2, 1),
+        ),
+        ({"connector": "spanner", "ts_ms": 5}, text(5000, 0, 0)),
+        ({"connector": "spanner", "sequence": "2"}, None),
+        ({"connector": "spanner", "ts_ms": 5, "sequence": "next"}, None),
+        ({"ts_hlc": "1760000000000000001.0000000003"}, text(1760000000000000001, 3)),
+        ({"ts_hlc": "1760000000000000001"}, text(1760000000000000001, 0)),
+        ({"ts_hlc": "soon"}, None),
         (
             {
                 "connector": "db2",
@@ -253,6 +264,12 @@ def test_markers_show_nothing_of_the_order() -> None:
 
     assert discovered(table(), plain(*lines))[0].order is None
     assert discovered(table(), plain(*lines, event("t", source=FLINK)))[0].order == "arrival"
+
+
+def test_an_initial_scan_of_cockroachdb_is_no_full_snapshot() -> None:
+    found = placed({"ts_hlc": "5.0000000000", "snapshot": "true"}, op="r")
+
+    assert (found["_snapshot"], found["_snapshot_last"]) == (None, False)
 
 
 def test_an_initial_scan_of_ydb_is_no_full_snapshot() -> None:

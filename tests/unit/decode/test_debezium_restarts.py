@@ -198,6 +198,8 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
         ({"file": "", "commit_ts": 9}, None, (None, 0)),
         ({"step": 9, "txId": 5}, None, (None, 0)),
         ({"ord": 9, "ts_ms": 5}, None, (None, 0)),
+        ({"connector": "spanner", "ts_ms": 5, "sequence": "1"}, None, (None, 0)),
+        ({"ts_hlc": "5.0000000000"}, None, (None, 0)),
     ],
 )
 def test_what_a_source_block_tells(

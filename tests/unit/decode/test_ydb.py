@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from silver.decode.columns import known_columns
-from silver.decode.flat.ydb import Decoder
+from silver.decode.columns import known_columns, shown_by, with_shown
+from silver.decode.flat.ydb import Decoder, Discovery
 from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, decoded, micros, record
@@ -132,6 +132,7 @@ def test_a_dead_letter_says_why() -> None:
         '{"key": [1, 2], "update": {"qty": "many"}}',
         '{"key": [1], "erase": {}}',
         '{"key": [1, 2], "erase": {}, "ts": [1]}',
+        '{"before": null, "after": {"a": 1}, "op": "c"}',
     ]
     messages = decoded(pairs, lines).told("message")
     assert "OLD_IMAGE" in messages[0]
@@ -139,6 +140,7 @@ def test_a_dead_letter_says_why() -> None:
         "column qty: found 'many', expected int",
         "key with 1 components, expected the 2 of a, b",
         "ts: found [1], expected [step, txId]",
+        "0 of update, reset and erase, expected exactly one; the record has before, after, op",
     ]
 
 
@@ -153,6 +155,58 @@ def test_an_update_of_keys_alone_is_a_change_of_a_table_that_has_no_other_column
     keys = known_columns(table("ydb", ["id"], columns={"id": "int"}), {})
     change = Decoder(table("ydb", ["id"]), keys).decode(record({"key": [1], "update": {}}))
     assert (change.operation, list(change.values)) == ("upsert", [1])
+
+
+WRITES: dict[str, Any] = {"key": [1], "update": {"qty": 5}, "ts": [1, 1]}
+KEYS_ALONE: dict[str, Any] = {"key": [2], "update": {}, "ts": [1, 2]}
+
+
+def test_a_row_of_keys_alone_can_be_written_where_other_updates_have_columns() -> None:
+    found = decoded(table("ydb", ["id"], columns={"id": "int", "qty": "int"}), [WRITES, KEYS_ALONE])
+
+    assert found.told("operation", "absent") == [("upsert", None), ("upsert", ["qty"])]
+    assert found.values("id", "qty") == [(1, 5), (2, None)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"key": [1], "erase": {}},
+        {"key": [1], "reset": {"qty": 5}},
+        {"key": [1], "update": {}, "newImage": {"qty": 5}},
+        {"key": [1], "update": {}, "oldImage": {"qty": 5}},
+    ],
+)
+def test_an_update_without_columns_is_not_guessed_at_elsewhere(other: dict[str, Any]) -> None:
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+
+    assert decoded(typed, [other, KEYS_ALONE]).told("reason")[1] == "illegal_change"
+
+
+def test_an_update_with_its_old_row_alone_does_not_say_what_was_written() -> None:
+    old = {"key": [2], "update": {}, "oldImage": {"qty": 5}}
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+
+    assert decoded(typed, [WRITES, old]).told("reason") == [None, "illegal_change"]
+
+
+def test_the_mode_that_earlier_batches_showed_is_known() -> None:
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+    shown = shown_by(decoded(typed, [WRITES]).columns)
+    known = known_columns(typed, {})
+
+    assert Decoder(typed, known).decode(record(KEYS_ALONE)).unlike
+    change = Decoder(typed, with_shown(known, shown)).decode(record(KEYS_ALONE))
+    assert (change.operation, change.absent, change.unlike) == ("upsert", ["qty"], False)
+
+
+def test_discoveries_of_two_tasks_know_the_mode() -> None:
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+    one, other = (Discovery(typed, known_columns(typed, {})) for _ in range(2))
+    other.look(record(WRITES), "0")
+    one.merge(other)
+
+    assert one.settle()[0].feed_mode == "UPDATES"
 
 
 def test_a_whole_record_with_anything_behind_it_is_no_record() -> None:

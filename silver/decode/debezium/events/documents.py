@@ -31,7 +31,7 @@ _UUIDS = ("03", "04", "3", "4")
 
 
 class DocumentChange(NamedTuple):
-    """A change event of MongoDB as an envelope of rows.
+    """A change event of MongoDB as an envelope of rows, or an update of some columns.
 
     Attributes:
         envelope: the document in `after`, or the fields that the update changed.

@@ -4,6 +4,9 @@ A record is a plain value, a value wrapped with its schema (`{"schema":…,"payl
 record with either of them inside. A record is parsed once.
 """
 
+import re
+from collections.abc import Sequence
+
 import msgspec
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
@@ -20,7 +23,10 @@ from silver.decode.wrapped import trimmed
 Row = dict[str, object]
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
+_BARE = (b"[", b"Struct{")
+_STRUCT, _FIELD = "Struct{", re.compile(r",(\w+)=")
 _MARKERS = ("BEGIN", "END")
+_VARIABLE_NUMBER = frozenset(("scale", "value"))
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
@@ -51,6 +57,9 @@ class Source(msgspec.Struct, gc=False):
     scn: object = None
     commit_ts: object = None
     step: object = None
+    mod_number: object = None
+    value_capture_type: object = None
+    ts_hlc: object = None
     gtid: object = None
     server_id: object = None
     cluster_id: object = None
@@ -67,9 +76,10 @@ class Transaction(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """A change event, transaction marker, schema change or heartbeat.
+    """A change event, transaction marker, schema change, heartbeat or barrier.
 
-    `pk` is the bare key that some sources put beside `after`.
+    `pk` is a key without names, which some sources put beside `after`; `resolved`
+    is the time before which a changefeed has nothing more to send.
     """
 
     before: Row | None = None
@@ -80,6 +90,7 @@ class Envelope(msgspec.Struct, gc=False):
     pk: object = None
     status: object = None
     ddl: object = None
+    resolved: object = None
     ts_us: object = None
     ts_ms: object = None
 
@@ -137,7 +148,7 @@ def operation_of(envelope: Envelope) -> str | None:
     has_row = envelope.after is not None or envelope.before is not None
     if op is not None or has_row:
         return None
-    marks = (envelope.ddl, envelope.ts_ms)
+    marks = (envelope.ddl, envelope.ts_ms, envelope.resolved)
     is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
     return NONE if is_marker else None
 
@@ -152,6 +163,34 @@ def key_row(key: bytes | str | None) -> Row | None:
         return None
 
 
+def bare_key_row(record: Record, envelope: Envelope, keys: Sequence[str]) -> Row | None:
+    """A key that is no JSON object as one: a value, an array of one for each of `keys`, or text.
+
+    The text is that of Kafka Connect's StringConverter: `Struct{a=1,b=2}`.
+    """
+    bare = envelope.pk
+    if bare is None and record.key is not None and record.key.startswith(_BARE):
+        bare = _parsed(record.key)
+    if isinstance(bare, str) and bare.startswith(_STRUCT) and bare.endswith("}"):
+        return _struct_row(bare, keys)
+    values = bare if isinstance(bare, list) else [] if bare is None else [bare]
+    return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
+
+
+def _parsed(key: bytes) -> object:
+    try:
+        return parse_json(key)
+    except NotJson:
+        return key.decode("utf-8", "replace")
+
+
+def _struct_row(text: str, keys: Sequence[str]) -> Row | None:
+    """The keys in the text of a struct; None where it has other fields, or one twice."""
+    parts = _FIELD.split("," + text[len(_STRUCT) : -1])
+    named = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return {**named} if named.keys() == {*keys} and len(parts) == 2 * len(keys) + 1 else None
+
+
 def old_key_row(headers: bytes | None) -> Row | None:
     """The key that the row had before a key change, as a header of the record names it."""
     if headers is None or OLD_KEY_HEADER.encode() not in headers:
@@ -164,7 +203,10 @@ def old_key_row(headers: bytes | None) -> Row | None:
 def _unwrapped(key: object) -> Row | None:
     if not isinstance(key, dict):
         return None
-    if len(key) == 2 and "schema" in key and "payload" in key:
-        payload = key["payload"]
-        return payload if isinstance(payload, dict) else None
-    return key
+    if "payload" not in key or len(key) > 2:
+        return key
+    payload = key["payload"]
+    if len(key) == 2:
+        return key if "schema" not in key else payload if isinstance(payload, dict) else None
+    is_wrapped = isinstance(payload, dict) and payload.keys() != _VARIABLE_NUMBER
+    return payload if is_wrapped else key

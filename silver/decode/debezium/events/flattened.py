@@ -40,8 +40,9 @@ _ENVELOPES = (
     frozenset(("after", "source")),
 )
 _SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databaseName")))
+_NOTIFICATION = frozenset(("id", "aggregate_type", "type", "additional_data", "timestamp"))
 _ENDS = ("BEGIN", "END")
-_OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl"))
+_OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl", "resolved"))
 
 
 class FlattenedEvent(NamedTuple):
@@ -102,13 +103,19 @@ def is_other(row: Mapping[str, object]) -> bool:
 
 
 def is_marker(row: Mapping[str, object]) -> bool:
-    """Whether an object is a transaction marker, schema change or heartbeat: no change of a row."""
+    """Whether an object is a transaction marker, schema change, heartbeat or notification."""
     names = row.keys()
     return (
-        any(form <= names for form in _SCHEMA_CHANGES)
+        is_notification(row)
+        or any(form <= names for form in _SCHEMA_CHANGES)
         or (row.get("status") in _ENDS and not {"ts_ms", "event_count"}.isdisjoint(row))
         or (bool(names) and names <= _OF_MARKERS)
     )
+
+
+def is_notification(row: Mapping[str, object]) -> bool:
+    """Whether an object tells of the connector's own work, such as a snapshot that it begins."""
+    return row.keys() | {"timestamp"} == _NOTIFICATION
 
 
 def has_added_members(row: Mapping[str, object]) -> bool:

@@ -1,5 +1,6 @@
 """Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
 
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -10,6 +11,7 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record
 from silver.decode.columns import Columns
+from silver.decode.debezium.events.captures import captured_change
 from silver.decode.debezium.events.documents import (
     CONNECTOR,
     DocumentChange,
@@ -24,10 +26,11 @@ from silver.decode.debezium.events.flattened import (
     has_added_members,
     is_flattened,
     is_marker,
+    is_notification,
     is_other,
 )
 from silver.decode.values.json_values import NotJson, json_text
-from silver.decode.wrapped import OpenedRow, open_row
+from silver.decode.wrapped import OpenedRow, open_row, text_inside
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
 """The forms; tombstones of a feed whose deletes are rows say nothing more."""
@@ -42,7 +45,8 @@ class Opened(NamedTuple):
         envelope: None where the record says nothing: a log-compaction tombstone.
         block: the text of its schema block; None without one.
         event: the flattened event that it was; None for a full envelope.
-        document: the event of MongoDB that it was; None for one of a relational database.
+        document: the event of MongoDB that it was, or the update of some columns that Spanner
+            wrote; None for any other.
     """
 
     envelope: Envelope | None
@@ -80,6 +84,9 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
+            inner = text_inside(record)
+            if inner is not None:
+                return self.open(replace(record, raw=inner, whole=False))
             found = _found_document(record)
             if found is None and self.form is None:
                 found = self._found_flattened(record)
@@ -92,7 +99,7 @@ class Opener:
                 return _found_document(record) or Opened(envelope, block)
             if envelope.after is None and envelope.before is None:
                 return self._without_row(record, envelope, block)
-        return Opened(envelope, block)
+        return _full(envelope, block)
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
@@ -100,6 +107,8 @@ class Opener:
     def _flattened(self, record: Record) -> Opened:
         row = open_row(record)
         if row.row is None and self.form == REWRITTEN:
+            return Opened(None, None)
+        if row.row is not None and is_notification(row.row):
             return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
@@ -109,6 +118,8 @@ class Opener:
         """An object that has neither `after` nor `before`; an empty envelope if it is no event."""
         row = open_row(record)
         members = row.row or {}
+        if is_notification(members):
+            return Opened(None, None)
         if envelope.op is not None:
             flattened = has_added_members(members)
         else:
@@ -168,7 +179,7 @@ class AvroOpener(Opener):
         after = envelope.after
         if self._takes_from_key or after is None or not self._has_keys(after, writer):
             self.open_key(record)
-        return Opened(envelope, writer.text)
+        return _full(envelope, writer.text)
 
     def _has_keys(self, row: Row, writer: Writer) -> bool:
         """Whether a row has fields for all keys; all rows of a writer have the same ones."""
@@ -238,6 +249,13 @@ def form_of(opened: Opened) -> str | None:
             return None
         return REWRITTEN if opened.event.rewrites else FLATTENED
     return None if _says_nothing(envelope) else FULL
+
+
+def _full(envelope: Envelope | None, block: bytes | None) -> Opened:
+    source = None if envelope is None else envelope.source
+    if envelope is None or source is None or source.value_capture_type is None:
+        return Opened(envelope, block)
+    return Opened(envelope, block, None, captured_change(envelope))
 
 
 def _opened(row: OpenedRow, record: Record) -> Opened:

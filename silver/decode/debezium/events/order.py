@@ -27,6 +27,8 @@ BY_SOURCE, BY_ARRIVAL = "source", "arrival"
 OF_TABLE = "@"
 """In the id of a full snapshot, what stands before the source table where a key tells it."""
 
+SPANNER = "spanner"
+
 SQL_SERVER_WIDTH, DB2_WIDTH = 20, 32
 """Hex digits of an LSN."""
 
@@ -37,10 +39,11 @@ _TICKS = re.compile(r"[0-9]{1,19}")
 _BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
 _LAST_DIGITS = re.compile(r"([0-9]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f:]{1,40}")
+_HYBRID_TIME = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,10}))?")
 _TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
 _SERIAL_WIDTH, _SURE_DIGITS = 8, 18
 _CONNECTORS = frozenset(
-    ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb")
+    ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb", SPANNER)
 )
 _MOST_SERIAL = 0xFFFFFFFF
 _LIMIT = 1 << 63
@@ -52,8 +55,9 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     """A change of this operation without values yet, with all that tells its place in order.
 
     The sequence is None where the connector's position is missing or malformed, and where there
-    is none at all: `arrival_order` is for records without one. An initial scan of YDB is no full
-    snapshot: its rows are upserts at their own positions, and nothing tells the last one.
+    is none at all: `arrival_order` is for records without one. An initial scan of YDB or
+    CockroachDB is no full snapshot: its rows are upserts at their own positions, and nothing tells
+    the last one.
     """
     source, transaction = envelope.source, envelope.transaction
     change = Change(operation, snapshot_last=False)
@@ -69,7 +73,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     if change.transaction is None and source.txId is not None:
         id = source.txId
         change.transaction = str(id) if type(id) is int else str(text_of(id))
-    if envelope.op == "r" and source.step is None:
+    if envelope.op == "r" and source.step is None and source.ts_hlc is None:
         change.snapshot_last = source.snapshot in _LAST_ROWS
         if source.snapshot != "incremental":
             change.snapshot = _snapshot(source, lsn, change.sequence)
@@ -100,6 +104,10 @@ def sequence_by_position(
         return db2_sequence(source) if db2 else sql_server_sequence(source)
     if source.step is not None:
         return _numbers(source.step, source.txId)
+    if source.connector == SPANNER:
+        return spanner_sequence(source)
+    if source.ts_hlc is not None:
+        return cockroachdb_sequence(source)
     if source.ord is not None:
         return mongodb_sequence(source, transaction)
     return oracle_sequence(source, transaction)
@@ -111,7 +119,7 @@ def has_position(source: Source | None) -> bool:
         return False
     fields = (source.lsn, source.sequence, source.file, source.commit_lsn, source.change_lsn)
     others = (source.commit_scn, source.scn, source.commit_ts, source.step, source.ord)
-    if any(field is not None for field in (*fields, *others)):
+    if any(field is not None for field in (*fields, *others, source.ts_hlc)):
         return True
     return isinstance(source.connector, str) and source.connector.lower() in _CONNECTORS
 
@@ -128,7 +136,7 @@ def arrival_order(record: Record) -> str:
 
 def postgresql_lsn(source: Source) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
-    if source.lsn is not None or source.sequence is None:
+    if source.lsn is not None or source.sequence is None or source.connector == SPANNER:
         return source.lsn
     return next((one for one in reversed(_pair(source.sequence)) if one is not None), None)
 
@@ -194,6 +202,19 @@ def _pair(sequence: object) -> list[object]:
 def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
     """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
     return _numbers(source.ts_ms, source.ord, _order_within(transaction))
+
+
+def spanner_sequence(source: Source) -> str | None:
+    """Spanner: the commit time, the record's number in the transaction, the row's in the record."""
+    time = _micros(source.ts_us, source.ts_ns, source.ts_ms)
+    record = 0 if source.sequence is None else source.sequence
+    return _numbers(time, record, 0 if source.mod_number is None else source.mod_number)
+
+
+def cockroachdb_sequence(source: Source) -> str | None:
+    """CockroachDB: the commit time in nanoseconds, and what tells equal ones apart."""
+    parts = _HYBRID_TIME.fullmatch(str(text_of(source.ts_hlc)))
+    return _numbers(parts[1], parts[2] or 0) if parts else None
 
 
 def _order_within(transaction: Transaction | None) -> object:

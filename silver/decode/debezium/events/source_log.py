@@ -18,6 +18,7 @@ from typing import NamedTuple
 from silver.decode.debezium.events.envelope import Source
 from silver.decode.debezium.events.order import (
     DB2_WIDTH,
+    SPANNER,
     SQL_SERVER_WIDTH,
     postgresql_commit,
 )
@@ -221,9 +222,11 @@ def highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def commit_position(source: Source, sequence: str) -> str | None:
     """The position of a change's commit, or of the commit before it; None without one.
 
-    `sequence` is the change's own. Positions of TiCDC, YDB and MongoDB are times of the whole
-    cluster, which never start anew.
+    `sequence` is the change's own. Positions of TiCDC, YDB, MongoDB, Spanner and CockroachDB are
+    times of the whole cluster, which never start anew.
     """
+    if source.connector == SPANNER or source.ts_hlc is not None:
+        return None
     if source.lsn is not None or source.sequence is not None:
         return postgresql_commit(source)
     if source.commit_ts is not None or source.step is not None or source.ord is not None:
