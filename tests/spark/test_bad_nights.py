@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from bronze.job import ingest
 from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.run import failed
+from lakehouse.errors import ManyTablesFailed
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -116,3 +119,22 @@ def test_a_clock_that_jumps_loses_no_file(spark: SparkSession, target: Target) -
         os.utime(land(target, file, year), (year, year))
         taken(spark, target)
     assert keys(spark, target) == [86_400, 1_700_000_000, 4_000_000_000]
+
+
+def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
+    spark: SparkSession, target: Target
+) -> None:
+    kafka = {"topic": "t", "bootstrap_servers": "127.0.0.1:1"}
+    source = {"format": "ydb", "kafka": kafka}
+    topic = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    land(target, "a", 1)
+    began, entries = time.monotonic(), list[Entry]()
+    for layer in LAYERS:
+        entries += do_layer(spark, target, [topic, orders()], layer, "r", lambda line: None)
+    assert time.monotonic() - began < 60
+    told = failed(entries)
+    assert [str(failure).partition("\n")[0] for failure in told] == [
+        "bronze t: no Kafka broker can be reached: 127.0.0.1:1 (connection refused)"
+    ]
+    assert ManyTablesFailed(told).exit_code == 3
+    assert len(lake.rows(spark, target, "orders")) == 1
