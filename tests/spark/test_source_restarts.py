@@ -269,3 +269,19 @@ def test_records_without_positions_and_keys_with_more_parts_are_told(
     (shown,) = status(spark, target, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
     assert names.exists(spark, target, "silver", "t")
+
+
+def test_a_key_that_only_an_invented_old_row_has_is_told(
+    spark: SparkSession, target: Target
+) -> None:
+    columns = {"id": "int", "city": "string"}
+    config, told = table(keys=["id", "city"], columns=columns), {"connector": "postgresql"}
+    inserted = record(0, "c", 1, "Oslo", 0, lsn=10, **told)
+    land(spark, target, config, 1, [inserted])
+    assert failures(apply(spark, target, config)) == []
+    assert status(spark, target, [config])[0]["lacked_keys"] == []
+    land(spark, target, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
+    assert failures(apply(spark, target, config)) == []
+    (shown,) = status(spark, target, [config])
+    assert shown["lacked_keys"] == ["city"]
+    assert rows(spark, target, config) == [(1, "Oslo")]
