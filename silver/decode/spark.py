@@ -159,13 +159,15 @@ def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFr
     return spark.createDataFrame(decoded, _schema(plan)).coalesce(1)
 
 
-def follow_log(raw: DataFrame, table: Table, columns: Columns) -> list[str]:
+def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) -> list[str]:
     """What bronze rows of one table tell of the source's log, followed in order by one task.
 
-    `columns.reached` is how far the records before had come.
+    The order is that of offsets where `by_offset`, else of arrival. `columns.reached` is how far
+    the records before had come.
     """
     plan = DecodePlan(table, columns, _carriers(columns.schema()), False)
-    ordered = raw.coalesce(1).sortWithinPartitions("_topic", "_partition", "_offset", "_arrival")
+    offsets = ("_topic", "_partition", "_offset") if by_offset else ()
+    ordered = raw.coalesce(1).sortWithinPartitions(*offsets, "_arrival")
     given = ordered.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
     told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
     return [row["_source_log"] for row in told.where("_source_log IS NOT NULL").collect()]
