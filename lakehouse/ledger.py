@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from lakehouse import writing
 from lakehouse.local_rows import local_rows
@@ -116,6 +117,13 @@ def read(spark: SparkSession, target: Target) -> DataFrame:
     if not exists(spark, target, "silver", TABLE):
         return local_rows(spark, [], _schema())
     return spark.table(name(target, "silver", TABLE))
+
+
+def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:
+    """The layers and tables whose newest entry says that the work failed."""
+    newest = read(spark, target).groupBy("layer", "table")
+    rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
+    return {(row["layer"], row["table"]) for row in rows.collect()}
 
 
 def create_statement(target: Target) -> str:

@@ -49,7 +49,8 @@ class Memory:
     before has not told of them. `came` counts by table what bronze took in since silver took it on,
     `alone` are the tables that it works on one by one, `large` those whose last batch was too large
     to be decoded where the run is, and `brief` is a session for little work
-    (`lakehouse.session.interpreted`), where one is.
+    (`lakehouse.session.interpreted`), where one is. `failing` are layers and tables whose last work
+    failed, None where the ledger tells.
     """
 
     def __init__(self, among: int | None = None) -> None:
@@ -62,6 +63,7 @@ class Memory:
         self.came: dict[str, int] = {}
         self.alone: set[str] = set()
         self.large: set[str] = set()
+        self.failing: set[tuple[str, str]] | None = None
         self.brief: SparkSession | None = None
 
     def gather(self, tables: Sequence[str]) -> None:

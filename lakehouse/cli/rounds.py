@@ -38,7 +38,9 @@ def do_layer(
     everything: list[Table] | None = None,
     memory: Memory | None = None,
 ) -> "list[Entry]":
-    """The layer's job, with its entries in the ledger; idle tables leave nothing there.
+    """The layer's job, with its entries in the ledger.
+
+    Idle tables leave nothing there, unless they failed before.
 
     `watched` looks for records that are gone at the source as well, in bronze, and in silver for
     positions that run backwards and snapshots that make up for either. `memory` is what the run
@@ -65,12 +67,28 @@ def do_layer(
         look = importlib.import_module("silver.maintenance.closed_gaps").watch
         entries = look(spark, target, tables, entries)
     if layer in RECORDED_HERE:
-        told = [entry for entry in entries if is_worth_telling(entry)]
+        told = _to_keep(spark, target, entries, memory)
         followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
         waits = [entry for entry in told if followed and entry.status == "ok"]
         memory.waiting.extend(waits)
         ledger.append(spark, target, [entry for entry in told if entry not in waits])
     return entries
+
+
+def _to_keep(
+    spark: "SparkSession", target: Target, entries: "Sequence[Entry]", memory: Memory
+) -> "list[Entry]":
+    """The entries for the ledger: those of which anything came, and the first after a failure."""
+    from lakehouse import ledger
+
+    if memory.failing is None and not all(map(is_worth_telling, entries)):
+        memory.failing = ledger.failing(spark, target)
+    failing = memory.failing or set()
+    kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
+    if memory.failing is not None:
+        memory.failing -= {(e.layer, e.table) for e in kept if e.status == "ok"}
+        memory.failing |= {(e.layer, e.table) for e in kept if e.status == "failed"}
+    return kept
 
 
 def try_layer(

@@ -66,6 +66,18 @@ def test_a_table_is_stale_when_a_change_waits_for_longer_than_promised(
     assert orders["last_failure"] == "no space left"
 
 
+def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["last_failure"] for name, record in records.items()}
+    assert found == {
+        "clicks": "bronze: no broker",
+        "fresh": None,
+        "orders": "no space left",
+        "people": None,
+    }
+
+
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
     records: dict[str, dict[str, Any]],
 ) -> None:
