@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.loading import load_tables
 from tests.e2e import postgres

@@ -10,8 +10,8 @@ import pytest
 
 from gold.trouble import troubles, worst_first
 from lakehouse import console
-from lakehouse.cli import app
 from lakehouse.cli.ask import show_status
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.cli.help import EXAMPLES, TASKS
 from lakehouse.cli.run_lines import run_lines
