@@ -29,6 +29,7 @@ from silver.decode.arrow import (
     DiscoveryPlan,
     decode_batches,
     discover_batches,
+    waits,
 )
 from silver.decode.arrow_types import carrier
 from silver.decode.change import BAD_VALUE
@@ -85,6 +86,13 @@ def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
     if pc.any(found.column("_long")).as_py():
         return None
     return FirstRows(found.drop_columns("_long"), found.num_rows <= FIRST_RECORDS)
+
+
+def waits_for_form(first: FirstRows | None, table: Table, known: Columns) -> bool:
+    """Whether a batch is tombstones alone that mean nothing before a row shows the feed's form."""
+    if first is None or not first.whole:
+        return False
+    return waits(DiscoveryPlan(table, known), iter(first.rows.to_batches()))
 
 
 def discover(
