@@ -38,16 +38,16 @@ def ingest(
     run_id: str,
     progress: Callable[[str], None],
     memory: Memory | None = None,
-    configured: Sequence[Table] | None = None,
 ) -> list[Entry]:
     """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
 
     A feed that fails fails its own tables only. A few are read at the same time: much of a feed's
     time is that of one thread, which lists and plans. `records` in the counts are the table's own.
-    Entries of feeds that brought records which no table reads follow; `configured` are all tables,
-    of which `tables` may be a part. `memory` is the run's, where it has one.
+    Entries of feeds that brought records which no table reads follow. `memory` is the run's, where
+    it has one; it tells all tables, of which `tables` may be a part.
     """
-    known = (memory or Memory()).feeds
+    memory = memory or Memory()
+    known, everything = memory.feeds, memory.configured or tables
     outcomes, mine = [], feeds(tables)
     run = _Run(spark, target, known, unreachable_brokers(spark, mine))
     asked = [feed.name for feed in mine if feed.name not in known]
@@ -61,7 +61,7 @@ def ingest(
             progress(outcome.told())
             outcomes.append(outcome)
     done = published(spark, target, tables, entries(run_id, tables, outcomes))
-    return [*done, *unread(run_id, configured or tables, outcomes)]
+    return [*done, *unread(run_id, everything, outcomes)]
 
 
 class _Run(NamedTuple):

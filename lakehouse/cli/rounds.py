@@ -158,6 +158,5 @@ def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
     done: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
     if layer == "gold":
         return functools.partial(done, configured=everything)
-    if layer == "bronze":
-        return functools.partial(done, memory=memory, configured=everything)
+    memory.configured = everything
     return functools.partial(done, memory=memory)
