@@ -57,6 +57,16 @@ class Entry(Strict):
     duration_ms: int = 0
     logs: dict[str, str] = Field(default_factory=dict)
 
+    def done(
+        self,
+        counts: Mapping[str, int],
+        batch: int | None = None,
+        positions: Mapping[str, int] | None = None,
+    ) -> "Entry":
+        """The same entry with what was done."""
+        told = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
+        return self.model_copy(update=told)
+
 
 def told(
     run_id: str,
@@ -64,11 +74,7 @@ def told(
     table: str,
     started: datetime,
     message: str | None = None,
-    *,
     ended: datetime | None = None,
-    counts: Mapping[str, int] | None = None,
-    batch: int | None = None,
-    positions: Mapping[str, int] | None = None,
 ) -> Entry:
     """What is told of work that has ended, just now unless `ended` says when.
 
@@ -79,12 +85,9 @@ def told(
         run_id=run_id,
         layer=layer,
         table=table,
-        batch=batch,
-        positions=dict(positions or {}),
         started_at=started,
         ended_at=ended,
         status="ok" if message is None else "failed",
-        counts=dict(counts or {}),
         message=message,
         duration_ms=int((ended - started).total_seconds() * 1000),
     )

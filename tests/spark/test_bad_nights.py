@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.job import ingest
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.cli.run import failed
 from lakehouse.errors import ManyTablesFailed
 from lakehouse.ledger import Entry
@@ -79,7 +79,7 @@ def test_a_damaged_log_of_one_table_stops_no_other(
         return [
             [
                 entry.status
-                for entry in do_layer(spark, target, tables, layer, "r", lambda line: None)
+                for entry in do_layer(Round(spark, target, "r"), tables, layer, lambda line: None)
             ]
             for layer in LAYERS
         ]
@@ -129,8 +129,9 @@ def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
     topic = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
     land(target, "a", 1)
     began, entries = time.monotonic(), list[Entry]()
+    given = Round(spark, target, "r")
     for layer in LAYERS:
-        entries += do_layer(spark, target, [topic, orders()], layer, "r", lambda line: None)
+        entries += do_layer(given, [topic, orders()], layer, lambda line: None)
     assert time.monotonic() - began < 60
     told = failed(entries)
     assert [str(failure).partition("\n")[0] for failure in told] == [

@@ -11,7 +11,7 @@ from gold import job as gold
 from gold.status import status
 from lakehouse import gaps, names
 from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import states
@@ -229,7 +229,7 @@ def sqlserver(offset: int, op: str, key: int, city: str, at: tuple[int, int]) ->
 
 
 def run(spark: SparkSession, target: Target, config: Table) -> str | None:
-    (entry,) = do_layer(spark, target, [config], "silver", "r1", quiet)
+    (entry,) = do_layer(Round(spark, target, "r1"), [config], "silver", quiet)
     return entry.message
 
 

@@ -10,7 +10,7 @@ SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")
 
 
 def came(records: int) -> Entry:
-    return told("r", "bronze", "t", NOW, counts={"records": records})
+    return told("r", "bronze", "t", NOW).done({"records": records})
 
 
 def memory() -> Memory:
