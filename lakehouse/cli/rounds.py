@@ -76,7 +76,7 @@ def do_layer(
         look = importlib.import_module("silver.maintenance.closed_gaps").watch
         entries = look(spark, target, tables, entries)
     if layer in RECORDED_HERE:
-        told = _to_keep(spark, target, entries, memory)
+        told = to_keep(given, entries, memory)
         followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
         waits = [entry for entry in told if followed and entry.status == "ok"]
         memory.waiting.extend(waits)
@@ -84,14 +84,12 @@ def do_layer(
     return entries
 
 
-def _to_keep(
-    spark: "SparkSession", target: Target, entries: "Sequence[Entry]", memory: Memory
-) -> "list[Entry]":
+def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
     """The entries for the ledger: those of which anything came, and the first after a failure."""
     from lakehouse import ledger
 
     if memory.failing is None and not all(map(is_worth_telling, entries)):
-        memory.failing = ledger.failing(spark, target)
+        memory.failing = ledger.failing(given.spark, given.target)
     failing = memory.failing or set()
     kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
     if memory.failing is not None:

@@ -9,6 +9,7 @@ from gold import catalog
 from gold.job import publish
 from gold.pipeline import STATUS_COLUMNS
 from gold.status import status
+from lakehouse import ledger
 from lakehouse.target import Target
 from tests.conftest import target_at
 from tests.lake import quiet
@@ -76,6 +77,10 @@ def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
         "orders": "no space left",
         "people": None,
     }
+
+
+def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
+    assert ledger.failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
 
 
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
