@@ -131,7 +131,7 @@ def test_a_run_that_was_killed_after_its_log_was_written_finds_the_same(
         assert failures(apply(spark, target, config)) == ["killed"]
     assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    (reached,) = states.applied(spark, target)["t"].logs.values()
+    reached = states.applied(spark, target)["t"].logs["t/0 erp"]
     assert (int(reached.place), reached.again_from, reached.alarmed) == (9, None, False)
 
 
