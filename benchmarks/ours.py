@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
 from gold.catalog import open_catalog
-from lakehouse.cli.rounds import JOBS, do_layer, telling_together
+from lakehouse.cli.rounds import JOBS, Round, do_layer, telling_together
 from lakehouse.cli.run import WATCH_SECONDS, failed, one_round, raise_all
 from lakehouse.ledger import Entry
 from lakehouse.loading import load_tables, load_target
@@ -83,7 +83,7 @@ def engine(
     root = Path(str(target.root))
     tables = load_tables(root / "conf")
     memory = Memory(len(tables) if goes_on else None)
-    watched = -WATCH_SECONDS
+    given, watched = Round(spark, target, memory=memory), -WATCH_SECONDS
     run = contextlib.ExitStack()  # It goes on for as long as the process: nothing ends it.
     if goes_on:
         run.enter_context(telling_together(spark, target, list(JOBS), memory))
@@ -91,13 +91,12 @@ def engine(
     def once() -> list[Entry]:
         nonlocal watched
         if not goes_on:
-            return one_round(spark, target, tables, list(JOBS), memory=memory)
+            return one_round(given, tables, list(JOBS))
         watch = time.monotonic() - watched >= WATCH_SECONDS
         watched = time.monotonic() if watch else watched
-        given = (None, print, watch, None, memory)
         entries = []
         for layer in JOBS:
-            entries += do_layer(spark, target, tables, layer, *given)
+            entries += do_layer(given, tables, layer, print, watch)
             if layer_done is not None:
                 layer_done(layer)
         return entries

@@ -21,6 +21,7 @@ from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from gold.catalog import open_catalog
 from lakehouse.cli.maintain import tend
+from lakehouse.cli.rounds import Round
 from lakehouse.cli.run import one_round
 from lakehouse.loading import load_tables
 
@@ -47,7 +48,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
             ours.drop(root / "ours", batch, table)
         ours.engine(spark, target).load([])
     _configure(work, root, "0s")
-    one_round(spark, target, load_tables(root / "ours" / "conf"), ["gold"])
+    one_round(Round(spark, target), load_tables(root / "ours" / "conf"), ["gold"])
     tables = {"gold": f"gold.{APPLIED}", WAITS: f"gold.{WAITING}"}
     open_catalog(spark, target, " ".join(tables.values()))
     plain = f"delta.`{root / 'plain'}`"

@@ -17,6 +17,7 @@ from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from gold.catalog import open_catalog
+from lakehouse.cli.rounds import Round
 from lakehouse.cli.run import one_round
 from lakehouse.lake import Lake
 from lakehouse.loading import load_tables
@@ -77,9 +78,12 @@ class _Lake:
             MERGED: self._merged,
         }
 
+    def _round(self) -> Round:
+        return Round(self.spark, self.target, memory=Memory())
+
     def _logged(self, root: Path, files: list[Path]) -> Parts:
         ours.drop(root, files)
-        one_round(self.spark, self.target, [self.table], ["bronze"], memory=Memory())
+        one_round(self._round(), [self.table], ["bronze"])
         name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
         remembered = fingerprint.Built(fingerprint.read(self.spark, self.target).get(name))
         self.seen = states.applied(self.spark, self.target)[name]._replace(built=remembered)
@@ -113,5 +117,5 @@ class _Lake:
         return {}
 
     def _merged(self) -> Parts:
-        one_round(self.spark, self.target, [self.table], ["silver"], memory=Memory())
+        one_round(self._round(), [self.table], ["silver"])
         return {}

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from bronze.brokers import unreachable_brokers
 from bronze.checkpoint import Checkpoint, caught_up, checkpoint, kept
 from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
@@ -36,50 +38,52 @@ def ingest(
     run_id: str,
     progress: Callable[[str], None],
     memory: Memory | None = None,
-    configured: Sequence[Table] | None = None,
 ) -> list[Entry]:
     """Ingest what is new for the tables; one entry per table, in their order; raises nothing.
 
     A feed that fails fails its own tables only. A few are read at the same time: much of a feed's
     time is that of one thread, which lists and plans. `records` in the counts are the table's own.
-    Entries of feeds that brought records which no table reads follow; `configured` are all tables,
-    of which `tables` may be a part. `memory` is the run's, where it has one.
+    Entries of feeds that brought records which no table reads follow. `memory` is the run's, where
+    it has one; it tells all tables, of which `tables` may be a part.
     """
-    known = (memory or Memory()).feeds
+    memory = memory or Memory()
+    known, everything = memory.feeds, memory.configured or tables
     outcomes, mine = [], feeds(tables)
+    run = _Run(spark, target, known, unreachable_brokers(spark, mine))
     asked = [feed.name for feed in mine if feed.name not in known]
     held = newest_batches(spark, target, "bronze", asked)
 
     def read(feed: Feed) -> Outcome:
-        return _outcome(spark, target, feed, known, held.get(feed.name))
+        return _outcome(run, feed, held.get(feed.name))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for outcome in pool.map(read, mine):
             progress(outcome.told())
             outcomes.append(outcome)
     done = published(spark, target, tables, entries(run_id, tables, outcomes))
-    return [*done, *unread(run_id, configured or tables, outcomes)]
+    return [*done, *unread(run_id, everything, outcomes)]
 
 
-def _outcome(
-    spark: SparkSession, target: Target, feed: Feed, known: dict[str, Arrived], held: int | None
-) -> Outcome:
+class _Run(NamedTuple):
+    """What reading a feed needs besides: what is known of each feed, and of Kafka's brokers."""
+
+    spark: SparkSession
+    target: Target
+    known: dict[str, Arrived]
+    unreachable: dict[str, str]
+
+
+def _outcome(run: _Run, feed: Feed, held: int | None) -> Outcome:
     outcome = Outcome(feed=feed, started_at=_now())
     try:
-        outcome = _ingested(spark, target, feed, outcome, known, held)
+        outcome = _ingested(run, feed, outcome, held)
     except TABLE_FAILURES as failure:
         outcome = outcome.model_copy(update={"message": in_short(failure)})
     return outcome.model_copy(update={"ended_at": _now()})
 
 
-def _ingested(
-    spark: SparkSession,
-    target: Target,
-    feed: Feed,
-    outcome: Outcome,
-    known: dict[str, Arrived],
-    held: int | None,
-) -> Outcome:
+def _ingested(run: _Run, feed: Feed, outcome: Outcome, held: int | None) -> Outcome:
+    spark, target, known, unreachable = run
     last = known.pop(feed.name, None)
     held = held if last is None else last.newest
     before = prepare(spark, target, feed) if held is None else held
@@ -87,6 +91,8 @@ def _ingested(
     if feed.once and ONCE in properties(spark, target, feed):
         known[feed.name] = last or first
         return outcome.model_copy(update={"batch": before or None})
+    if feed.kafka and feed.kafka.bootstrap_servers in unreachable:
+        return outcome.model_copy(update={"message": unreachable[feed.kafka.bootstrap_servers]})
     place = kept(last and last.checkpoint) or checkpoint(spark, target, feed, before)
     told = _ingest(spark, target, feed, place, before)
     place = caught_up(spark, target, feed, place)

@@ -6,6 +6,7 @@ earliest offset again, and what bronze has already is passed over.
 
 import time
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -66,29 +67,32 @@ def ingest_kafka(
     Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
     Records that are gone at the source are noted as gaps, and what is there is taken.
     """
-    again = place.known > 0
+    topics, again = _Topics(feed, kafka, place), place.known > 0
     try:
         if not again:
-            return _stream(spark, target, feed, kafka, place, highest, strict=True)
+            return _stream(spark, target, topics, highest, strict=True)
     except SPARK_FAILURES as failure:
         if not any(sign in str(failure) for sign in LOSS):
             raise
     now = newest_batch(spark, target, "bronze", feed.name) or 0
-    found = _stream(spark, target, feed, kafka, place, now, strict=False)
+    found = _stream(spark, target, topics, now, strict=False)
     record(spark, target, jumps(spark, target, feed, highest), "")
     return found if now == highest else None
 
 
+class _Topics(NamedTuple):
+    """The topics of a feed, and the checkpoint of their stream."""
+
+    feed: Feed
+    kafka: Kafka
+    place: Checkpoint
+
+
 def _stream(
-    spark: SparkSession,
-    target: Target,
-    feed: Feed,
-    kafka: Kafka,
-    place: Checkpoint,
-    highest: int,
-    strict: bool,
+    spark: SparkSession, target: Target, topics: _Topics, highest: int, strict: bool
 ) -> News | None:
     """Run the stream to the topics' ends; a strict one fails where records are gone."""
+    feed, kafka, place = topics
     number, written, again = highest, list[tuple[int, Records | None]](), may_show_again(place)
 
     def ingest_batch(found: DataFrame, batch_id: int) -> None:

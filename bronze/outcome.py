@@ -48,14 +48,8 @@ def unread(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) ->
     found = [(outcome, counts_of(_of_no_table(outcome, tables))) for outcome in outcomes]
     return [
         ledger.told(
-            run_id,
-            "bronze",
-            outcome.feed.name,
-            outcome.started_at,
-            ended=outcome.ended_at,
-            counts=counts,
-            batch=outcome.batch,
-        )
+            run_id, "bronze", outcome.feed.name, outcome.started_at, ended=outcome.ended_at
+        ).done(counts, outcome.batch)
         for outcome, counts in found
         if counts
     ]
@@ -73,16 +67,9 @@ def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
     started = min(outcome.started_at for outcome in outcomes)
     ended = max(outcome.ended_at or outcome.started_at for outcome in outcomes)
     batch = max((outcome.batch for outcome in outcomes if outcome.batch), default=None)
-    return ledger.told(
-        run_id,
-        "bronze",
-        table.table,
-        started,
-        "; ".join(messages) or None,
-        ended=ended,
-        counts={"records": sum(_own(outcome, table.table) for outcome in outcomes)},
-        batch=batch,
-    )
+    message = "; ".join(messages) or None
+    entry = ledger.told(run_id, "bronze", table.table, started, message, ended)
+    return entry.done({"records": sum(_own(outcome, table.table) for outcome in outcomes)}, batch)
 
 
 def _own(outcome: Outcome, table: str) -> int:

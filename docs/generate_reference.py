@@ -17,7 +17,7 @@ from typer.models import OptionInfo, ParameterInfo
 from bronze import contract as bronze
 from gold import extract_views, pipeline, quality_results, reads, views
 from lakehouse import errors, gaps, ledger, source_rules, table, table_rules, target
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.help import EXAMPLES, TASKS
 from lakehouse.csv_options import Csv
 from lakehouse.options import HELP

@@ -8,6 +8,7 @@ comes after the publication cannot be due before it is one promise old.
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -33,9 +34,8 @@ def source(
     if waits_in_log(target, table):
         shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
         held = names.name(target, "silver", kept)
-        return query(
-            held, WAITING, WAITING_KEYS, columns, shown, table.keys, None, table.nullable_keys
-        )
+        waiting = Waiting(WAITING, WAITING_KEYS, shown, None)
+        return query(held, columns, waiting, table.keys, table.nullable_keys)
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
         return None
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
@@ -43,31 +43,42 @@ def source(
     same = ["_row"] if not table.keys else [*table.keys]
     same += ["_order"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))
-    return query(rows, pending, pending, columns, known, same, due, table.nullable_keys)
+    return query(rows, columns, Waiting(pending, pending, known, due), same, table.nullable_keys)
+
+
+class Waiting(NamedTuple):
+    """What waits for a table of silver.
+
+    Attributes:
+        rows: its SQL name.
+        of_keys: SQL name of what has its keys, where those alone are cheaper to have.
+        columns: its columns, of which some may be missing for as long as nothing waits.
+        due: from when on it is laid over the table, in µs since 1970; None for always.
+    """
+
+    rows: str
+    of_keys: str
+    columns: Sequence[str]
+    due: int | None
 
 
 def query(
     rows: str,
-    pending: str,
-    of_keys: str,
     columns: Sequence[str],
-    known: Sequence[str],
+    waiting: Waiting,
     same: Sequence[str],
-    due: int | None,
     nullable: Collection[str] = (),
 ) -> str:
     """The rows but those that a waiting row replaces, and the waiting rows.
 
     Args:
         rows: SQL name of silver's table.
-        pending: SQL name of what waits for it.
-        of_keys: SQL name of what has its keys, where those alone are cheaper to have.
-        columns: the columns of `rows`.
-        known: those of `pending`, which may lack some for as long as nothing waits.
+        columns: its columns.
+        waiting: what waits for it.
         same: the columns that tell which row replaces which.
-        due: from when on they are laid over it, in µs since 1970; None for always.
         nullable: the columns among these in which null equals null.
     """
+    pending, of_keys, known, due = waiting
     when = "" if due is None else f" WHERE current_timestamp() >= timestamp_micros({due})"
     chosen = ", ".join(f"held.{quote(c)}" for c in columns)
     given = ", ".join(quote(c) if c in known else f"NULL AS {quote(c)}" for c in columns)

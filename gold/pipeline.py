@@ -67,7 +67,11 @@ STATUS_COLUMNS = (
     ("recommended_max_staleness_minutes", "bigint", "the least max_staleness that this p95 allows"),
     ("applied_batch", "bigint", "newest batch of the change log that is applied"),
     ("last_run", "timestamp", "end of the last run that had something to do"),
-    ("last_failure", "string", "why that run failed; null where it did not"),
+    (
+        "last_failure",
+        "string",
+        "why the last work on a layer of the table failed; null where no layer's did",
+    ),
     ("checked_at", "timestamp", "the time of the query"),
 )
 STATUS = {name: text for name, _, text in STATUS_COLUMNS}
@@ -116,6 +120,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
     parts = {
         "known": _known(tables),
         "runs": _runs(sources),
+        "failures": _failures(sources),
         "failing": _failing(sources),
         "held": _held(tables),
         "pending": _pending(tables),
@@ -149,9 +154,9 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  coalesce(holes.n, 0L) AS gaps,
  bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
- LEFT JOIN failing USING (`table`) LEFT JOIN pending USING (`table`)
- LEFT JOIN letters USING (`table`) LEFT JOIN outdated USING (`table`)
- LEFT JOIN drifts USING (`table`)
+ LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
+ LEFT JOIN pending USING (`table`) LEFT JOIN letters USING (`table`)
+ LEFT JOIN outdated USING (`table`) LEFT JOIN drifts USING (`table`)
  LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
 
 
@@ -181,9 +186,21 @@ def _runs(sources: Sources) -> str:
     return (
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
-        " max_by(message, ended_at) AS last_failure,"
         f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
         f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
+    )
+
+
+def _failures(sources: Sources) -> str:
+    """The newest of the layers' failures that no later work on the same layer has mended."""
+    newest = (
+        "SELECT `table`, layer, max(ended_at) AS ended_at, max_by(message, ended_at) AS message"
+        f" FROM {_ledger(sources)} GROUP BY `table`, layer"
+    )
+    told = "if(layer = 'silver', message, concat(layer, ': ', message))"
+    return (
+        f"SELECT `table`, max_by({told}, ended_at) AS last_failure"
+        f" FROM ({newest}) WHERE message IS NOT NULL GROUP BY `table`"
     )
 
 

@@ -48,14 +48,19 @@ class Applied(NamedTuple):
     batch: int
 
 
+class Source(NamedTuple):
+    """The database to compare with; the table's name there, where the topics do not tell it.
+
+    `at_rest` says that nothing is written there, and that everything is applied.
+    """
+
+    url: str
+    named: str | None = None
+    at_rest: bool = False
+
+
 def verdict(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    url: str,
-    named: str | None = None,
-    at_rest: bool = False,
-    pause: float = PAUSE,
+    spark: SparkSession, target: Target, table: Table, given: Source, pause: float = PAUSE
 ) -> Verdict:
     """Compares gold's rows of a table with its source database.
 
@@ -63,25 +68,23 @@ def verdict(
         spark: the session.
         target: where the lake lies.
         table: the table's configuration.
-        url: the database.
-        named: the source's table, where the topics do not tell.
-        at_rest: whether the source is at rest and everything is applied.
+        given: the database.
         pause: seconds before what is open is compared again.
     """
     before, shown = applied(spark, target, table), published(spark, target, table)
-    with connected(url, table.table) as connection:
-        source = find(connection, table, named)
+    with connected(given.url, table.table) as connection:
+        source = find(connection, table, given.named)
         _check_keys(table, source.types)
         plan = planned(table, source.name, source.types, shown.columns)
         found = compare(shown, connection, source.side, plan)
         place = source.side.position(connection)
         first = list(differences(shown, connection, source.side, plan, found.ids))
-    judge = partial(judged, at_rest=at_rest, place=place)
+    judge = partial(judged, at_rest=given.at_rest, place=place)
     real, open_ = judge(first, before)
     for _ in range(ROUNDS - 1 if open_ else 0):
         time.sleep(pause)
         before, shown = applied(spark, target, table), published(spark, target, table)
-        with connected(url, table.table) as connection:
+        with connected(given.url, table.table) as connection:
             ids = sorted({each.id for each in open_})
             again = list(differences(shown, connection, source.side, plan, ids))
         newly, open_ = judge(again, before)

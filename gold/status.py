@@ -18,11 +18,20 @@ from lakehouse.spark_failures import SPARK_FAILURES
 from lakehouse.table import Table
 from lakehouse.target import Target
 from lakehouse.views import View
-from silver.contract import GROUPS, KEY_PARTS, LEFT_OUT, ORDER, TABLE_NOTES, waits_in_log
+from silver.contract import (
+    GROUPS,
+    KEY_PARTS,
+    LACKED_KEYS,
+    LEFT_OUT,
+    ORDER,
+    TABLE_NOTES,
+    waits_in_log,
+)
 
 Record = dict[str, Any]
 
-_NOTHING_LEARNED: Record = {"order": None, "key_parts": [], "left_out": []}
+_LISTS = {KEY_PARTS: "key_parts", LACKED_KEYS: "lacked_keys", LEFT_OUT: "left_out"}
+_NOTHING_LEARNED: Record = {"order": None, **{name: [] for name in _LISTS.values()}}
 
 # Planning a query over many tables keeps one processor busy: it is asked in so many parts at once.
 PARTS = 2
@@ -40,8 +49,9 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
     `order` says what the records of Debezium are ordered by (`source` or `arrival`), `key_parts`
-    which parts of their keys are no keys of the table, `left_out` which fields can be no columns
-    because of their names. Times are ISO 8601 in UTC.
+    which parts of their keys are no keys of the table, `lacked_keys` which keys of the table their
+    keys lack and have unknown old values, `left_out` which fields can be no columns because of
+    their names. Times are ISO 8601 in UTC.
     """
     kept = sources(spark, target)
     known = [facts(spark, target, table) for table in tables]
@@ -130,15 +140,14 @@ def _learned(spark: SparkSession, target: Target) -> dict[str, Record]:
     place = _place(spark, target, TABLE_NOTES)
     if place is None:
         return {}
-    asked = spark.table(place).where(F.col("aspect").isin(ORDER, KEY_PARTS, LEFT_OUT))
+    asked = spark.table(place).where(F.col("aspect").isin(ORDER, *_LISTS))
     newest = asked.groupBy("table", "aspect").agg(F.max_by("value", "at").alias("value"))
     found: dict[str, Record] = defaultdict(lambda: dict(_NOTHING_LEARNED))
     for row in newest.collect():
         if row["aspect"] == ORDER:
             found[row["table"]]["order"] = row["value"]
         else:
-            name = "key_parts" if row["aspect"] == KEY_PARTS else "left_out"
-            found[row["table"]][name] = json.loads(row["value"] or "[]")
+            found[row["table"]][_LISTS[row["aspect"]]] = json.loads(row["value"] or "[]")
     return found
 
 

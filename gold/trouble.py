@@ -70,6 +70,13 @@ def _keys(record: Record) -> Iterator[Trouble]:
         add = "add them to `keys`, or choose the table's own records by source.topic"
         action = f"{add}; then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
+    if record["lacked_keys"]:
+        lacked = ", ".join(record["lacked_keys"])
+        text = f"the records' keys lack keys of the table, whose old values are not known: {lacked}"
+        effect = "rows stay here that are deleted, or have another such key, at the source"
+        full = f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']}`"
+        action = f"take them out of `keys`, or {full}; then {rebuild}"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
 def _late(record: Record) -> Iterator[Trouble]:

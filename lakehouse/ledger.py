@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from lakehouse import writing
 from lakehouse.local_rows import local_rows
@@ -56,6 +57,16 @@ class Entry(Strict):
     duration_ms: int = 0
     logs: dict[str, str] = Field(default_factory=dict)
 
+    def done(
+        self,
+        counts: Mapping[str, int],
+        batch: int | None = None,
+        positions: Mapping[str, int] | None = None,
+    ) -> "Entry":
+        """The same entry with what was done."""
+        told = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
+        return self.model_copy(update=told)
+
 
 def told(
     run_id: str,
@@ -63,11 +74,7 @@ def told(
     table: str,
     started: datetime,
     message: str | None = None,
-    *,
     ended: datetime | None = None,
-    counts: Mapping[str, int] | None = None,
-    batch: int | None = None,
-    positions: Mapping[str, int] | None = None,
 ) -> Entry:
     """What is told of work that has ended, just now unless `ended` says when.
 
@@ -78,12 +85,9 @@ def told(
         run_id=run_id,
         layer=layer,
         table=table,
-        batch=batch,
-        positions=dict(positions or {}),
         started_at=started,
         ended_at=ended,
         status="ok" if message is None else "failed",
-        counts=dict(counts or {}),
         message=message,
         duration_ms=int((ended - started).total_seconds() * 1000),
     )
@@ -116,6 +120,13 @@ def read(spark: SparkSession, target: Target) -> DataFrame:
     if not exists(spark, target, "silver", TABLE):
         return local_rows(spark, [], _schema())
     return spark.table(name(target, "silver", TABLE))
+
+
+def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:
+    """The layers and tables whose newest entry says that the work failed."""
+    newest = read(spark, target).groupBy("layer", "table")
+    rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
+    return {(row["layer"], row["table"]) for row in rows.collect()}
 
 
 def create_statement(target: Target) -> str:

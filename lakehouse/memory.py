@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.ledger import Entry
+    from lakehouse.table import Table
 
 Topics = Mapping[str | None, int]
 
@@ -49,7 +50,8 @@ class Memory:
     before has not told of them. `came` counts by table what bronze took in since silver took it on,
     `alone` are the tables that it works on one by one, `large` those whose last batch was too large
     to be decoded where the run is, and `brief` is a session for little work
-    (`lakehouse.session.interpreted`), where one is.
+    (`lakehouse.session.interpreted`), where one is. `failing` are layers and tables whose last work
+    failed, None where the ledger tells. `configured` are all tables, where the run knows them.
     """
 
     def __init__(self, among: int | None = None) -> None:
@@ -62,6 +64,8 @@ class Memory:
         self.came: dict[str, int] = {}
         self.alone: set[str] = set()
         self.large: set[str] = set()
+        self.failing: set[tuple[str, str]] | None = None
+        self.configured: Sequence[Table] | None = None
         self.brief: SparkSession | None = None
 
     def gather(self, tables: Sequence[str]) -> None:

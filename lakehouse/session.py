@@ -7,9 +7,10 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 import pyspark
@@ -114,7 +115,7 @@ def _local(
     log = own / "_logs" / "spark.log"
     make_temporary(target.lake)
     try:
-        with stderr_of_java_to(log):
+        with output_of_java_to(log):
             return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()
     except PySparkException as failure:
         raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
@@ -169,25 +170,43 @@ def _use_utc() -> None:
 
 
 @contextmanager
-def stderr_of_java_to(log: Path) -> Iterator[None]:
-    """Give processes that are started meanwhile (the JVM) a file as their standard error.
+def output_of_java_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile (the JVM) a file as their output and errors.
 
-    Python's own `sys.stderr` stays where it is, so that a person sees progress and heartbeats.
+    Python's own `sys.stdout` and `sys.stderr` stay where they are, so that a person sees progress
+    and heartbeats, and nothing of Delta's own words stands among a command's answers.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    before, terminal = sys.stderr, os.dup(2)
+    with log.open("ab") as file, ExitStack() as kept:
+        out = kept.enter_context(_turned(1, file.fileno(), sys.stdout, sys.__stdout__))
+        err = kept.enter_context(_turned(2, file.fileno(), sys.stderr, sys.__stderr__))
+        before = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = out, err
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def _turned(number: int, to: int, now: TextIO, standard: TextIO | None) -> Iterator[TextIO]:
+    """Turns a stream of this process elsewhere; gives what Python is to write to meanwhile.
+
+    That is where the stream went before; what somebody put in place of Python's own stays.
+    """
+    if standard is None:
+        yield now
+        return
+    standard.flush()
+    terminal = os.dup(number)
     own = os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace")
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
-    if getattr(before, "rich_proxied_file", before) is sys.__stderr__:
-        sys.stderr = own
+    os.dup2(to, number)
     try:
-        yield
+        yield own if getattr(now, "rich_proxied_file", now) is standard else now
     finally:
-        sys.stderr = before
         own.flush()
-        os.dup2(terminal, 2)
+        os.dup2(terminal, number)
         own.close()
 
 

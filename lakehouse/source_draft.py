@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
-from sqlalchemy import URL, Inspector, create_engine, inspect, types
+from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.first_draft import SCHEMA_LINE, scalar
 from lakehouse.sample import SIGNALS, identifier
+from lakehouse.words import counted
 
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 MOST_DIGITS = 38
@@ -45,13 +46,33 @@ _CLASSES = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
 }
+_VIA_ROOT = (
+    "a publication WITH (publish_via_partition_root = true), so that changes of a partition come"
+    " as those of its table; Debezium makes it from version 3.2 on (publish.via.partition.root),"
+    " for an older one create it by hand"
+)
+_PARTITIONS = """
+WITH RECURSIVE below AS (
+  SELECT i.inhparent AS root, c.oid FROM pg_inherits i
+  JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition
+  JOIN pg_class p ON p.oid = i.inhparent AND NOT p.relispartition
+  UNION ALL
+  SELECT b.root, i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid
+)
+SELECT rn.nspname, r.relname, cn.nspname, c.relname FROM below b
+JOIN pg_class r ON r.oid = b.root JOIN pg_namespace rn ON rn.oid = r.relnamespace
+JOIN pg_class c ON c.oid = b.oid JOIN pg_namespace cn ON cn.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2, 3, 4
+"""
+"""Every partition of PostgreSQL, those of partitions too, with the table on top."""
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class SourceTable(NamedTuple):
     """A table of a source: where it is, what it is called, its keys and its columns' types.
 
-    `columns` are type and comment by name.
+    `columns` are type and comment by name; `partitions` are schema and name of each partition of a
+    partitioned table, which are no tables of their own here.
     """
 
     schema: str
@@ -59,6 +80,7 @@ class SourceTable(NamedTuple):
     comment: str | None
     keys: list[str]
     columns: Mapping[str, tuple[str, str | None]]
+    partitions: Sequence[tuple[str, str]] = ()
 
 
 class Connector(NamedTuple):
@@ -91,7 +113,7 @@ def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
         seen = inspect(engine)
         with catch_warnings():  # of types that SQLAlchemy does not know: they are text here
             simplefilter("ignore", SAWarning)
-            tables = list(_tables(seen))
+            tables = list(_tables(seen, _partitions(engine)))
         if getattr(seen.dialect, "is_mariadb", False):
             url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
     except SQLAlchemyError as failure:
@@ -162,6 +184,7 @@ def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
             "slot.name": identifier(connector.prefix),
             "publication.name": identifier(connector.prefix),
             "publication.autocreate.mode": "filtered",
+            **({"publish.via.partition.root": "true"} if _partitioned(tables) else {}),
         }
         if postgres
         else {
@@ -191,13 +214,26 @@ def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
     if url.get_backend_name() != "postgresql":
         return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL"]
     keyless = [table for table in tables if not table.keys]
+    whole = [one for t in keyless for one in ((t.schema, t.name), *t.partitions)]
     return [
         "in postgresql.conf: wal_level = logical",
-        *(
-            f'ALTER TABLE "{table.schema}"."{table.name}" REPLICA IDENTITY FULL;'
-            for table in keyless
-        ),
+        *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in whole),
+        *([_VIA_ROOT] if _partitioned(tables) else []),
     ]
+
+
+def partitioned_notes(tables: Mapping[str, SourceTable]) -> list[str]:
+    """A sentence for each partitioned table, whose partitions get no YAML of their own."""
+    return [
+        f"{name} is a partitioned table: its {counted(len(table.partitions), 'partition')} are read"
+        " as one table"
+        for name, table in tables.items()
+        if table.partitions
+    ]
+
+
+def _partitioned(tables: Sequence[SourceTable]) -> bool:
+    return any(table.partitions for table in tables)
 
 
 def column_kind(kind: "types.TypeEngine[Any]") -> str:
@@ -224,13 +260,26 @@ def _decimal(kind: "types.Numeric[Any]") -> str:
     return f"decimal({kind.precision},{kind.scale or 0})"
 
 
-def _tables(seen: Inspector) -> Iterator[SourceTable]:
+def _partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """The partitions of PostgreSQL's partitioned tables, schema and name of each."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    if engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            for *root, schema, name in connection.execute(text(_PARTITIONS)):
+                found.setdefault((root[0], root[1]), []).append((schema, name))
+    return found
+
+
+def _tables(
+    seen: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+) -> Iterator[SourceTable]:
+    within = {one for found in partitions.values() for one in found}
     schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
     if seen.dialect.name == "mysql" and seen.default_schema_name:
         schemas = [seen.default_schema_name]
     for schema in schemas:
         for name in sorted(seen.get_table_names(schema=schema)):
-            if SIGNALS.search(name):
+            if SIGNALS.search(name) or (schema, name) in within:
                 continue
             columns = {
                 column["name"]: (column_kind(column["type"]), column.get("comment"))
@@ -238,7 +287,8 @@ def _tables(seen: Inspector) -> Iterator[SourceTable]:
             }
             keys = seen.get_pk_constraint(name, schema=schema)["constrained_columns"]
             comment = seen.get_table_comment(name, schema=schema)["text"]
-            yield SourceTable(schema, name, comment, list(keys), columns)
+            parts = partitions.get((schema, name), ())
+            yield SourceTable(schema, name, comment, list(keys), columns, parts)
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,6 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "decimal_handling_mode": ("debezium", "rows"),
     "time_precision_mode": ("debezium", "rows"),
     "binary_handling_mode": ("debezium", "rows"),
-    "interval_handling_mode": ("debezium",),
     "unavailable_value": ("debezium", "rows"),
     "transaction_topic": ("debezium",),
     "envelope": ("debezium",),

@@ -126,10 +126,6 @@ class Source(Strict):
     binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = Field(
         default="bytes", description="The connector's option, for records without a schema block."
     )
-    interval_handling_mode: Literal["numeric", "string"] = Field(
-        default="numeric",
-        description="The connector's option. It may be left out: the values show what they are.",
-    )
     unavailable_value: str = Field(
         default="__debezium_unavailable_value",
         description="The text (or `hex:` and bytes) that stands for a value which the connector"

@@ -142,6 +142,7 @@ def _unknown_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> D
     other = _KEYS_OF_OTHERS.get(written.lower())
     meant = other if other in known else nearest(written, known)
     action = f"did you mean {meant}?" if meant else "remove it"
+    action = _NEEDLESS.get(written, action)
     return f"the unknown key {written}", f"one of {', '.join(known)}", action
 
 
@@ -198,6 +199,11 @@ _KEYS_OF_OTHERS = {
     "brokers": "bootstrap_servers",
 }
 """Keys as other programs call them, and as they are called here."""
+_NEEDLESS = {
+    "interval_handling_mode": "remove it: an interval is what its records have, microseconds"
+    " (declare bigint) or text in ISO 8601 (declare string)",
+}
+"""Options of a connector that would have no effect here, with what to do."""
 _KINDS: dict[str, Describe] = {
     "dict_type": _no_mapping,
     "model_type": _no_mapping,

@@ -10,7 +10,13 @@ from lakehouse.target import Target
 
 LEAST_FREE = 64 << 20
 
-NO_BROKER = ("KafkaException", "Timed out waiting for a node", "UnknownTopicOrPartition")
+NO_BROKER_ANSWERS = "no Kafka broker can be reached"
+NO_BROKER = (
+    NO_BROKER_ANSWERS,
+    "KafkaException",
+    "Timed out waiting for a node",
+    "UnknownTopicOrPartition",
+)
 
 # What a message holds, and the way out; the first that fits is told.
 WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (

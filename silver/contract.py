@@ -309,9 +309,11 @@ def waits_in_log(target: Target, table: Table) -> bool:
 
 
 TABLE_NOTES, ORDER, KEY_PARTS, LEFT_OUT = "_tables", "order", "key parts", "fields left out"
-"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and three aspects of
-it: what orders Debezium's records, parts of their keys that are no keys of the table (JSON), and
-fields of the source that can be no columns because of their names (JSON)."""
+LACKED_KEYS = "keys lacked"
+"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and four aspects of
+it: what orders Debezium's records, parts of their keys that are no keys of the table (JSON), fields
+of the source that can be no columns because of their names (JSON), and keys of the table that the
+records' keys lack and whose old values are not known (JSON)."""
 
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),

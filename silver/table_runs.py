@@ -13,6 +13,7 @@ from lakehouse.spark_failures import TABLE_FAILURES
 from lakehouse.table import Table
 from silver import pending_run
 from silver.changelog import bronze_rows
+from silver.changelog.extend import WaitsForForm
 from silver.contract import waits_in_log
 from silver.groups import group_runs
 from silver.groups.group_repairs import Reach
@@ -116,6 +117,8 @@ def _run_table(run: Run, table: SilverTable, known: Known, found: Mapping[str, A
         fingerprint.check(table.config, state.built.known)
         logged = known.newest_logged(table)
         passes += _passes(run, table, state, Upstream(found, logged))
+    except WaitsForForm:
+        found = {}
     except TABLE_FAILURES as failure:
         message = in_short(failure)
     state = passes[-1].state if passes else state
@@ -161,7 +164,10 @@ def _group_steps(
         table, known = SilverTable(lake, config), before[config.table]
         fingerprint.check(config, known.state.built.known)
         upstream = Upstream(found, known.newest_logged(table))
-        return extend_log(run, table, known.state, upstream)[0]
+        try:
+            return extend_log(run, table, known.state, upstream)[0]
+        except WaitsForForm:
+            return known.state
 
     def apply(part: Part) -> Pass:
         table = SilverTable(lake, part.member.table)

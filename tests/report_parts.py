@@ -25,6 +25,7 @@ CALM: dict[str, Any] = {
     "gaps": [],
     "order": None,
     "key_parts": [],
+    "lacked_keys": [],
     "left_out": [],
     "files": None,
     "bytes": None,

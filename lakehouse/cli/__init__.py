@@ -1,49 +1,26 @@
-"""The front door: what people type. The only part of the lakehouse that calls the layers."""
+"""The front door: what people type. The only part of the lakehouse that calls the layers.
 
-from lakehouse.cli import (
-    ask,
-    check,
-    dead_letters,
-    demo,
-    erase,
-    explain,
-    init,
-    maintain,
-    plan,
-    quality,
-    rebootstrap,
-    rebuild,
-    replay,
-    report,
-    run,
-    verify,
-)
-from lakehouse.cli.front import app, enter
-from lakehouse.cli.layers import layer_main
+What takes long to import is imported once Ctrl-C can be answered.
+"""
 
-__all__ = [
-    "app",
-    "ask",
-    "check",
-    "dead_letters",
-    "demo",
-    "erase",
-    "explain",
-    "init",
-    "layer_main",
-    "main",
-    "maintain",
-    "plan",
-    "quality",
-    "rebootstrap",
-    "rebuild",
-    "replay",
-    "report",
-    "run",
-    "verify",
-]
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lakehouse.interrupts import leave_at_once
+
+if TYPE_CHECKING:
+    from lakehouse.target import Layer
 
 
 def main() -> None:
-    """The console script `lakehouse`: exits 0, 1 (a table failed) or 2 (wrong usage)."""
-    enter(app)
+    """The console script `lakehouse`: exits 0, 1 (a table failed), 2 (wrong usage), 3 or 130."""
+    leave_at_once()
+    commands = importlib.import_module("lakehouse.cli.commands")
+    commands.enter(commands.app)
+
+
+def layer_main(layer: "Layer", arguments: Sequence[str] | None = None) -> None:
+    """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
+    leave_at_once()
+    importlib.import_module("lakehouse.cli.layers").run_layer(layer, arguments)

@@ -68,7 +68,6 @@ class Plan(NamedTuple):
 
 
 def go_on(
-    tables: Sequence[Table],
     families: Sequence[Sequence[Table]],
     layers: Sequence[Layer],
     pause: float,
@@ -81,14 +80,14 @@ def go_on(
     Returns an entry per table and layer: counts and times of all its work, the status of the last.
 
     Args:
-        tables: the tables.
-        families: the same tables, those that share feeds together.
+        families: the tables, those that share feeds together.
         layers: the layers to work on, in their order.
         pause: seconds between two looks at a feed.
         do: one layer's job over some tables.
         tell: called with every entry that something came of.
         stop: ends it.
     """
+    tables = [table for family in families for table in family]
     named = {table.table: table for table in tables}
     plan = Plan({}, {}, {}, set(), _units(tables), set(), {})
     _begin(plan, families, layers)

@@ -11,7 +11,7 @@ from lakehouse import demo as shop
 from lakehouse.cli.ask import in_six
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.report import destination
-from lakehouse.cli.rounds import JOBS
+from lakehouse.cli.rounds import JOBS, Round
 from lakehouse.cli.run import fail_at_the_end, one_round
 from lakehouse.demo_story import Explanation, Story, story_lines
 from lakehouse.options import Chosen, same_lake
@@ -40,7 +40,7 @@ def demo(chosen: Chosen) -> None:
     with _step(2, "Spark is up"):
         spark = start(target, tables, sends_functions=True)
     with _step(3, "bronze, silver and gold are done"):
-        entries = one_round(spark, target, tables, list(JOBS))
+        entries = one_round(Round(spark, target), tables, list(JOBS))
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(_answers, spark, target, tables)
         with _step(4, "the report is written"):

@@ -11,7 +11,7 @@ import typer
 
 from lakehouse.cli.front import check_lake, command, configured, start
 from lakehouse.cli.locking import alone
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.cli.run import fail_at_the_end, whole_groups
 from lakehouse.errors import EraseIncomplete
 from lakehouse.key_text import key_of
@@ -95,7 +95,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     present = _present(target, table)
     with progress("taking in what is new") as note:
         if present:
-            fail_at_the_end(do_layer(spark, target, together, "bronze", wanted.run_id, note))
+            given = Round(spark, target, wanted.run_id)
+            fail_at_the_end(do_layer(given, together, "bronze", note))
         fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, note))
     rebuild.abandon(spark, target, table, wanted.run_id)
     with progress("looking for the key"):
@@ -231,5 +232,5 @@ def _record(
     from lakehouse import ledger
 
     counts = {"erased": found.records}
-    entry = ledger.told(wanted.run_id, "silver", wanted.table.table, started, counts=counts)
+    entry = ledger.told(wanted.run_id, "silver", wanted.table.table, started).done(counts)
     ledger.append(spark, target, [entry] if found.records else [])

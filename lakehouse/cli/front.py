@@ -15,6 +15,7 @@ from lakehouse.cli.help import CommandsByTask, examples
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.expectation_checks import unknown_types
 from lakehouse.failures import shortened
+from lakehouse.interrupts import raise_again
 from lakehouse.options import Chosen, load, with_common_options
 from lakehouse.table import Table
 from lakehouse.target import Target
@@ -96,6 +97,7 @@ def interruptible(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def guarded(*args: object, **given: object) -> None:
+        raise_again()
         try:
             function(*args, **given)
         except KeyboardInterrupt as pressed:

@@ -146,6 +146,8 @@ def _from_database(
             for name, of in wanted.items()
         ]
     )
+    for note in drafts.partitioned_notes(wanted):
+        print(note)
     file = chosen.conf / "connector.json"
     if not file.exists():
         file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")

@@ -25,7 +25,7 @@ Apply = Annotated[
 ]
 
 
-def layer_main(layer: Layer, arguments: Sequence[str] | None = None) -> None:
+def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
     """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
 
     def one_layer(

@@ -102,7 +102,7 @@ def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str
         counts = tend_it()
     except TABLE_FAILURES as failure:
         message = in_short(failure)
-    return ledger.told(work.run_id, layer, table, started, message, counts=counts)
+    return ledger.told(work.run_id, layer, table, started, message).done(counts)
 
 
 def _table(work: Round, table: Table) -> dict[str, int]:

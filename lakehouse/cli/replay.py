@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakehouse.cli.dead_letters import KeyText, Reasons, letters, wanted_key
 from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import locked
+from lakehouse.cli.rounds import Round
 from lakehouse.cli.run import failed, one_round, raise_all, whole_groups
 from lakehouse.options import Chosen
 from lakehouse.table import Table
@@ -53,5 +54,5 @@ def _replayed(
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
     together = whole_groups(tables, everything)
-    published = one_round(spark, target, together, ["gold"], everything=everything)
+    published = one_round(Round(spark, target, None, everything), together, ["gold"])
     return [*entries, *published]

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.conflicts import MOST_TRIES, is_conflict
 from lakehouse.failures import in_short
@@ -27,28 +27,39 @@ JOBS: dict[Layer, str] = {"bronze": "ingest", "silver": "apply", "gold": "publis
 RECORDED_HERE = ("bronze", "gold")
 
 
+class Round(NamedTuple):
+    """What all work of a round needs.
+
+    Attributes:
+        spark: the session.
+        target: where the lake lies.
+        run_id: the name of the run in the ledger; one of its own for each piece of work else.
+        everything: all tables that are configured, be they worked on or not.
+        memory: what the run knows from earlier rounds, by who holds the locks of the tables.
+    """
+
+    spark: "SparkSession"
+    target: Target
+    run_id: str | None = None
+    everything: list[Table] | None = None
+    memory: Memory | None = None
+
+
 def do_layer(
-    spark: "SparkSession",
-    target: Target,
-    tables: Sequence[Table],
-    layer: Layer,
-    run_id: str | None,
-    tell: "Progress",
-    watched: bool = True,
-    everything: list[Table] | None = None,
-    memory: Memory | None = None,
+    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
 ) -> "list[Entry]":
-    """The layer's job, with its entries in the ledger; idle tables leave nothing there.
+    """The layer's job, with its entries in the ledger.
+
+    Idle tables leave nothing there, unless they failed before.
 
     `watched` looks for records that are gone at the source as well, in bronze, and in silver for
-    positions that run backwards and snapshots that make up for either. `memory` is what the run
-    knows from earlier rounds. A table whose failure names a conflict between Delta transactions is
-    done again at once, a few times; no other failure is.
+    positions that run backwards and snapshots that make up for either. A table whose failure names
+    a conflict between Delta transactions is done again at once, a few times; no other failure is.
     """
     from lakehouse import ledger
 
-    run, memory = run_id or uuid.uuid4().hex, memory or Memory()
-    do = job(layer, everything, memory)
+    spark, target, memory = given.spark, given.target, given.memory or Memory()
+    run, do = given.run_id or uuid.uuid4().hex, job(layer, given.everything, memory)
     done = {entry.table: entry for entry in do(spark, target, list(tables), run, tell)}
     for _ in range(MOST_TRIES - 1):
         again = [table for table in tables if is_conflict(done[table.table].message)]
@@ -65,7 +76,7 @@ def do_layer(
         look = importlib.import_module("silver.maintenance.closed_gaps").watch
         entries = look(spark, target, tables, entries)
     if layer in RECORDED_HERE:
-        told = [entry for entry in entries if is_worth_telling(entry)]
+        told = to_keep(given, entries, memory)
         followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
         waits = [entry for entry in told if followed and entry.status == "ok"]
         memory.waiting.extend(waits)
@@ -73,16 +84,22 @@ def do_layer(
     return entries
 
 
+def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
+    """The entries for the ledger: those of which anything came, and the first after a failure."""
+    from lakehouse import ledger
+
+    if memory.failing is None and not all(map(is_worth_telling, entries)):
+        memory.failing = ledger.failing(given.spark, given.target)
+    failing = memory.failing or set()
+    kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
+    if memory.failing is not None:
+        memory.failing -= {(e.layer, e.table) for e in kept if e.status == "ok"}
+        memory.failing |= {(e.layer, e.table) for e in kept if e.status == "failed"}
+    return kept
+
+
 def try_layer(
-    spark: "SparkSession",
-    target: Target,
-    tables: Sequence[Table],
-    layer: Layer,
-    run_id: str | None,
-    tell: "Progress",
-    watched: bool = True,
-    everything: list[Table] | None = None,
-    memory: Memory | None = None,
+    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
 ) -> "list[Entry]":
     """The same; what fails of all tables at once, such as the ledger, is a failure of each.
 
@@ -95,12 +112,12 @@ def try_layer(
 
     began = datetime.now(timezone.utc)
     try:
-        done = do_layer(spark, target, tables, layer, run_id, tell, watched, everything, memory)
+        done = do_layer(given, tables, layer, tell, watched)
     except TABLE_FAILURES as failure:
-        run, said = run_id or "none", in_short(failure)
+        run, said = given.run_id or "none", in_short(failure)
         done = [ledger.told(run, layer, table.table, began, said) for table in tables]
-    if any(entry.status == "failed" for entry in done) and has_ended(spark):
-        raise session_ended(target)
+    if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
+        raise session_ended(given.target)
     return done
 
 
@@ -140,6 +157,5 @@ def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
     done: Callable[..., list[Entry]] = getattr(importlib.import_module(f"{layer}.job"), JOBS[layer])
     if layer == "gold":
         return functools.partial(done, configured=everything)
-    if layer == "bronze":
-        return functools.partial(done, memory=memory, configured=everything)
+    memory.configured = everything
     return functools.partial(done, memory=memory)

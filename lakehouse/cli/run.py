@@ -15,6 +15,7 @@ from lakehouse.cli.front import command, configured, start
 from lakehouse.cli.locking import locked
 from lakehouse.cli.rounds import (
     JOBS,
+    Round,
     is_worth_telling,
     telling_together,
     try_layer,
@@ -96,12 +97,12 @@ def run_layers(
         if free:
             functions = list(layers) != ["gold"]
             spark = start(target, free, continuous or topics, sends_functions=functions)
-            rest = layers, run_id, everything, memory
+            given = Round(spark, target, run_id, everything, memory)
             with telling_together(spark, target, layers, memory):
                 if continuous:
-                    failures += _until_told(spark, target, free, pause, *rest)
+                    failures += _until_told(given, free, pause, layers)
                 else:
-                    entries = one_round(spark, target, free, *rest)
+                    entries = one_round(given, free, layers)
                     failures += failed(entries)
                     if after is not None:
                         after(spark, target, free, entries)
@@ -114,34 +115,20 @@ def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[T
     return [t for t in everything if t in tables or t.consistency_group in named]
 
 
-def one_round(
-    spark: "SparkSession",
-    target: Target,
-    tables: list[Table],
-    layers: Sequence[Layer],
-    run_id: str | None = None,
-    everything: list[Table] | None = None,
-    memory: Memory | None = None,
-) -> "list[Entry]":
-    """Every layer once over all tables, a line per table at the end; returns all entries.
-
-    `everything` are all tables of the configuration, where `tables` are only some; `memory` is
-    kept from round to round, by who holds the locks of the tables.
-    """
+def one_round(given: Round, tables: list[Table], layers: Sequence[Layer]) -> "list[Entry]":
+    """Every layer once over all tables, a line per table at the end; returns all entries."""
     from lakehouse.console import progress
 
     entries: list[Entry] = []
     try:
         for layer in layers:
             with progress(layer) as tell:
-                entries += try_layer(
-                    spark, target, tables, layer, run_id, tell, everything=everything, memory=memory
-                )
+                entries += try_layer(given, tables, layer, tell)
     finally:
         show_entries(entries)
-    warn_of_dead_letters(spark, target, tables, entries)
+    warn_of_dead_letters(given.spark, given.target, tables, entries)
     if "bronze" in layers:
-        Warner(target, tables).tell()
+        Warner(given.target, tables).tell()
     return entries
 
 
@@ -159,14 +146,7 @@ def warn_of_dead_letters(
 
 
 def _until_told(
-    spark: "SparkSession",
-    target: Target,
-    tables: list[Table],
-    pause: float,
-    layers: Sequence[Layer],
-    run_id: str | None,
-    everything: list[Table],
-    memory: Memory | None,
+    given: Round, tables: list[Table], pause: float, layers: Sequence[Layer]
 ) -> list[TableFailed]:
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
 
@@ -184,13 +164,13 @@ def _until_told(
             show_error(str(failure))
 
     watched: dict[tuple[Layer, str], float] = {}
-    warner = Warner(target, tables)
+    warner = Warner(given.target, tables)
 
     def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
         now, work = time.monotonic(), (layer, some[0].table)
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
-        done = try_layer(spark, target, some, layer, run_id, _quiet, watch, everything, memory)
+        done = try_layer(given, some, layer, _quiet, watch)
         if watch and layer == layers[-1]:
             warner.tell()
         return done
@@ -198,8 +178,8 @@ def _until_told(
     families = importlib.import_module("bronze.feeds").families(tables)
     with ticks.until_told() as stop:
         say(f"working on {counted(len(tables), 'table')} until interrupted")
-        told = ticks.go_on(tables, families, layers, pause, do, tell, stop)
-        told = settled(tables, told, do, tell, memory)
+        told = ticks.go_on(families, layers, pause, do, tell, stop)
+        told = settled(tables, told, do, tell, given.memory)
     say("stopped; in all:")
     show_entries([entry for entry in told if is_worth_telling(entry)])
     warner.tell()

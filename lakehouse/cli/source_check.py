@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gold.source_digests import Difference
-    from gold.source_verdict import Verdict
+    from gold.source_verdict import Source, Verdict
 
 MOST_NAMED = 100
 
@@ -27,14 +27,14 @@ def checked(url: str) -> str:
     return found
 
 
+def source(url: str, named: str | None, at_rest: bool) -> "Source":
+    """The database to compare with, see `gold.source_verdict.Source`."""
+    given: Source = importlib.import_module("gold.source_verdict").Source(url, named, at_rest)
+    return given
+
+
 def check(
-    spark: "SparkSession",
-    target: Target,
-    table: Table,
-    url: str,
-    named: str | None,
-    at_rest: bool,
-    as_json: bool,
+    spark: "SparkSession", target: Target, table: Table, given: "Source", as_json: bool
 ) -> None:
     """Compares a table with its source and shows every row that differs.
 
@@ -45,7 +45,7 @@ def check(
 
     module = importlib.import_module("gold.source_verdict")
     with progress(f"comparing {table.table} with its source"):
-        found: Verdict = module.verdict(spark, target, table, url, named, at_rest)
+        found: Verdict = module.verdict(spark, target, table, given)
     show = _json if as_json else _text
     for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
         for row in rows[:MOST_NAMED]:

@@ -64,7 +64,8 @@ def verify(
     check_lake(target)
     spark = start(target, [one], sends_functions=url is None)
     if url is not None:
-        source_check.check(spark, target, one, url, source_table, at_rest, shown == "json")
+        given = source_check.source(url, source_table, at_rest)
+        source_check.check(spark, target, one, given, shown == "json")
         return
     with progress(f"verifying {table}"):
         shows = importlib.import_module("gold.agreement").laws(spark, target, one)

@@ -25,7 +25,14 @@ from silver.decode.columns import (
     with_shown,
 )
 from silver.decode.expressions.names import MEMBER, members_read
-from silver.decode.spark import FIRST_RECORDS, FirstRows, Look, decode, discover
+from silver.decode.spark import (
+    FIRST_RECORDS,
+    FirstRows,
+    Look,
+    decode,
+    discover,
+    waits_for_form,
+)
 from silver.decode.values.column_types import parse_type
 from silver.expectations.gate import gate
 from silver.state import fingerprint
@@ -80,6 +87,11 @@ class RawBatch(NamedTuple):
         wanted = [name for name in members_read(self.table) if name in types]
         extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
         return replace(known, columns=(*known.columns, *extra))
+
+    def waits_for_form(self) -> bool:
+        """Whether it means nothing before a later record shows the form of the feed's events."""
+        known = with_shown(known_columns(self.table, {}), self.seen.built.known)
+        return waits_for_form(self.first, self.table, known)
 
     def learn(self, columns: Columns) -> None:
         """Remembers how the source writes, and the types of members that only expressions use."""

@@ -15,6 +15,10 @@ from silver.state.batch import TableState
 from silver.state.summary import Summary, Watched
 
 
+class WaitsForForm(Exception):
+    """The new records are tombstones alone, which mean nothing before a row has come after them."""
+
+
 def append_new(
     run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int], applied: int
 ) -> tuple[TableState, Summary | None]:
@@ -27,6 +31,7 @@ def append_new(
 
     Raises:
         SchemaChangeRefused: the batch changes the source's columns in a way that the table fails.
+        WaitsForForm: it is to be taken in together with later records.
     """
     own, number = (table.spark, table.target, table.config), state.batch + 1
     raw = bronze_rows.unread(*own, state.positions, newest)
@@ -38,7 +43,10 @@ def append_new(
         return log.rewrite(*own, changes, number, state.whole.epochs)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
-    columns, written = write_decoded(RawBatch(*own, run.id, state, raw, first), write, rewrite)
+    batch = RawBatch(*own, run.id, state, raw, first)
+    if batch.waits_for_form():
+        raise WaitsForForm
+    columns, written = write_decoded(batch, write, rewrite)
     run.memory.shown[table.name] = columns
     summary = written.summary()
     if written.records() <= FIRST_RECORDS:

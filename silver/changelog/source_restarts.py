@@ -23,7 +23,7 @@ from silver.decode.debezium.events.source_log import Reached, Segment
 from silver.decode.spark import follow_log
 from silver.run import Run, SilverTable
 from silver.state.batch import TableState
-from silver.state.epochs import began_anew, domain, position
+from silver.state.epochs import began_anew, domain
 
 _OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
 
@@ -68,12 +68,14 @@ def _followed_again(
     """The segments of the records in a segment, followed by one task that knows those before."""
     own = table.spark, table.target, table.config
     first, last = segment.first, segment.last
-    raw = bronze_rows.raw(*own).where(position().between(first, last))
-    if len(first) == len(last) == _OFFSET_WIDTH:
+    raw, by_offset = bronze_rows.raw(*own), len(first) == len(last) == _OFFSET_WIDTH
+    if by_offset:
         raw = raw.where(F.col("_offset").between(int(first), int(last)))
+    else:
+        raw = raw.where(F.col("_arrival").between(first, last))
     batch = RawBatch(*own, run.id, state, raw.where(domain() == segment.domain))
     columns = replace(batch.known(), reached={segment.name: known})
-    found = segments_of(follow_log(batch.raw, table.config, columns))
+    found = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
     return [one for one in found if one.name == segment.name]
 
 
@@ -82,15 +84,22 @@ def _gap(table: SilverTable, alarm: Alarm) -> Gap:
     topic, _, partition = alarm.domain.rpartition("/")
     feeds = bronze_rows.feeds_of(table.config)
     feed = next((f for f, topics in feeds.items() if topic in topics), next(iter(feeds)))
+    before, after = alarm.before, alarm.after
+    first, last = _number(alarm.first), _number(alarm.last)
+    told = f"{_told(*before)}, then {_told(*after)}"
+    if alarm.of_offsets:
+        first = last = int(after[0], 16)
+        told = f"up to offset {_told(str(int(before[0], 16) - 1), before[1])}, "
+        told += f"then offset {_told(str(first), after[1])}: the topic seems to be made anew"
     return Gap(
         table=table.name,
         feed=feed,
         topic=topic or None,
         partition=int(partition) if partition else None,
         kind="positions",
-        transaction=f"{_told(*alarm.before)}, then {_told(*alarm.after)}",
-        first=_number(alarm.first),
-        last=_number(alarm.last),
+        transaction=told,
+        first=first,
+        last=last,
     )
 
 

@@ -21,6 +21,7 @@ from silver.decode.arrow_types import arrow_type
 from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
 from silver.decode.change import Change, FollowsLog, Record
 from silver.decode.columns import Columns
+from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.protocols import PROTOCOLS
 from silver.decode.wrapped import unframed
 
@@ -128,6 +129,14 @@ def discover_batches(
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
     yield pa.RecordBatch.from_arrays(found, names=["discovery", "records"])
+
+
+def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
+    """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
+    if plan.table.format != "debezium":
+        return False
+    records = (one for part in batches for one in _records(part, plan.table, plan.columns))
+    return waits_for_form(plan.table, plan.columns, records)
 
 
 def output_fields(schema: StructType) -> list[pa.Field]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from pyspark.sql import types as T
 
 from lakehouse.table import LearnedColumn, Table
-from silver.contract import KEY_PARTS, LEFT_OUT, ORDER
+from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
 from silver.decode.values.column_types import parse_type
@@ -24,7 +24,11 @@ UNFIT = (
 
 ENVELOPE, DECIMAL_TEXTS, SOURCE_TABLE = "envelope", "decimal texts", "source table"
 FEED_MODE, UPDATES = "feed mode", "UPDATES"
-SHOWN = (ENVELOPE, DECIMAL_TEXTS, ORDER, FEED_MODE, KEY_PARTS, SOURCE_TABLE, LEFT_OUT)
+OLD_ROWS, WHOLE = "old rows", "whole"
+SHOWN = (
+    *(ENVELOPE, DECIMAL_TEXTS, ORDER, FEED_MODE, OLD_ROWS),
+    *(KEY_PARTS, SOURCE_TABLE, LEFT_OUT, LACKED_KEYS),
+)
 """What a table remembers of how its source writes: the names of the texts of `shown_by`."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
@@ -74,6 +78,10 @@ class Columns:
         source_table: database, schema and table of the first of Debezium's records that showed any.
         left_out: fields with a value whose names, which begin with an underscore, belong to the
             layers: they are no columns.
+        whole_old_rows: whether an update has shown that Debezium's old rows are whole. Only asked
+            where the records' keys lack a key of the table.
+        lacked_keys: keys of the table that the records' keys lack, and whose old values are not
+            known: rows may stay that are gone at the source.
         schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
         reached: how far the source's log had come before, by the name of its segments (see
             `silver.decode.debezium.events.source_log`); empty where that is not asked.
@@ -89,6 +97,8 @@ class Columns:
     key_parts: tuple[str, ...] = ()
     source_table: tuple[object, ...] | None = None
     left_out: tuple[str, ...] = ()
+    whole_old_rows: bool = False
+    lacked_keys: tuple[str, ...] = ()
     schemas: Mapping[str, str] = field(default_factory=dict)
     reached: Mapping[str, Reached] = field(default_factory=dict)
 
@@ -177,14 +187,18 @@ def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
         key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
         source_table=tuple(json.loads(shown.get(SOURCE_TABLE) or "[]")) or None,
         left_out=tuple(json.loads(shown.get(LEFT_OUT) or "[]")),
+        whole_old_rows=OLD_ROWS in shown,
+        lacked_keys=tuple(json.loads(shown.get(LACKED_KEYS) or "[]")),
     )
 
 
 def shown_by(columns: Columns) -> dict[str, str]:
     """What records showed of how the source writes, as texts by name; no text where nothing did."""
-    lists = (columns.key_parts, columns.source_table, columns.left_out)
+    lists = (columns.key_parts, columns.source_table, columns.left_out, columns.lacked_keys)
     listed = [json.dumps(names) if names else None for names in lists]
-    texts = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, *listed)
+    old_rows = WHOLE if columns.whole_old_rows else None
+    told = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, old_rows)
+    texts = (*told, *listed)
     return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
 
 

@@ -29,6 +29,7 @@ from silver.decode.arrow import (
     DiscoveryPlan,
     decode_batches,
     discover_batches,
+    waits,
 )
 from silver.decode.arrow_types import carrier
 from silver.decode.change import BAD_VALUE
@@ -85,6 +86,13 @@ def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
     if pc.any(found.column("_long")).as_py():
         return None
     return FirstRows(found.drop_columns("_long"), found.num_rows <= FIRST_RECORDS)
+
+
+def waits_for_form(first: FirstRows | None, table: Table, known: Columns) -> bool:
+    """Whether a batch is tombstones alone that mean nothing before a row shows the feed's form."""
+    if first is None or not first.whole:
+        return False
+    return waits(DiscoveryPlan(table, known), iter(first.rows.to_batches()))
 
 
 def discover(
@@ -159,13 +167,15 @@ def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFr
     return spark.createDataFrame(decoded, _schema(plan)).coalesce(1)
 
 
-def follow_log(raw: DataFrame, table: Table, columns: Columns) -> list[str]:
+def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) -> list[str]:
     """What bronze rows of one table tell of the source's log, followed in order by one task.
 
-    `columns.reached` is how far the records before had come.
+    The order is that of offsets where `by_offset`, else of arrival. `columns.reached` is how far
+    the records before had come.
     """
     plan = DecodePlan(table, columns, _carriers(columns.schema()), False)
-    ordered = raw.coalesce(1).sortWithinPartitions("_topic", "_partition", "_offset", "_arrival")
+    offsets = ("_topic", "_partition", "_offset") if by_offset else ()
+    ordered = raw.coalesce(1).sortWithinPartitions(*offsets, "_arrival")
     given = ordered.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
     told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
     return [row["_source_log"] for row in told.where("_source_log IS NOT NULL").collect()]

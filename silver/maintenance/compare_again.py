@@ -46,10 +46,8 @@ def compare_again(
     of = SilverTable(Lake(spark, target), table)
     done = apply_snapshot_files(Run(run_id, _be_silent), of, state, state.positions, asked)
     fingerprint.note(spark, target, run_id, {table.table: built})
-    entry = ledger.told(
-        run_id, "silver", table.table, started,
-        counts=done.counts, batch=done.state.batch, positions=state.positions,
-    )  # fmt: skip
+    entry = ledger.told(run_id, "silver", table.table, started)
+    entry = entry.done(done.counts, done.state.batch, state.positions)
     ledger.append(spark, target, [entry])
     good = log.read(spark, target, table).where("_reason IS NULL").select(*IDENTITY)
     text = (

@@ -72,8 +72,8 @@ def build(
         reach = group_repairs.reach(spark, target, table, known)
     if not names.exists(spark, beside, "silver", ledger.TABLE):
         batch = known.batch if reach is None else reach.newest
-        first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc), batch=batch)
-        _seed(SilverTable(Lake(spark, target), table), beside, known, first)
+        first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
+        _seed(SilverTable(Lake(spark, target), table), beside, known, first.done({}, batch))
     entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")

@@ -250,8 +250,5 @@ def _resolve(
 
 def _note(replaying: _Replaying, batch: int, counts: dict[str, int]) -> None:
     table, positions = replaying.table, replaying.state.positions
-    entry = ledger.told(
-        replaying.run_id, "silver", table.name, replaying.started,
-        counts=counts, batch=batch, positions=positions,
-    )  # fmt: skip
-    ledger.append(table.spark, table.target, [entry])
+    entry = ledger.told(replaying.run_id, "silver", table.name, replaying.started)
+    ledger.append(table.spark, table.target, [entry.done(counts, batch, positions)])

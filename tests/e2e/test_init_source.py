@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.loading import load_tables
 from tests.e2e import postgres
@@ -15,6 +15,12 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(shutil.which("initdb") is None, reason="no PostgreSQL here"),
 ]
+PARTITIONED = (
+    "CREATE TABLE shop.logs (day int, n int, PRIMARY KEY (day, n)) PARTITION BY RANGE (day)",
+    "CREATE TABLE shop.logs_1 PARTITION OF shop.logs FOR VALUES FROM (0) TO (9)"
+    " PARTITION BY HASH (n)",
+    "CREATE TABLE shop.logs_1_a PARTITION OF shop.logs_1 FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+)
 
 
 def test_the_tables_of_a_database_become_a_project(
@@ -27,6 +33,8 @@ def test_the_tables_of_a_database_become_a_project(
     try:
         server.execute("CREATE TABLE shop.papers (id int PRIMARY KEY, text xml)")
         server.execute("COMMENT ON TABLE shop.customers IS 'People: who buy'")
+        for statement in PARTITIONED:
+            server.execute(statement)
         url = server.url.replace("postgres@", "postgres:env:SHOP_PASSWORD@")
         enter(app, ["init", "--source", url])
     finally:
@@ -38,6 +46,11 @@ def test_the_tables_of_a_database_become_a_project(
     assert tables["customers"].comment == "People: who buy"
     assert tables["orders"].columns["total"].type == "decimal(12,2)"
     assert 'ALTER TABLE "shop"."clicks" REPLICA IDENTITY FULL;' in told
+    assert tables["logs"].keys == ["day", "n"]
+    assert tables.keys().isdisjoint(("logs_1", "logs_1_a"))
+    assert "logs is a partitioned table: its 2 partitions are read as one table" in told
+    assert "publish_via_partition_root = true" in " ".join(told.split())
+    assert '"publish.via.partition.root": "true"' in Path("conf/connector.json").read_text()
     assert tables["papers"].columns["text"].type == "string"
     assert "draft them with --kafka HOST:PORT" in told
     assert "next: start the connector" in told

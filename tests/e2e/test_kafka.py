@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.ledger import Entry
 from lakehouse.names import name
 from lakehouse.table import Table
@@ -143,5 +143,5 @@ def test_records_that_kafka_deleted_before_they_were_read_are_data_loss(
 
 
 def ingested(spark: SparkSession, target: Target, table: Table) -> Entry:
-    (entry,) = do_layer(spark, target, [table], "bronze", "r", lake.quiet)
+    (entry,) = do_layer(Round(spark, target, "r"), [table], "bronze", lake.quiet)
     return entry

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.target import Target
 from tests import oracle

@@ -3,13 +3,16 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from bronze.job import ingest
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
+from lakehouse.cli.run import failed
+from lakehouse.errors import ManyTablesFailed
 from lakehouse.ledger import Entry
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -76,7 +79,7 @@ def test_a_damaged_log_of_one_table_stops_no_other(
         return [
             [
                 entry.status
-                for entry in do_layer(spark, target, tables, layer, "r", lambda line: None)
+                for entry in do_layer(Round(spark, target, "r"), tables, layer, lambda line: None)
             ]
             for layer in LAYERS
         ]
@@ -116,3 +119,23 @@ def test_a_clock_that_jumps_loses_no_file(spark: SparkSession, target: Target) -
         os.utime(land(target, file, year), (year, year))
         taken(spark, target)
     assert keys(spark, target) == [86_400, 1_700_000_000, 4_000_000_000]
+
+
+def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
+    spark: SparkSession, target: Target
+) -> None:
+    kafka = {"topic": "t", "bootstrap_servers": "127.0.0.1:1"}
+    source = {"format": "ydb", "kafka": kafka}
+    topic = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    land(target, "a", 1)
+    began, entries = time.monotonic(), list[Entry]()
+    given = Round(spark, target, "r")
+    for layer in LAYERS:
+        entries += do_layer(given, [topic, orders()], layer, lambda line: None)
+    assert time.monotonic() - began < 60
+    told = failed(entries)
+    assert [str(failure).partition("\n")[0] for failure in told] == [
+        "bronze t: no Kafka broker can be reached: 127.0.0.1:1 (connection refused)"
+    ]
+    assert ManyTablesFailed(told).exit_code == 3
+    assert len(lake.rows(spark, target, "orders")) == 1

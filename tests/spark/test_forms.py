@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse import names
 from lakehouse.table import Table
 from lakehouse.target import Target
 from tests.conftest import target_at
 from tests.forms import CHANGES, COLUMNS, FORMS, SCHEMAS
 from tests.lake import arrive_from_kafka, rows, settle
+from tests.landed import apply, land
 from tests.registry import registry
 
 pytestmark = pytest.mark.slow
@@ -70,3 +72,26 @@ def test_every_form_gives_the_rows_and_history_of_full_envelopes(
 
     assert found == expected
     assert history(spark, lake, form) == history(spark, lake, "full")
+
+
+@pytest.mark.parametrize("group", [None, "shop"])
+def test_a_tombstone_that_comes_before_every_row_of_a_flattened_feed_deletes(
+    spark: SparkSession, target: Target, group: str | None
+) -> None:
+    """It says nothing by itself, and is taken in with the first row."""
+    source, columns = {"format": "debezium", "path": "t"}, {"id": "int", "name": "string"}
+    given = {"table": "t", "keys": ["id"], "source": source, "columns": columns}
+    config = Table.model_validate(given | {"consistency_group": group})
+
+    def record(offset: int, key: int, value: object) -> dict[str, Any]:
+        place = {"topic": "t", "partition": 0, "offset": offset}
+        return place | {"key": {"id": key}, "value": value}
+
+    land(spark, target, config, 1, [record(5, 1, None)])
+    assert [entry.counts for entry in apply(spark, target, config)] == [{}]
+    late, other = record(4, 1, {"id": 1, "name": "a"}), record(6, 2, {"id": 2, "name": "b"})
+    land(spark, target, config, 2, [late, other])
+    (entry,) = apply(spark, target, config)
+    assert (entry.message, entry.counts["records"]) == (None, 3)
+    found = spark.table(names.name(target, "silver", "t")).where("NOT _deleted").collect()
+    assert [row["id"] for row in found] == [2]

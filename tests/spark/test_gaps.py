@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from bronze import watch
 from bronze.feeds import Feed
 from lakehouse import gaps
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.gaps import Gap
 from lakehouse.ledger import Entry
 from lakehouse.memory import Memory
@@ -35,7 +35,8 @@ def land(target: Target, file: str, *records: dict[str, object]) -> None:
 
 
 def run(spark: SparkSession, target: Target, config: Table, memory: Memory | None = None) -> Entry:
-    (entry,) = do_layer(spark, target, [config], "bronze", "r1", quiet, memory=memory)
+    given = Round(spark, target, "r1", memory=memory)
+    (entry,) = do_layer(given, [config], "bronze", quiet)
     return entry
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold import job as gold
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.erase import Erasure, erase_key
 from lakehouse.cli.front import enter
 from lakehouse.cli.rebuild import rebuild_table

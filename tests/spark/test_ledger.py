@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse import ledger
-from lakehouse.cli.rounds import do_layer, telling_together
+from lakehouse.cli.rounds import Round, do_layer, telling_together
 from lakehouse.memory import Memory
 from lakehouse.table import Table
 from lakehouse.target import Layer, Target
@@ -83,7 +83,7 @@ def test_a_round_tells_of_bronze_with_silver(spark: SparkSession, target: Target
     def work(layer: Layer, number: int) -> None:
         Path(target.landing, "t").mkdir(parents=True, exist_ok=True)
         Path(target.landing, "t", str(number)).write_text(f'{{"id": {number}, "v": 1}}')
-        done = do_layer(spark, target, tables, layer, "r", lake.quiet, memory=memory)
+        done = do_layer(Round(spark, target, "r", memory=memory), tables, layer, lake.quiet)
         assert [one.message for one in done] == [None]
 
     with telling_together(spark, target, ["bronze", "silver"], memory):

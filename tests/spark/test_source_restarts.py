@@ -11,7 +11,7 @@ from gold import job as gold
 from gold.status import status
 from lakehouse import gaps, names
 from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.cli.rounds import do_layer
+from lakehouse.cli.rounds import Round, do_layer
 from lakehouse.table import Table
 from lakehouse.target import Target
 from silver import states
@@ -131,7 +131,7 @@ def test_a_run_that_was_killed_after_its_log_was_written_finds_the_same(
         assert failures(apply(spark, target, config)) == ["killed"]
     assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    (reached,) = states.applied(spark, target)["t"].logs.values()
+    reached = states.applied(spark, target)["t"].logs["t/0 erp"]
     assert (int(reached.place), reached.again_from, reached.alarmed) == (9, None, False)
 
 
@@ -229,7 +229,7 @@ def sqlserver(offset: int, op: str, key: int, city: str, at: tuple[int, int]) ->
 
 
 def run(spark: SparkSession, target: Target, config: Table) -> str | None:
-    (entry,) = do_layer(spark, target, [config], "silver", "r1", quiet)
+    (entry,) = do_layer(Round(spark, target, "r1"), [config], "silver", quiet)
     return entry.message
 
 
@@ -269,3 +269,90 @@ def test_records_without_positions_and_keys_with_more_parts_are_told(
     (shown,) = status(spark, target, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
     assert names.exists(spark, target, "silver", "t")
+
+
+def test_a_key_that_only_an_invented_old_row_has_is_told(
+    spark: SparkSession, target: Target
+) -> None:
+    columns = {"id": "int", "city": "string"}
+    config, told = table(keys=["id", "city"], columns=columns), {"connector": "postgresql"}
+    inserted = record(0, "c", 1, "Oslo", 0, lsn=10, **told)
+    land(spark, target, config, 1, [inserted])
+    assert failures(apply(spark, target, config)) == []
+    assert status(spark, target, [config])[0]["lacked_keys"] == []
+    land(spark, target, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
+    assert failures(apply(spark, target, config)) == []
+    (shown,) = status(spark, target, [config])
+    assert shown["lacked_keys"] == ["city"]
+    assert rows(spark, target, config) == [(1, "Oslo")]
+
+
+def arrived(offset: int, op: str, key: int, city: str, seconds: int | None) -> Record:
+    """A record without a position, which is ordered by its offset."""
+    found = record(offset, op, key, city, seconds or 0, connector="risingwave")
+    if seconds is None:
+        del found["value"]["source"]["ts_ms"]
+    return found
+
+
+ANEW = [
+    [
+        arrived(0, "c", 1, "Oslo", 0),
+        arrived(1, "c", 2, "Bern", 1),
+        arrived(2, "u", 1, "Bodo", 2),
+        arrived(3, "c", 4, "Kyiv", 3),
+    ],
+    [
+        arrived(0, "u", 1, "Bergen", 60),
+        arrived(1, "d", 2, "Bern", 61),
+        arrived(2, "c", 3, "Rome", 62),
+        arrived(3, "u", 4, "Kiev", 63),
+    ],
+]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_topic_that_is_made_anew_goes_on_in_order(
+    spark: SparkSession, target: Target, size: int
+) -> None:
+    config, batch = table(stored_as_scd_type=2), 0
+    for topic in ANEW:
+        for at in range(0, len(topic), size):
+            batch += 1
+            land(spark, target, config, batch, topic[at : at + size])
+            assert failures(apply(spark, target, config)) == []
+    assert rows(spark, target, config) == MOVED
+    assert gaps.still_open(spark, target) == []
+    rebuild_table(spark, target, config, quiet, [config])
+    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
+
+
+def test_a_topic_that_is_made_anew_below_a_snapshot_goes_on_in_order(
+    spark: SparkSession, target: Target
+) -> None:
+    config = table()
+    snapshot = postgresql(1000, "r", 1, "Oslo", (500, 510, 0))
+    snapshot["value"]["source"] |= {"snapshot": "last"}
+    land(spark, target, config, 1, [snapshot, postgresql(1001, "c", 2, "Bern", (520, 530, 1))])
+    assert failures(apply(spark, target, config)) == []
+    new = [
+        postgresql(0, "u", 1, "Bergen", (600, 610, 60)),
+        postgresql(1, "d", 2, "Bern", (620, 630, 61)),
+        postgresql(2, "c", 3, "Rome", (640, 650, 62)),
+    ]
+    land(spark, target, config, 2, new)
+    assert failures(apply(spark, target, config)) == []
+    assert rows(spark, target, config) == [(1, "Bergen"), (3, "Rome")]
+    assert gaps.still_open(spark, target) == []
+
+
+def test_a_topic_that_is_made_anew_without_a_proof_is_an_alarm(
+    spark: SparkSession, target: Target
+) -> None:
+    config = table()
+    land(spark, target, config, 1, [arrived(0, "c", 1, "Oslo", 0), arrived(3, "c", 2, "Bern", 3)])
+    land(spark, target, config, 2, [arrived(1, "c", 3, "Rome", 1), arrived(2, "u", 1, "Bodo", 60)])
+    found = run(spark, target, config)
+    assert found is not None
+    assert "positions run backwards from offset 2 of t/0 on: up to offset 3 of 2025" in found
+    assert "the topic seems to be made anew" in found

@@ -14,7 +14,7 @@ from gold import views
 from gold.source_database import connected, find
 from gold.source_digests import compare
 from gold.source_plan import planned
-from gold.source_verdict import Verdict, published, verdict
+from gold.source_verdict import Source, Verdict, published, verdict
 from lakehouse import names
 from lakehouse.errors import SourceUnreachable, TableFailed
 from lakehouse.table import Table
@@ -83,7 +83,7 @@ def judge(
 ) -> Verdict:  # fmt: skip
     config = table(keys)
     show(spark, target, gold, config)
-    return verdict(spark, target, config, hold(Path(str(target.root)), source), pause=0)
+    return verdict(spark, target, config, Source(hold(Path(str(target.root)), source)), pause=0)
 
 
 def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target: Target) -> None:

@@ -9,6 +9,7 @@ from gold import catalog
 from gold.job import publish
 from gold.pipeline import STATUS_COLUMNS
 from gold.status import status
+from lakehouse import ledger
 from lakehouse.target import Target
 from tests.conftest import target_at
 from tests.lake import quiet
@@ -64,6 +65,22 @@ def test_a_table_is_stale_when_a_change_waits_for_longer_than_promised(
     assert records["clicks"]["staleness_seconds"] == 0
     assert (orders["max_staleness_seconds"], people["max_staleness_seconds"]) == (600, 3600)
     assert orders["last_failure"] == "no space left"
+
+
+def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["last_failure"] for name, record in records.items()}
+    assert found == {
+        "clicks": "bronze: no broker",
+        "fresh": None,
+        "orders": "no space left",
+        "people": None,
+    }
+
+
+def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
+    assert ledger.failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
 
 
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(

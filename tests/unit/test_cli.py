@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import app, layer_main
+from lakehouse.cli import layer_main
 from lakehouse.cli.ask import utc
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import application, enter
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.console import show_grid, summary

@@ -58,7 +58,7 @@ class Lake:
         threading.Timer(seconds, self.stop.set).start()
         families = [[table] for table in self.tables]
         layers: list[Layer] = ["bronze", "silver", "gold"]
-        return go_on(self.tables, families, layers, 0.05, self.do, self.told.append, self.stop)
+        return go_on(families, layers, 0.05, self.do, self.told.append, self.stop)
 
     def busy_with(self, name: str) -> None:
         """Something came for the table before anything else did."""
@@ -145,7 +145,7 @@ def test_what_waits_to_be_applied_is_looked_at_after_half_the_promise() -> None:
 
     threading.Timer(1.6, lake.stop.set).start()
     layers: list[Layer] = ["bronze", "silver", "gold"]
-    go_on(lake.tables, [lake.tables], layers, 0.05, do, lake.told.append, lake.stop)
+    go_on([lake.tables], layers, 0.05, do, lake.told.append, lake.stop)
     assert lake.times("silver", "a") == 2
     assert [e.counts["pending"] for e in lake.told] == [1, -1]
 

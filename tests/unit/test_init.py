@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.parquet import write_table
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.connect_types import common_type
 from lakehouse.loading import load_tables

@@ -2,15 +2,17 @@
 
 from typing import Any, cast
 
+from lakehouse.cli.rounds import Round, to_keep
 from lakehouse.ledger import Entry, told
 from lakehouse.memory import FEW, Memory
+from lakehouse.target import Target
 from tests.unit.test_continuous import NOW
 
 SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")
 
 
 def came(records: int) -> Entry:
-    return told("r", "bronze", "t", NOW, counts={"records": records})
+    return told("r", "bronze", "t", NOW).done({"records": records})
 
 
 def memory() -> Memory:
@@ -44,3 +46,19 @@ def test_a_run_without_such_a_session_has_one_for_all() -> None:
     run.brief = None
     run.count([came(1)])
     assert run.session_for(SPARK, "t") == SPARK
+
+
+def test_the_first_work_after_a_failure_is_kept_and_no_other_idle_work() -> None:
+    run = Memory()
+    run.failing = {("bronze", "t"), ("gold", "t")}
+    given, failed = Round(SPARK, Target(root="/r")), told("r", "bronze", "t", NOW, "no")
+
+    def kept(entry: Entry) -> list[Entry]:
+        return to_keep(given, [entry], run)
+
+    idle = came(0)
+    assert kept(idle) == [idle]
+    assert kept(idle) == []
+    assert kept(failed) == [failed] == kept(failed)
+    assert kept(idle) == [idle]
+    assert run.failing == {("gold", "t")}

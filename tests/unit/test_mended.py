@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.cli.run import fail_at_the_end
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
@@ -159,4 +159,31 @@ def test_ctrl_c_says_where_the_work_was_broken_off(tmp_path: Path) -> None:
     _, told = running.communicate(timeout=30)
     assert running.returncode == 130
     assert "error: interrupted during silver: orders\n" in told and "  do: " in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("module", ["lakehouse", "bronze"])
+def test_ctrl_c_while_a_command_is_loaded_is_told_without_a_traceback(module: str) -> None:
+    """Its first import of any size stands still until the signal is there."""
+    code = (
+        "import builtins, runpy, sys, time\n"
+        "real = builtins.__import__\n"
+        "def slow(name, *args, **more):\n"
+        "    if name == 'pydantic':\n"
+        "        print('ready', flush=True)\n"
+        "        time.sleep(60)\n"
+        "    return real(name, *args, **more)\n"
+        "builtins.__import__ = slow\n"
+        f"sys.argv = ['{module}']\n"
+        f"runpy.run_module('{module}', run_name='__main__')\n"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert running.stdout is not None and running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert told.startswith("error: interrupted\n") and "  do: " in told
     assert "Traceback" not in told

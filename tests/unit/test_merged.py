@@ -1,10 +1,9 @@
-from gold.merged import query
+from gold.merged import Waiting, query
 
 
 def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:
-    text = query(
-        "t1", "t1_pending", "t1_keys", ["id", "a b", "_deleted"], ["id", "_deleted"], ["id"], 600
-    )
+    waiting = Waiting("t1_pending", "t1_keys", ["id", "_deleted"], 600)
+    text = query("t1", ["id", "a b", "_deleted"], waiting, ["id"])
     due = "WHERE current_timestamp() >= timestamp_micros(600)"
     assert text == (
         "(SELECT /*+ BROADCAST(waiting) */ held.`id`, held.`a b`, held.`_deleted`"
@@ -15,5 +14,5 @@ def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:
 
 
 def test_where_nothing_may_wait_everything_that_does_is_shown() -> None:
-    text = query("t1", "t1_pending", "t1_keys", ["id"], ["id"], ["id"], None)
+    text = query("t1", ["id"], Waiting("t1_pending", "t1_keys", ["id"], None), ["id"])
     assert text.endswith("UNION ALL SELECT `id` FROM t1_pending)")

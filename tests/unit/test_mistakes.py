@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
@@ -36,6 +36,11 @@ def written(yaml: str, named: str, step: str, more: str = "", command: str = "va
 MISTAKES = {
     # In a table's YAML.
     "a misspelt key": written(ORDERS + "on_delet: flag\n", "on_delet", "did you mean on_delete?"),
+    "an option without effect": written(
+        ORDERS.replace("path: shop", "path: shop, interval_handling_mode: string"),
+        "source.interval_handling_mode",
+        "remove it: an interval is what its records have",
+    ),
     "no keys": written(ORDERS.replace("keys: [id]\n", ""), "the key keys", "add keys"),
     "keys as a text": written(ORDERS.replace("[id]", "id"), '"id"', "write a list"),
     "a misspelt format": written(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.erase import Erasure
 from lakehouse.cli.front import enter
 from lakehouse.table import Table

@@ -10,8 +10,8 @@ import pytest
 
 from gold.trouble import troubles, worst_first
 from lakehouse import console
-from lakehouse.cli import app
 from lakehouse.cli.ask import show_status
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.cli.help import EXAMPLES, TASKS
 from lakehouse.cli.run_lines import run_lines
@@ -38,7 +38,7 @@ def record(table: str, **more: Any) -> dict[str, Any]:
         "stale": False, "pending_changes": 0, "waiting_transactions": 0, "dead_letters": {},
         "dead_letters_total": 0, "dead_letters_alert": False, "stale_keys": 0,
         "stale_keys_since": None, "drift": [], "gaps": [], "order": None,
-        "key_parts": [], "left_out": [], "files": 2, "bytes": 3,
+        "key_parts": [], "lacked_keys": [], "left_out": [], "files": 2, "bytes": 3,
         "deletion_vectors": 0, "apply_p95_seconds": 1.5, "last_failure": None,
         "recommended_max_staleness_minutes": 8, "accounted": True, "applied_batch": 1,
         "last_run": None, "checked_at": "2026-01-31T00:00:00Z", "counts": {"records": 1},
@@ -53,6 +53,7 @@ REJECTED = record(
 )
 WARNED = record("a_table_with_a_very_long_name_that_alone_is_wide", warnings=["folder is empty"])
 MIXED_UP = record("keys", key_parts=["tenant"])
+FEWER = record("fewer", lacked_keys=["tenant"])
 SHARDS = record("shards", key_parts=["source.db"])
 RUN_BACK = record("moved", gaps=[{"kind": "positions"}])
 RECORDS = [record("calm"), WARNED, REJECTED, STALE, FAILING]
@@ -72,7 +73,9 @@ def test_trouble_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [FAILING, STALE, REJECTED, MIXED_UP, SHARDS, RUN_BACK], ids=lambda r: str(r["table"])
+    "table",
+    [FAILING, STALE, REJECTED, MIXED_UP, FEWER, SHARDS, RUN_BACK],
+    ids=lambda r: str(r["table"]),
 )
 def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
     (found,) = troubles(table)
@@ -83,6 +86,7 @@ def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
     (keys,), (moved,) = troubles(MIXED_UP), troubles(RUN_BACK)
     (arrival,) = troubles(record("t", order="arrival"))
     assert "keys have parts that the table's keys have not: tenant" in keys.text
+    assert "keys lack keys of the table" in troubles(FEWER)[0].text
     assert "several source tables, which source.db tells apart" in troubles(SHARDS)[0].text
     assert "left out: _rank" in troubles(record("t", left_out=["_rank"]))[0].text
     assert "positions run backwards" in moved.text

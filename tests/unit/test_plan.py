@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.cli import app
+from lakehouse.cli.commands import app
 from lakehouse.cli.front import enter
 from lakehouse.plan import Held, is_wider, plan
 from lakehouse.table import Table

@@ -48,12 +48,14 @@ STARTING = """
 import subprocess, sys, time
 from pathlib import Path
 from lakehouse import console
-from lakehouse.session import stderr_of_java_to
+from lakehouse.session import output_of_java_to
 console.HEARTBEAT_SECONDS = 0.05
-with console.progress("starting Spark"), stderr_of_java_to(Path(sys.argv[1])):
-    subprocess.run(["sh", "-c", "echo from Java >&2"], check=True)
+with console.progress("starting Spark"), output_of_java_to(Path(sys.argv[1])):
+    subprocess.run(["sh", "-c", "echo from Java >&2; echo Deleted 1 files"], check=True)
+    print("an answer")
     time.sleep(1)
 print("done", file=sys.stderr)
+print("another")
 """
 
 
@@ -66,4 +68,5 @@ def test_progress_is_told_while_what_java_says_goes_to_its_log(tmp_path: Path) -
     )  # fmt: skip
     *beats, last = ran.stderr.splitlines()
     assert set(beats) >= {"starting Spark (0 s)"} and last == "done"
-    assert log.read_text() == "from Java\n"
+    assert ran.stdout == "an answer\nanother\n"
+    assert log.read_text() == "from Java\nDeleted 1 files\n"

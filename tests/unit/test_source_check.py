@@ -31,7 +31,8 @@ def checked(
 
     monkeypatch.setattr(source_verdict, "verdict", verdict)
     one = table("debezium", ["id"])
-    source_check.check(NO_SPARK, Target(root="/lake"), one, "u", None, False, json)
+    given = source_check.source("u", None, False)
+    source_check.check(NO_SPARK, Target(root="/lake"), one, given, json)
 
 
 def test_what_is_in_flight_is_shown_and_no_failure(

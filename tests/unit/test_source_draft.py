@@ -17,6 +17,7 @@ from lakehouse.source_draft import (
     column_kind,
     connector_text,
     names_of,
+    partitioned_notes,
     preparations,
     source_draft,
 )
@@ -148,3 +149,20 @@ def test_a_signal_table_is_named_in_the_quotes_of_its_database(url: Any, name: s
 
 def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
     assert list(names_of([CLICKS, CLICKS._replace(schema="old")])) == ["clicks", "old_clicks"]
+
+
+def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
+    parts = [("public", "log_1"), ("old", "log_0")]
+    log = CLICKS._replace(name="log", partitions=parts)
+    config = json.loads(connector_text([ORDERS, log], Connector(POSTGRES, "shop")))["config"]
+    assert config["table.include.list"] == "public.Orders,public.log"
+    assert config["publish.via.partition.root"] == "true"
+    told = preparations([ORDERS, log], POSTGRES)
+    assert 'ALTER TABLE "old"."log_0" REPLICA IDENTITY FULL;' in told
+    assert "publish_via_partition_root = true" in told[-1]
+    assert partitioned_notes({"orders": ORDERS, "log": log}) == [
+        "log is a partitioned table: its 2 partitions are read as one table"
+    ]
+    plain = json.loads(connector_text([ORDERS], Connector(POSTGRES, "shop")))["config"]
+    assert "publish.via.partition.root" not in plain
+    assert len(preparations([ORDERS], POSTGRES)) == 1

@@ -71,7 +71,6 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
         ({"source": YDB | {"decimal_handling_mode": "double"}}, "source.decimal_handling_mode"),
         ({"source": YDB | {"time_precision_mode": "connect"}}, "source.time_precision_mode"),
         ({"source": YDB | {"binary_handling_mode": "hex"}}, "source.binary_handling_mode"),
-        ({"source": YDB | {"interval_handling_mode": "string"}}, "source.interval_handling_mode"),
         ({"source": BIGQUERY | {"topic": "t"}}, "source.topic"),
         (
             {"source": {"format": "ydb", "kafka": KAFKA, "max_files_per_trigger": 1}},

@@ -37,9 +37,9 @@ def test_a_topic_that_a_table_reads_by_now_is_left_out() -> None:
 
 
 def test_a_run_tells_them_after_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    table = told("r", "bronze", "orders", NOW, ended=NOW, counts={"records": 2})
+    table = told("r", "bronze", "orders", NOW, ended=NOW).done({"records": 2})
     counts = counts_of({"heartbeat": 70, None: 0})
-    feed = told("r", "bronze", "feed_shop", NOW, ended=NOW, counts=counts)
+    feed = told("r", "bronze", "feed_shop", NOW, ended=NOW).done(counts)
     assert (is_of_feed(table), is_of_feed(feed)) == (False, True)
     show_entries([feed, table])
     assert capsys.readouterr().out.splitlines() == [

@@ -38,6 +38,7 @@ def test_a_full_disk_is_told_before_spark_starts(
         ("java.lang.OutOfMemoryError: GC overhead limit exceeded", "more driver_memory"),
         ("SparkException: Could not allocate memory to grow BytesToBytesMap.", "driver_memory"),
         ("TimeoutException: Timed out waiting for a node assignment", "the broker"),
+        ("no Kafka broker can be reached: k:9092 (connection refused)", "the broker"),
     ],
 )
 def test_a_failure_from_outside_names_the_way_out(message: str, action: str) -> None:

@@ -49,7 +49,7 @@ from silver.decode.debezium.events.order import (
     ordered_change,
 )
 from silver.decode.debezium.events.placeholders import Placeholders, may_hold_placeholders
-from silver.decode.debezium.evidence import known_source_table
+from silver.decode.debezium.evidence import NewEvidence
 from silver.decode.debezium.old_rows import row_json
 from silver.decode.debezium.refusals import (
     Misfits,
@@ -100,7 +100,7 @@ class Decoder:
         self._extras = EnvelopeColumns(table, columns)
         self._shared = [at for at in self._extras.places if at in self.layout.keys]
         self._opener = record_opener(table, columns)
-        self._tables = known_source_table(table, columns)
+        self._news = NewEvidence(table, columns, self._opener.open_key)
         self._shows_form = self._opener.form is None and not columns.settled
         self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
@@ -131,8 +131,8 @@ class Decoder:
         if operation == NONE:
             change.sequence = None
             return change
-        if self._tables is not None and operation is not None:
-            change.unlike |= self._tables.is_new(envelope.source)
+        if operation is not None and not self.layout.columns.settled:
+            change.unlike |= self._news.is_in(envelope, record, block)
         if event is None and change.sequence is None and operation is not None:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:

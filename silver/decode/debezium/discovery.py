@@ -79,10 +79,10 @@ class Discovery:
         self.known = known
         self.keys = {name.lower() for name in table.keys}
         self.typed = {c.name.lower() for c in known.columns if not c.provisional}
-        self.evidence = Evidence(table, known)
         self.forms: dict[str, _First] = {}
         self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
         self._opener = record_opener(table, known)
+        self.evidence = Evidence(table, known, self._opener.open_key)
         self._now = self.shown[FULL]
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
@@ -97,7 +97,7 @@ class Discovery:
         if envelope is not None:
             if self.evidence.wants_keys:
                 self._open_key(record)
-            self.evidence.look(envelope, record, block is None, event is not None)
+            self.evidence.look(envelope, record, block, event is not None)
         self._now = self.shown[FULL if event is None else FLATTENED]
         if self.known.envelope is None:
             self._note_form(form_of(opened), first)

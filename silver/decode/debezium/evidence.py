@@ -1,5 +1,6 @@
 """What records show of how their source writes, beyond their columns."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_position
+from silver.decode.debezium.old_keys import OldKeys
 from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.values.numbers import form_of
 
@@ -32,10 +34,20 @@ class SourceTable(NamedTuple):
         return (source.db, source.schema, source.table) not in (self, _NO_TABLE)
 
 
-def known_source_table(table: Table, columns: Columns) -> SourceTable | None:
-    """The one source table of a feed; None where none is known, or more than one."""
-    told = columns.settled or table.is_shared or any(map(_is_of_source, columns.key_parts))
-    return None if told or columns.source_table is None else SourceTable(*columns.source_table)
+class NewEvidence:
+    """Whether records show what is not known yet of their source tables and of old keys."""
+
+    def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
+        told = table.is_shared or any(map(_is_of_source, known.key_parts))
+        self._table = (
+            None if told or known.source_table is None else SourceTable(*known.source_table)
+        )
+        self._old_keys = OldKeys(table, known, open_key)
+
+    def is_in(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
+        """Whether a record of a change shows any."""
+        shows = envelope.before is not None and self._old_keys.look(envelope, record, block)
+        return shows or (self._table is not None and self._table.is_new(envelope.source))
 
 
 def _table_of(source: Source) -> SourceTable | None:
@@ -54,7 +66,7 @@ class Evidence:
     no field of the row tells the rows of one source table from those of another.
     """
 
-    def __init__(self, table: Table, known: Columns) -> None:
+    def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
         self.decimal_texts: set[str] = {known.decimal_texts} if known.decimal_texts else set()
         self.orders: set[str] = {known.order} if known.order else set()
         self.key_parts = set(known.key_parts)
@@ -66,19 +78,22 @@ class Evidence:
         self._origins = {column.origin for column in table.columns.values()}
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         self._decimals = _decimals(table, known)
+        self._old_keys = OldKeys(table, known, open_key)
 
     @property
     def wants_keys(self) -> bool:
         """Whether the keys of more records are to be looked at."""
         return self._keys_to_parse > 0
 
-    def look(self, envelope: Envelope, record: Record, plain: bool, flattened: bool) -> None:
+    def look(
+        self, envelope: Envelope, record: Record, block: bytes | None, flattened: bool
+    ) -> None:
         """Takes in what a record shows.
 
         Args:
             envelope: the record's envelope.
             record: the record.
-            plain: whether the record has no schema block.
+            block: the record's schema block; None without one.
             flattened: whether the record was flattened; its order has rules of its own.
         """
         if envelope.op in _CHANGES:
@@ -92,7 +107,8 @@ class Evidence:
                 n.lower() for n in envelope.after
             }
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
-        if plain and self._decimals and (source is not None or flattened):
+        self._old_keys.look(envelope, record, block)
+        if block is None and self._decimals and (source is not None or flattened):
             if source is not None and source.connector == "ydb":
                 self.decimal_texts.add("plain")
             self._look_at_decimals(envelope.after or envelope.before or {})
@@ -104,6 +120,7 @@ class Evidence:
         self.key_parts |= other.key_parts
         self.left_out |= other.left_out
         self._mixes &= other._mixes
+        self._old_keys.merge(other._old_keys)
         self._look_at_table(other.source_table)
 
     def settled(self, known: Columns) -> Columns:
@@ -117,6 +134,8 @@ class Evidence:
             ),
             source_table=self.source_table if self._mixes else None,
             left_out=tuple(sorted(self.left_out)[:_MOST_LEFT_OUT]),
+            whole_old_rows=self._old_keys.whole,
+            lacked_keys=self._old_keys.lacked,
         )
 
     def _look_at_key(self, key: bytes | None) -> None:

@@ -94,6 +94,7 @@ def test_a_name_with_half_a_surrogate_pair_has_no_column() -> None:
 def test_what_records_showed_of_their_source_is_remembered_as_texts() -> None:
     shown = Columns((), envelope="full", decimal_texts="plain", order="source", key_parts=("a",))
     shown = replace(shown, source_table=("shop", None, "t"), left_out=("_x",))
+    shown = replace(shown, whole_old_rows=True, lacked_keys=("b",))
 
     assert with_shown(Columns(()), shown_by(shown)) == shown
     assert shown_by(Columns(())) == {}

@@ -1,6 +1,7 @@
 """Flattened events: what ExtractNewRecordState leaves of an envelope, in its delete modes."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import Decoder
-from silver.decode.debezium.events.opening import REWRITTEN
+from silver.decode.debezium.events.opening import FULL, REWRITTEN, waits_for_form
 from tests.debezium_records import decoded, discovered, event, plain, table
 
 Given = dict[str, Any]
@@ -394,3 +395,29 @@ def test_markers_among_flattened_events_say_nothing(marker: Given) -> None:
     records = [sent(1, None, {"id": 1, "name": "a"}), sent(2, None, marker)]
 
     assert told(flat(), records, "_operation") == ["upsert", "none"]
+
+
+GONE, WHOLE_GONE = sent(1, {"id": 1}, None), '{"topic":"t","key":{"id":1},"value":null}'
+ROW = sent(2, {"id": 2}, {"id": 2, "name": "a"})
+
+
+@pytest.mark.parametrize(
+    ("records", "waits"),
+    [
+        ([GONE], True),
+        ([GONE, sent(2, None, None)], True),
+        ([replace(GONE, whole=True, raw=WHOLE_GONE.encode())], True),
+        ([GONE, ROW], False),
+        ([GONE, replace(ROW, raw=b"no JSON")], False),
+        ([sent(2, None, None)], False),
+        ([], False),
+    ],
+)
+def test_tombstones_alone_wait_for_the_form_of_their_feed(
+    records: list[Record], waits: bool
+) -> None:
+    unknown = known_columns(flat(), {})
+    assert waits_for_form(flat(), unknown, records) is waits
+    assert not waits_for_form(flat(envelope="flattened"), unknown, records)
+    assert not waits_for_form(flat(), replace(unknown, envelope=FULL), records)
+    assert not waits_for_form(table(keys=()), unknown, records)

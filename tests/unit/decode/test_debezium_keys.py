@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakehouse.table import Table
-from silver.decode.columns import Columns
+from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.discovery import Discovery
 from tests.debezium_records import (
     decoded,
@@ -331,3 +331,107 @@ def test_what_postgresql_s_connector_invents_is_no_key() -> None:
     assert updated({"id": 0}, {"id": 2, "name": "b"}, postgresql)["_reason"] is None
     assert updated({"id": 1}, {"id": 2, "name": "b"}, postgresql)["_reason"] == "illegal_change"
     assert updated({"id": 0}, {"id": 2, "name": "b"}, MYSQL)["_reason"] == "illegal_change"
+
+
+WIDE_KEY = {"tenant": "string", "id": "int", "name": "string"}
+OWN = {"id": 1}
+MADE_UP = event("d", before={"tenant": "", "id": 1, "name": None}, source=source("x"))
+TRUE = event("d", before={"tenant": "eu", "id": 1, "name": "a"}, source=source("x"))
+WHOLE = event(
+    "u",
+    before={"tenant": "eu", "id": 1, "name": "a"},
+    after={"tenant": "eu", "id": 1, "name": "b"},
+    source=source("x"),
+)
+MOVED = event(
+    "u",
+    before={"tenant": "eu", "id": 1, "name": "a"},
+    after={"tenant": "us", "id": 1, "name": "a"},
+    source=source("x"),
+)
+ROUTED = {"id": "int", "tenant": {"from": "source.db"}}
+
+
+def with_default(value: dict[str, Any], default: str) -> dict[str, Any]:
+    tenant = {"field": "tenant", "type": "string", "optional": False, "default": default}
+    row = [tenant, {"field": "id", "type": "int32"}, {"field": "name", "type": "string"}]
+    fields = [{"field": f, "type": "struct", "fields": row} for f in ("before", "after")]
+    return {"schema": {"type": "struct", "fields": fields}, "payload": value}
+
+
+@pytest.mark.parametrize(
+    ("of", "records", "lacked"),
+    [
+        (two_keys(WIDE_KEY), [record(MADE_UP, OWN)], ("tenant",)),
+        (two_keys(WIDE_KEY), [record(MADE_UP, {"schema": {}, "payload": OWN})], ("tenant",)),
+        (two_keys(WIDE_KEY), [record(with_default(TRUE, "eu"), OWN)], ("tenant",)),
+        (two_keys(WIDE_KEY), [record(with_default(TRUE, "no"), OWN)], ()),
+        (two_keys(WIDE_KEY), [record(TRUE, OWN)], ()),
+        (two_keys(WIDE_KEY), [record(WHOLE, OWN), record(MADE_UP, OWN)], ()),
+        (two_keys(WIDE_KEY), [record(MADE_UP, OWN), record(WHOLE, OWN)], ()),
+        (two_keys(WIDE_KEY), [record(MOVED, OWN)], ("tenant",)),
+        (
+            two_keys(WIDE_KEY),
+            [record({"tenant": "", "id": 1, "__deleted": "true"}, OWN)],
+            ("tenant",),
+        ),
+        (two_keys(WIDE_KEY), [record(MADE_UP, {"Tenant": "", "ID": 1})], ()),
+        (two_keys(WIDE_KEY), [record(MADE_UP)], ()),
+        (two_keys(WIDE_KEY), [record(MADE_UP, "1")], ()),
+        (two_keys(WIDE_KEY), [record(WHOLE | {"op": "r", "before": None}, OWN)], ()),
+        (two_keys(NULLABLE), [record(MADE_UP | {"before": {"tenant": None}}, OWN)], ("tenant",)),
+        (two_keys(WIDE_KEY), [record(MADE_UP | {"before": {"tenant": None}}, OWN)], ()),
+        (two_keys(ROUTED), [record(MADE_UP, OWN)], ()),
+        (table(keys=(), columns=WIDE_KEY), [record(MADE_UP, OWN)], ()),
+        (
+            two_keys(WIDE_KEY),
+            [record(MADE_UP | {"source": {"connector": "mysql", "db": "x"}}, OWN)],
+            (),
+        ),
+    ],
+)
+def test_keys_that_only_an_old_row_has_are_known_where_its_values_may_be_made_up(
+    of: Table, records: list[dict[str, Any]], lacked: tuple[str, ...]
+) -> None:
+    assert discovered(of, whole(*records))[0].lacked_keys == lacked
+    parts = [Discovery(of, discovered(of, [])[0]) for _ in records]
+    for part, one in zip(parts, records, strict=True):
+        part.look(whole(one)[0], "0")
+    for part in parts[1:]:
+        parts[0].merge(part)
+    assert parts[0].settle()[0].lacked_keys == lacked
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 0.0, "0.00", False, "", [], "AA==", "1970-01-01T00:00:00Z", {"scale": 0, "value": "AA=="}],
+)
+def test_every_kind_of_made_up_value_is_known(value: object) -> None:
+    deleted = MADE_UP | {"before": {"tenant": value, "id": 1}}
+    assert discovered(two_keys(WIDE_KEY), whole(record(deleted, OWN)))[0].lacked_keys
+
+
+def test_a_later_batch_with_untrue_old_keys_is_looked_at_once() -> None:
+    of = two_keys(WIDE_KEY)
+    inserted = record(event("c", after={"tenant": "eu", "id": 1, "name": "a"}), OWN)
+    seen = replace(discovered(of, whole(inserted))[0], settled=False, order="source")
+
+    def unlike(columns: Columns, value: object) -> bool:
+        return bool(decoded_with(of, columns, whole(record(value, OWN)))[0]["_unlike"])
+
+    told = replace(seen, lacked_keys=("tenant",))
+    full = replace(seen, whole_old_rows=True)
+    assert [unlike(seen, value) for value in (MADE_UP, TRUE, WHOLE, MOVED)] == [
+        *(True, False, True, True)
+    ]
+    assert not unlike(told, MADE_UP)
+    assert [unlike(full, value) for value in (MADE_UP, WHOLE, MOVED)] == [False, False, True]
+
+
+def test_untrue_old_keys_stay_known() -> None:
+    of = two_keys(WIDE_KEY)
+    known = discovered(of, whole(record(MADE_UP, OWN)))[0]
+    again = with_shown(known_columns(of, {}), shown_by(known))
+    later = Discovery(of, again)
+    later.look(whole(record(WHOLE, OWN))[0], "0")
+    assert later.settle()[0].lacked_keys == ("tenant",)

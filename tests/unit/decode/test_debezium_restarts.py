@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,6 +16,7 @@ from silver.decode.debezium.events.log_follower import LogFollower, segments_of
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.debezium.events.restarts import Findings, find_restarts, is_late
 from silver.decode.debezium.events.source_log import (
+    OFFSETS,
     Fact,
     Reached,
     Segment,
@@ -324,9 +326,10 @@ def in_batches(chance: random.Random, records: list[Seen], longest: int = 40) ->
             one
             for one in records
             if segment.domain == f"t/{one.record.partition}"
-            and int(segment.first) <= (one.record.offset or 0) <= int(segment.last)
+            and segment.first <= _place(segment, one.record) <= segment.last
         ]
-        return followed(within, {segment.name: known})
+        again = followed(within, {segment.name: known})
+        return [one for one in again if one.name == segment.name]
 
     whole, rest = Findings([], [], {}), records
     while rest:
@@ -343,6 +346,10 @@ def in_batches(chance: random.Random, records: list[Seen], longest: int = 40) ->
             whole.restarts + found.restarts, whole.alarms + found.alarms, found.reached
         )
     return whole
+
+
+def _place(segment: Segment, record: Record) -> str:
+    return record.arrival if segment.log == OFFSETS else f"{record.offset:020d}"
 
 
 CONNECTORS = ("postgresql", "mysql", "mysql with gtid", "sqlserver", "oracle")
@@ -464,3 +471,87 @@ def test_a_real_connector_that_is_killed_and_takes_snapshots_raises_no_alarm(
 
     assert (found.restarts, found.alarms) == ([], [])
     assert any(reached.position for reached in found.reached.values())
+
+
+def file_record(at: int, offset: int, time: int | None, timestamp: int | None = None) -> Seen:
+    """A record that a dropped file brings as the one at this place in order of arrival."""
+    record = Record(b"", None, None, "t", 0, offset, timestamp, 0, True, f"{at:08X}")
+    source = Source(ts_us=time)
+    envelope = Envelope(source=source, op="u")
+    return Seen(record, envelope, ordered_change(envelope, "upsert"))
+
+
+def anew(chance: random.Random) -> tuple[list[Seen], int]:
+    """Records of a topic, then those of one that was made anew; the first commit time of these.
+
+    The old topic's files come in any order; those of either may come again.
+    """
+    old, new = chance.randrange(1, 30), chance.randrange(1, 30)
+    sent = [[(n, 1_000 + 10 * n) for n in range(old)], [(n, 5_000 + 10 * n) for n in range(new)]]
+    files: list[list[tuple[int, int]]] = []
+    for topic in sent:
+        size = chance.randrange(1, 9)
+        own = [topic[at : at + size] for at in range(0, len(topic), size)]
+        if topic is sent[0]:
+            chance.shuffle(own)
+        files += [*own, chance.choice(own)] if chance.random() < 0.5 else own
+    of_files = [one for file in files for one in file]
+    return [file_record(at, *one) for at, one in enumerate(of_files)], 5_000
+
+
+def test_offsets_that_begin_anew_with_later_times_are_of_a_topic_that_was_made_anew() -> None:
+    first = [file_record(n, n, 1_000 + n) for n in range(5)]
+    second = [file_record(5 + n, n, 2_000 + n) for n in range(3)]
+
+    found = find_restarts(followed([*first, *second], {}), {}, lambda one, known: [])
+
+    assert [(one.place, one.started) for one in found.restarts] == [("0", 1_005)]
+    assert found.alarms == []
+    again = find_restarts(followed(second, {}), found.reached, lambda one, known: [])
+    assert (again.restarts, again.alarms) == ([], [])
+
+
+def test_files_that_come_late_or_again_are_no_topic_that_was_made_anew() -> None:
+    sent = [(n, 1_000 + n) for n in range(40)]
+    for seed in range(STREAMS // 10):
+        chance = random.Random(f"late {seed}")
+        files = [sent[at : at + 7] for at in range(0, len(sent), 7)]
+        files.append(chance.choice(files))
+        chance.shuffle(files)
+        records = [file_record(at, *one) for at, one in enumerate(chain(*files))]
+
+        found = in_batches(chance, records)
+
+        assert (found.restarts, found.alarms) == ([], []), seed
+
+
+def test_no_record_of_a_topic_that_was_made_anew_ranks_below_the_older_ones_in_silence() -> None:
+    proven = 0
+    for seed in range(STREAMS):
+        chance = random.Random(f"anew {seed}")
+        records, begin = anew(chance)
+
+        found = in_batches(chance, records)
+
+        proven += bool(found.restarts) and not found.alarms
+        if not found.alarms:
+            old, new = (
+                {
+                    epoch(found, one)
+                    for one in records
+                    if ((one.change.source_time or 0) >= begin) is is_new
+                }
+                for is_new in (False, True)
+            )
+            assert max(old) < min(new), seed
+    assert proven > STREAMS // 3
+
+
+def test_without_a_time_at_the_source_offsets_that_begin_anew_are_an_alarm() -> None:
+    sent = [file_record(n, n, None, 1_000 + n) for n in range(5)]
+    sent += [file_record(5 + n, n, None, 2_000 + n) for n in range(3)]
+
+    found = find_restarts(followed(sent, {}), {}, lambda one, known: [])
+
+    assert found.restarts == []
+    assert [(one.before[0], one.after[0]) for one in found.alarms] == [(f"{5:016X}", f"{0:016X}")]

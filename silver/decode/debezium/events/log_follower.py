@@ -14,6 +14,8 @@ from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.restarts import follow
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
+    OFFSETS,
+    OFFSETS_BY_RECORD_TIME,
     Fact,
     Reached,
     Segment,
@@ -28,6 +30,7 @@ _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
 _Place = int | str
+_Position = int | str
 
 
 class LogFollower:
@@ -42,13 +45,18 @@ class LogFollower:
         self._courses: dict[tuple[object, ...], _Course] = {}
         self._key: tuple[object, ...] = ()
         self._course = _Course("", "", None)
+        self._offset_key: tuple[object, ...] = ()
+        self._offsets = _Course("", "", None)
 
     def see(self, record: Record, envelope: Envelope, change: Change) -> None:
-        """Takes in a change; one without a position or a commit time tells nothing.
+        """Takes in a change.
 
-        Rows of an incremental snapshot tell nothing either: they were not read from the log.
+        Without a position or a commit time it tells nothing of the source's log. Rows of an
+        incremental snapshot tell nothing either: they were not read from the log.
         """
         source, sequence, time = envelope.source, change.sequence, change.source_time
+        if record.offset is not None and record.offset >= 0:
+            self._see_offset(record, record.offset, time)
         if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
             return
         if envelope.op == "r" and change.snapshot is None:
@@ -68,16 +76,36 @@ class LogFollower:
             reach = position if is_own else max(position, sequence[:WIDTH])
             self._course.see(place, position, reach, time, source)
 
+    def _see_offset(self, record: Record, offset: int, time: int | None) -> None:
+        """Takes in an offset: a topic that is made anew counts from 0 again.
+
+        The record's own time tells where the source's is not known.
+        """
+        key = record.topic, record.partition, time is None
+        if key != self._offset_key:
+            self._offset_key = key
+            self._offsets = self._courses.get(key) or self._begun_offsets(*key)
+        time = record.timestamp if time is None else time
+        if time is not None and not self._offsets.goes_on(record.arrival, offset, time):
+            self._offsets.see(record.arrival, offset, offset + 1, time, None)
+
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
         found = [segment for course in self._courses.values() for segment in course.closed()]
         return json.dumps(found) if found else None
 
     def _begun(self, topic: object, partition: object, *names: object) -> "_Course":
-        domain = "" if partition is None else f"{topic or ''}/{partition}"
+        domain = _domain(topic, partition)
         given = names if partition is not None else (topic, *names)
         log = " ".join(str(text_of(name)) for name in given if name is not None)
         return _Course(domain, log, self._reached.get(f"{domain} {log}"))
+
+    def _begun_offsets(self, topic: object, partition: object, is_by_record: bool) -> "_Course":
+        log = OFFSETS_BY_RECORD_TIME if is_by_record else OFFSETS
+        domain = _domain(topic, partition)
+        course = _Course(domain, log, self._reached.get(f"{domain} {log}"))
+        self._courses[topic, partition, is_by_record] = course
+        return course
 
 
 class _Course:
@@ -107,19 +135,24 @@ class _Course:
         self._begin: Fact | None = None
         self._first: _Place = ""
         self._last: _Place = ""
-        self._commit, self._reach, self._time = OF_SNAPSHOT, OF_SNAPSHOT, 0
+        self._commit: _Position = OF_SNAPSHOT
+        self._reach: _Position = OF_SNAPSHOT
+        self._time = 0
         self._earliest, self._latest = 0, 0
         self._gtids: dict[str | None, int] = {}
         self._server: str | None = None
         self._simple = False
 
-    def see(self, place: _Place, position: str, reach: str, time: int, source: Source) -> None:
+    def see(
+        self, place: _Place, position: _Position, reach: _Position, time: int, source: Source | None
+    ) -> None:
         """Takes in a record; most are simply the next one of the log.
 
-        `position` is that of its commit; no later transaction has its commit below `reach`.
+        `position` is that of its commit; no later transaction has its commit below `reach`. Both
+        are numbers, or both texts. Without `source` they are offsets.
         """
-        server, number = (None, 0) if source.file is None else server_of(source)
-        last, is_next = self._last, position >= self._reach
+        server, number = (None, 0) if source is None or source.file is None else server_of(source)
+        last, is_next = self._last, _is_at_least(position, self._reach)
         if not is_next:
             is_next = position == self._commit and time == self._time
         is_next &= (position == OF_SNAPSHOT) == (self._commit == OF_SNAPSHOT)
@@ -128,11 +161,13 @@ class _Course:
         else:
             is_next &= _text(place) > _text(last)
         if not (is_next and self._simple):
-            fact = Fact(position, time, server, number, proves_restarts(source))
+            proves = source is not None and proves_restarts(source)
+            proves |= self._log == OFFSETS
+            fact = Fact(_position_text(position), time, server, number, proves)
             if not is_next or self._parts_from(fact):
-                self._open(place, fact, reach)
+                self._open(place, fact, position, reach)
         self._last, self._server, self._commit, self._time = place, server, position, time
-        if reach > self._reach:
+        if _is_at_least(reach, self._reach):
             self._reach = reach
         if time < self._earliest:
             self._earliest = time
@@ -140,6 +175,20 @@ class _Course:
             self._latest = time
         if server is not None and number > self._gtids.get(server, -1):
             self._gtids[server] = number
+
+    def goes_on(self, place: str, offset: int, time: int) -> bool:
+        """Takes in the simple case, an offset above those before; whether it is that case."""
+        reach, last = self._reach, self._last
+        if not (self._simple and isinstance(reach, int) and isinstance(last, str)):
+            return False
+        if offset < reach or place <= last:
+            return False
+        self._last, self._commit, self._time, self._reach = place, offset, time, offset + 1
+        if time < self._earliest:
+            self._earliest = time
+        elif time > self._latest:
+            self._latest = time
+        return True
 
     def closed(self) -> list[Segment]:
         """All segments, the open one included."""
@@ -154,20 +203,20 @@ class _Course:
             return True
         return known.falls(begin) and not known.falls(fact)
 
-    def _open(self, place: _Place, fact: Fact, reach: str) -> None:
+    def _open(self, place: _Place, fact: Fact, position: _Position, reach: _Position) -> None:
         """Closes the open segment, and begins another one with a record."""
         if self._begin is not None:
             segment = self._segment(self._begin)
             self._closed.append(segment)
             self._known = follow(segment, self._known).reached
         self._begin, self._first, self._last = fact, place, place
-        self._commit, self._reach, self._time = fact.position, reach, fact.time
+        self._commit, self._reach, self._time = position, reach, fact.time
         self._earliest, self._latest = fact.time, fact.time
         self._server, self._gtids = fact.server, {}
         if self._known is not None and self._known.begins_anew(fact):
             self._gtids = {} if fact.server is None else {fact.server: fact.number}
             self._known = follow(self._segment(fact), self._known).reached
-        self._simple = self._known is None or fact.position == OF_SNAPSHOT
+        self._simple = self._known is None or position == OF_SNAPSHOT
         if self._known is not None and self._known.since is None:
             self._simple |= not self._known.falls(fact)
 
@@ -180,8 +229,8 @@ class _Course:
             first,
             last,
             begin,
-            self._commit,
-            self._reach,
+            _position_text(self._commit),
+            _position_text(self._reach),
             self._earliest,
             self._latest,
             servers,
@@ -193,6 +242,22 @@ def segments_of(texts: Iterable[str]) -> list[Segment]:
     """The segments in what followers gave."""
     found = [one for text in texts for one in json.loads(text)]
     return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in found]
+
+
+def _domain(topic: object, partition: object) -> str:
+    return "" if partition is None else f"{topic or ''}/{partition}"
+
+
+def _is_at_least(one: _Position, other: _Position) -> bool:
+    """Whether a position is no lower; an offset is above the text that no offset came before."""
+    if isinstance(one, int):
+        return not isinstance(other, int) or one >= other
+    return isinstance(other, str) and one >= other
+
+
+def _position_text(position: _Position) -> str:
+    """A position as text that sorts."""
+    return position if isinstance(position, str) else f"{position:0{WIDTH}X}"
 
 
 def _text(place: _Place) -> str:

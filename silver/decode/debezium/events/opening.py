@@ -1,5 +1,6 @@
 """Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -237,6 +238,25 @@ def record_opener(table: Table, columns: Columns) -> Opener:
     """What opens a table's records, by the format of their values."""
     avro = any(source.value_format == "avro" for source in table.feeds)
     return AvroOpener(table, columns) if avro else Opener(table, columns)
+
+
+def waits_for_form(table: Table, columns: Columns, records: Iterable[Record]) -> bool:
+    """Whether records are tombstones alone, and the form of the feed's events is not known yet.
+
+    A tombstone is a delete among flattened events, and nothing among full envelopes. One without a
+    key says nothing in either.
+    """
+    if not table.keys or record_opener(table, columns).form is not None:
+        return False
+    names_key = False
+    for record in records:
+        try:
+            if open_row(record).row is not None:
+                return False
+        except NotJson:
+            return False
+        names_key |= record.key is not None
+    return names_key
 
 
 def form_of(opened: Opened) -> str | None:

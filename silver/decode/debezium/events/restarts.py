@@ -5,10 +5,15 @@ from typing import NamedTuple
 
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
+    OFFSETS,
+    OFFSETS_BY_RECORD_TIME,
     Reached,
     Segment,
     begun,
 )
+
+ANYWHERE = "0"
+"""A place that no record lies before."""
 
 Exact = Callable[[Segment, Reached], list[Segment]]
 """Follows the records of a segment once more, knowing how far those before had come."""
@@ -19,7 +24,8 @@ class Restart(NamedTuple):
 
     Attributes:
         domain: topic and partition.
-        place: the first record that is known to be of the new log.
+        place: the first record that is known to be of the new log; `0` where the offsets are those
+            of a topic that was made anew, so that the time alone tells.
         position: its position.
         time: its commit time in microseconds since 1970.
         started: commit time from which on changes count as the new log's.
@@ -41,6 +47,7 @@ class Alarm(NamedTuple):
         last: place of the first one that contradicts.
         before: the highest position of the log so far, and its latest commit time.
         after: position and commit time of a record that contradicts.
+        of_offsets: whether the positions are offsets, of a topic that was made anew it seems.
     """
 
     domain: str
@@ -48,6 +55,7 @@ class Alarm(NamedTuple):
     last: str
     before: tuple[str, int]
     after: tuple[str, int]
+    of_offsets: bool = False
 
 
 class Followed(NamedTuple):
@@ -125,7 +133,8 @@ def _of_new_log(part: Segment, known: Reached) -> Followed:
     proven = is_new or begin.server != known.server or begin.proves
     restart, alarm = None, None
     if proven and now.started is not None:
-        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
+        place = ANYWHERE if part.log == OFFSETS else part.first
+        restart = Restart(part.domain, place, begin.position, begin.time, now.started)
     unsure_from = None if is_new else known.again_from
     is_doubtful = now.started is not None and part.earliest < now.started
     if not proven or unsure_from is not None or is_doubtful:
@@ -136,4 +145,5 @@ def _of_new_log(part: Segment, known: Reached) -> Followed:
 
 def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
     before, after = (known.position, known.time), (part.begin.position, time)
-    return Alarm(part.domain, part.first, part.first, before, after)
+    of_offsets = part.log in (OFFSETS, OFFSETS_BY_RECORD_TIME)
+    return Alarm(part.domain, part.first, part.first, before, after, of_offsets)

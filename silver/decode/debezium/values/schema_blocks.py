@@ -33,6 +33,15 @@ def row_block_fields(block: bytes) -> Mapping[str, Encoding]:
     )
 
 
+@lru_cache(_BLOCKS)
+def block_defaults(block: bytes) -> Mapping[str, object]:
+    """The defaults of the fields of `before`, or of a row, in a schema block."""
+    members = list(_fields(_parsed(block)))
+    before = next((m for m in members if m.get("field") == "before"), None)
+    fields = members if before is None else _fields(before)
+    return {str(f["field"]): f["default"] for f in fields if "field" in f and "default" in f}
+
+
 def _encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
     return {str(field["field"]): from_block(field) for field in fields if "field" in field}
 
