@@ -135,7 +135,8 @@ def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    records = (one for part in batches for one in _records(part, plan.table, plan.columns))
+    own = plan.table, plan.columns, dictionary_rows
+    records = (one for part in batches for one in _records(part, *own))
     return waits_for_form(plan.table, plan.columns, records)
 
 
