@@ -39,7 +39,7 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: its name in the table; Debezium's fields of this name in any case are the column.
+        name: its name in the table; fields of this name in any case are the column (not of YDB).
         type: its type.
         declared: whether the YAML gives the type. Values are then converted to it (a misfit is
             `bad_value`); a learned column's must be of its kind (`incompatible_schema`).

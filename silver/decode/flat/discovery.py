@@ -40,15 +40,16 @@ class SeenName:
 class FlatDiscovery:
     """Finds the columns of flat rows; a format may say with `row_of` what a record's row is.
 
-    Names in the headers of CSV files that differ in case only are one. A name whose values are all
-    null is no column yet. A row with more names than a table has room for shows none.
+    Names that differ in case only are one where `folds` says so. A name whose values are all null
+    is no column yet. A row with more names than a table has room for shows none.
     """
+
+    folds = True
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._columns = columns
         self._rows = FileRows(table, columns)
-        self._folds = table.feeds[0].file_format == "csv"
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._members = members_read(table)
         self._room = room(self._typed)
@@ -87,7 +88,7 @@ class FlatDiscovery:
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
-        if self._folds:
+        if self.folds:
             self._fold_names()
         known = [self._settled(column) for column in self._columns.columns]
         new = [name for name in self._by_arrival() if self._is_new(name)]

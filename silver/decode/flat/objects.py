@@ -256,7 +256,8 @@ class _UnknownMembers:
         self, row: Mapping[str, object], unknown: Collection[str]
     ) -> tuple[bool, Fault | None]:
         """Whether the row is unlike the columns, and its fault if it has members that fit none."""
-        unlike = unfit = False
+        unlike = False
+        unfit: list[str] = []
         for name in unknown:
             if name.startswith("_") or not is_published(self._table, name):
                 if name in self._read:
@@ -266,12 +267,16 @@ class _UnknownMembers:
             elif not self._adds:
                 unlike = unlike or (self._announced is not None and name not in self._announced)
             elif self._full or name.lower() in self._taken or len(row) > self._room:
-                unfit = True
+                unfit.append(name)
             elif row[name] is not None:
-                unfit = unfit or self._settled
+                unfit += [name] if self._settled else []
                 unlike = True
-        fault = Fault(INCOMPATIBLE_SCHEMA, UNFIT) if unfit else None
-        return unlike and not self._settled, fault
+        return unlike and not self._settled, _unfit(unfit) if unfit else None
+
+
+def _unfit(names: Collection[str]) -> Fault:
+    found = repr(min(names)[:_LONGEST_NAME])
+    return Fault(INCOMPATIBLE_SCHEMA, f"found {found}, which can be no column: {UNFIT}")
 
 
 def _member(column: Column) -> str:

@@ -112,7 +112,7 @@ class Decoder:
             return None
         if not isinstance(named, list):
             named = _listed(text_of(named))
-        return [text_of(name) for name in named if name is not None]
+        return [self._opener.spelled(text_of(name)) for name in named if name is not None]
 
 
 class Discovery(FlatDiscovery):
