@@ -6,8 +6,9 @@ cut off.
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timezone
 
 import msgspec
 import pyarrow as pa
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from bronze.file_kinds import UnreadableFile
 
 _ROWS = 10_000
 _FOUND = "_raw string, _url string, _block bigint, _row bigint"
@@ -33,7 +36,9 @@ def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
             place = 0
-            file = pq.ParquetFile(pa.BufferReader(content.as_buffer()))
+            buffer = pa.BufferReader(content.as_buffer())
+            file = pq.ParquetFile(buffer, coerce_int96_timestamp_unit="us")
+            _check_names(file.schema_arrow.names)
             for part in file.iter_batches(batch_size=_ROWS):
                 rows = [_encode(row).decode() for row in _rows(part)]
                 count = len(rows)
@@ -49,27 +54,49 @@ def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 place += count
 
 
+def _check_names(names: Sequence[str]) -> None:
+    """Refuses a file in which a name stands for several columns.
+
+    Raises:
+        UnreadableFile: a name is there more than once.
+    """
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise UnreadableFile(
+            f"the file has the column {doubled[0]} more than once, expected it once"
+        )
+
+
 def _rows(part: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    columns = [[_plain(value) for value in _cut(c).to_pylist()] for c in part.columns]
+    columns = [
+        [_plain(value, kind) for value in column.to_pylist()]
+        for column in map(_cut, part.columns)
+        for kind in [column.type if pa.types.is_nested(column.type) else None]
+    ]
     names = part.schema.names
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _cut(column: pa.Array) -> pa.Array:
-    """The column without nanoseconds, which Python's times do not have."""
+    """The column without nanoseconds, which Python's times do not have; durations as numbers."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         micros = pc.floor_temporal(column, unit="microsecond")
         return pc.cast(micros, pa.timestamp("us", kind.tz), safe=False)
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return pc.cast(column, pa.time64("us"), safe=False)
-    return column
+    return column.cast(pa.int64()) if pa.types.is_duration(kind) else column
 
 
-def _plain(value: object) -> object:
-    """A value as the JSON has it that Spark would write of it."""
+def _plain(value: object, kind: pa.DataType | None = None) -> object:
+    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type."""
+    if value is None:
+        return None
+    if kind is not None and pa.types.is_nested(kind):
+        return _plain_nested(value, kind)
     if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        utc = value.astimezone(timezone.utc) if value.tzinfo else value
+        return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
     if isinstance(value, time):
         whole, point, fraction = value.isoformat().partition(".")
         return whole + (point + fraction).rstrip("0")
@@ -79,10 +106,13 @@ def _plain(value: object) -> object:
         return base64.b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return {str(_plain(name)): _plain(one) for name, one in value}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
     return value
+
+
+def _plain_nested(value: object, kind: pa.DataType) -> object:
+    if isinstance(value, dict):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    assert isinstance(value, list)
+    if pa.types.is_map(kind):
+        return {str(_plain(name)): _plain(one, kind.item_type) for name, one in value}
+    return [_plain(one, kind.value_type) for one in value]
