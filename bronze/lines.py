@@ -1,21 +1,21 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from bronze.contract import folder_columns
 from bronze.csv_files import BYTES, CsvFile, look_at
 from bronze.feeds import Feed
 from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
-from bronze.parquet_files import arrow_rows
+from bronze.parquet_files import arrow_rows, no_text
 from lakehouse.names import quote
 from lakehouse.spark_failures import SPARK_FAILURES
 
@@ -109,19 +109,28 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
             others.append(path)
         else:
             alike.setdefault(schema.json(), (schema, []))[1].append(path)
-    parts = [_parquet_alike(spark, *kind) for kind in alike.values()]
-    return [*parts, *([arrow_rows(spark, others)] if others else [])]
+    texts = {name.lower() for name in feed.texts}
+    parts = [_parquet_alike(spark, *kind, texts) for kind in alike.values()]
+    return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
 
 
-def _parquet_alike(spark: SparkSession, schema: StructType, paths: list[str]) -> DataFrame:
-    columns = [
-        column.cast("string").alias(f.name)
-        if f.dataType.simpleString().startswith(_TIME)
-        else column
-        for f in schema.fields
-        for column in [F.col(quote(f.name))]
-    ]
+def _parquet_alike(
+    spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
+) -> DataFrame:
+    columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
     return _placed(spark.read.schema(schema).parquet(*paths), _json(columns))
+
+
+def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
+    """A column as the record has it; bytes of a column that is declared to be text are text."""
+    column = F.col(quote(field.name))
+    if field.dataType.simpleString().startswith(_TIME):
+        return column.cast("string")
+    if isinstance(field.dataType, BinaryType) and field.name.lower() in texts:
+        text = column.cast("string")
+        fault = F.raise_error(F.lit(no_text(field.name))).cast("string")
+        return F.when(column.isNull() | F.is_valid_utf8(text), text).otherwise(fault)
+    return column
 
 
 def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:

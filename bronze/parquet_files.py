@@ -7,8 +7,9 @@ cut off.
 import base64
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime, time, timezone
+from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -24,14 +25,24 @@ _FOUND = "_raw string, _url string, _block bigint, _row bigint"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def arrow_rows(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The rows of Parquet files as JSON objects, as `bronze.lines.lines` gives records."""
+def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]) -> DataFrame:
+    """The rows of Parquet files as JSON objects, as `bronze.lines.lines` gives records.
+
+    Bytes of the columns in `texts`, named in lower case, are text.
+    """
     files = spark.read.format("binaryFile").load([*paths])
     named = files.select("content", F.col("_metadata.file_path").alias("_url"))
-    return named.mapInArrow(json_rows, _FOUND)
+    return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
 
 
-def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def no_text(name: str) -> str:
+    """What is wrong with a column that is declared to be text, and has bytes that are none."""
+    return f"column {name}: found bytes that are not UTF-8, expected text: declare it as binary"
+
+
+def json_rows(
+    batches: Iterator[pa.RecordBatch], texts: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The rows of the Parquet files in `content` (binary), with their file and place in it."""
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
@@ -40,7 +51,7 @@ def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             file = pq.ParquetFile(buffer, coerce_int96_timestamp_unit="us")
             _check_names(file.schema_arrow.names)
             for part in file.iter_batches(batch_size=_ROWS):
-                rows = [_encode(row).decode() for row in _rows(part)]
+                rows = [_encode(row).decode() for row in _rows(part, texts)]
                 count = len(rows)
                 yield pa.RecordBatch.from_arrays(
                     [
@@ -67,14 +78,33 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _rows(part: pa.RecordBatch) -> Iterator[dict[str, object]]:
+def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
+    names = part.schema.names
+    given = (
+        _text(column, name) if name.lower() in texts else _cut(column)
+        for name, column in zip(names, part.columns, strict=True)
+    )
     columns = [
         [_plain(value, kind) for value in column.to_pylist()]
-        for column in map(_cut, part.columns)
+        for column in given
         for kind in [column.type if pa.types.is_nested(column.type) else None]
     ]
-    names = part.schema.names
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _text(column: pa.Array, name: str) -> pa.Array:
+    """The column, bytes as text.
+
+    Raises:
+        UnreadableFile: some bytes are no text.
+    """
+    kind = column.type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return _cut(column)
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise UnreadableFile(no_text(name)) from None
 
 
 def _cut(column: pa.Array) -> pa.Array:

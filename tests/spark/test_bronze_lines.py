@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,17 +19,23 @@ from bronze.lines import DroppedFile, lines
 from lakehouse.table import Table
 
 
-def records(spark: SparkSession, file_format: str, *files: Path) -> list[str]:
-    return [row[0] for row in read(spark, file_format, *files).select("_raw").collect()]
+def records(
+    spark: SparkSession, file_format: str, *files: Path, columns: dict[str, str] | None = None
+) -> list[str]:
+    found = read(spark, file_format, *files, columns=columns)
+    return [row[0] for row in found.select("_raw").collect()]
 
 
 def hexadecimal(spark: SparkSession, file: Path) -> list[str]:
     return [row[0] for row in read(spark, "csv", file).select(F.hex("_raw")).collect()]
 
 
-def read(spark: SparkSession, file_format: str, *files: Path) -> DataFrame:
+def read(
+    spark: SparkSession, file_format: str, *files: Path, columns: dict[str, str] | None = None
+) -> DataFrame:
     source = {"format": "rows", "path": "p", "file_format": file_format}
     table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
+    table["columns"] = columns or {}
     feed = feeds([Table.model_validate(table)])[0]
     now = datetime.now(timezone.utc)
     listed = [DroppedFile(str(file), now, 9, "") for file in files]
@@ -316,6 +323,19 @@ def test_parquet_types_that_spark_cannot_read_are_read(spark: SparkSession, tmp_
         '"price":1.50,"raw":"/wA=","ratio":"NaN"}'
     )
     assert json.loads(second)["utc"] == "1969-12-31T23:59:59.999999Z"
+
+
+def test_bytes_of_a_parquet_column_are_text_where_the_table_declares_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    bytes_ = ["CAST('Zoë' AS binary) AS S", "X'FF' AS b", "CAST(NULL AS binary) AS n"]
+    file = parquet(spark, tmp_path, "a", "1 AS id", *bytes_)
+    columns = {"s": "string", "b": "binary", "n": "varchar(9)"}
+    assert records(spark, "parquet", file, columns=columns) == [
+        '{"id":1,"S":"Zoë","b":"/w==","n":null}'
+    ]
+    with pytest.raises(PySparkException, match="column b: found bytes that are not UTF-8"):
+        records(spark, "parquet", file, columns={"b": "string"})
 
 
 def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, time
 from typing import Any
 
@@ -14,14 +15,15 @@ from bronze.file_kinds import UnreadableFile
 from bronze.parquet_files import json_rows
 
 
-def read(table: pa.Table, **written: Any) -> list[dict[str, Any]]:
-    """The rows of a file with this table."""
+def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:
+    """The rows of a file with this table; `texts` are columns that are declared to be text."""
     file = io.BytesIO()
     pq.write_table(table, file, **written)
     batch = pa.RecordBatch.from_arrays(
         [pa.array([file.getvalue()], pa.binary()), pa.array(["f"])], names=["content", "_url"]
     )
-    return [json.loads(row) for found in json_rows(iter([batch])) for row in found[0].to_pylist()]
+    parts = json_rows(iter([batch]), texts)
+    return [json.loads(row) for found in parts for row in found[0].to_pylist()]
 
 
 def column(*values: object, type: pa.DataType) -> list[Any]:
@@ -78,3 +80,11 @@ def test_a_name_of_two_columns_is_refused() -> None:
 
     with pytest.raises(UnreadableFile, match="column a more than once"):
         read(table)
+
+
+def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:
+    values = pa.table({"S": pa.array(["Zoë".encode(), None]), "b": pa.array([b"ab", b""])})
+
+    assert read(values, ["s"]) == [{"S": "Zoë", "b": "YWI="}, {"S": None, "b": ""}]
+    with pytest.raises(UnreadableFile, match="column s: found bytes that are not UTF-8"):
+        read(pa.table({"s": pa.array([b"\xff"])}), ["s"])
