@@ -11,6 +11,7 @@ from silver.decode.columns import (
     Columns,
     Shape,
     adds_columns,
+    declared_types,
     is_published,
     room,
     settle_names,
@@ -18,6 +19,7 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_"), 20
 _MOST_NAMES = 4 * MOST_COLUMNS
@@ -53,6 +55,7 @@ class FlatDiscovery:
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._members = members_read(table)
         self._room = room(self._typed)
+        self._undeclared = UndeclaredFields(declared_types(table))
         self._skipped: dict[str, bool] = {}
         self.left_out = set(columns.left_out)
         self.seen: dict[str, SeenName] = {}
@@ -74,6 +77,8 @@ class FlatDiscovery:
                 seen = self.seen[name] = SeenName()
             seen.take_first(record.arrival, position)
             seen.values.add(value)
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out |= self._undeclared.of(row)
         if len(self.seen) > _MOST_NAMES:
             self._keep_first()
 

@@ -215,3 +215,15 @@ def test_fields_that_are_left_out_because_of_their_names_are_known() -> None:
 
     assert settled(ROWS, known(ROWS), lines)[0].left_out == ("_rank",)
     assert settled(reads, known(reads), lines)[0].left_out == ()
+
+
+def test_fields_that_a_declared_struct_has_not_are_known() -> None:
+    types = {"id": "bigint", "s": "struct<a: int, b: struct<c: int>>", "l": "array<struct<a: int>>"}
+    config = table("rows", ["id"], sequence_by="at", columns=types)
+    lines: list[Line] = [
+        {"id": 1, "at": 1, "s": {"A": 1, "x": 2, "null": None}, "l": [{"a": 1, "y": 1}]},
+        {"id": 2, "at": 2, "S": '{"b": {"c": 1, "z": 3}}', "l": "no JSON"},
+    ]
+
+    assert settled(config, known(config), lines)[0].left_out == ("l.y", "s.b.z", "s.x")
+    assert settled(config, known(config), lines[1:])[0].left_out == ("s.b.z",)
