@@ -21,7 +21,7 @@ BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
 _MOST_LINES, _MOST_BYTES = 200, 262_144
-_SEPARATORS = (",", ";", "\t", "|")
+SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
 # An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
@@ -141,7 +141,7 @@ def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
             return int(len(cells) in counts)
         return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
-    return max(_SEPARATORS, key=fitting)
+    return max(SEPARATORS, key=fitting)
 
 
 def _cells(header: str, sep: str, quote: str) -> list[str]:

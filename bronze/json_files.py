@@ -64,7 +64,7 @@ def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The records of the files in `value` (binary), with their file and place in it."""
     for batch in batches:
         for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            found = _records(text.as_py())
+            found = split_records(text.as_py())
             count = len(found)
             yield pa.RecordBatch.from_arrays(
                 [
@@ -84,7 +84,8 @@ def _head(place: Path, size: int) -> bytes:
         return gzip.open(file).read(size) if packed else file.read(size)
 
 
-def _records(text: bytes) -> list[bytes]:
+def split_records(text: bytes) -> list[bytes]:
+    """The elements of an array, or the objects one after another; what follows is the last one."""
     try:
         return [bytes(element) for element in _parse_array(text.lstrip(b"\xef\xbb\xbf"))]
     except (msgspec.MsgspecError, RecursionError):
