@@ -74,8 +74,8 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
         "Check `source.format` and `value_format`. " + _CORRECT_SOURCE,
     ),
     "not_csv": Reason(
-        "The row does not fit the header of its CSV file, has a quote inside of quotes that is not "
-        "escaped, or is not in the file's encoding.",
+        "The row does not fit the header of its CSV file, is the header again, has a quote that is "
+        "not escaped or not closed, or is not in the file's encoding.",
         "Declare in `source.csv` how the file is written, and drop it again under another name.",
     ),
     "not_avro": Reason(

@@ -213,6 +213,32 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # A quote that is not closed, in the last column and in two rows.
+        ('id,name\n1,a\n2,"b\n3,c\n', [{"id": "1", "name": "a"}, '2,"b\n3,c\n']),
+        ('id,name\n1,"b\n2,"c\n3,d\n', ['1,"b\n2,"c', {"id": "3", "name": "d"}]),
+        ('id,name\n1,"""a"" b"\n2,"c\nd"\n', [("1", '"a" b'), ("2", "c\nd")]),
+        ('id,name\n1,5" pipe\n2,b\n', [("1", '5" pipe'), ("2", "b")]),
+        # Files one behind the other.
+        ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", [("1", "a"), "id,name", ("2", "b")]),
+        ("\ufeffid,name\n1,a\n\ufeff2,b\n", [("1", "a"), ("2", "b")]),
+        (",id\n0,1\n,id\n", [{"_c0": "0", "id": "1"}, ",id"]),
+        # Lines of blanks, and DOS's end of a file.
+        ("id,name\n\n1,a\n   \n2,b\n\x1a", [("1", "a"), ("2", "b")]),
+    ],
+)
+def test_of_a_csv_file_every_row_is_taken_and_no_other_text(
+    spark: SparkSession, tmp_path: Path, text: str, expected: list[Any]
+) -> None:
+    rows = [
+        dict(zip(("id", "name"), row, strict=True)) if isinstance(row, tuple) else row
+        for row in expected
+    ]
+    assert csv_records(spark, csv(tmp_path, "a.csv", text)) == rows
+
+
 def test_names_in_quotes_may_have_blanks_around_the_quotes(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -79,7 +79,10 @@ def broken_row(raw: bytes, table: Table) -> Fault:
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
     shown = text[:_LONGEST_SHOWN]
-    fault = "does not fit the header of its file, or has a quote inside of quotes"
+    fits = "does not fit the header of its file, is the header again"
+    if not table.feeds[0].csv.header:
+        fits = "does not have one field for each of `columns`"
+    fault = f"{fits}, or has a quote that is not escaped or not closed"
     return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
 
 
@@ -105,6 +108,8 @@ class RowReader:
         self._columns = columns.columns
         self._settled = columns.settled
         made = make or plain_converter
+        if table.feeds[0].file_format == "csv":
+            made = _of_csv(made)
         self._readers = [
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
@@ -290,6 +295,18 @@ def plain_converter(column: Column, settled: bool) -> Converter:
     made = converter(column.type)
     learned = isinstance(column.type, T.DoubleType) and not column.declared
     return _exact_double(made) if learned else made
+
+
+def _of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:
+    """Converters that read `""` as null where it is no value: writers that quote all write so."""
+
+    def made(column: Column, settled: bool) -> Converter:
+        convert = make(column, settled)
+        if isinstance(column.type, T.StringType | T.BinaryType):
+            return convert
+        return lambda value: None if value == "" else convert(value)
+
+    return made
 
 
 def _exact_double(convert: Converter) -> Converter:

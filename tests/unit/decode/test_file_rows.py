@@ -91,6 +91,20 @@ def test_a_schema_block_describes_columns_in_any_case() -> None:
     assert found.values("id", "day") == [(1, 20_000)]
 
 
+def test_an_empty_text_is_null_in_csv_columns_that_hold_no_text() -> None:
+    types = {"id": "int", "name": "string", "n": "int", "day": "date", "l": "array<int>"}
+    row = {"id": "1", "name": "", "n": "", "day": "", "l": ""}
+
+    found = decoded(snapshot(columns=types), [row], file=DAY)
+
+    assert found.values("id", "name", "n", "day", "l") == [(1, "", None, None, None)]
+    assert found.told("reason") == [None]
+    assert decoded(rows(JSON, columns=types), [row]).told("reason") == ["bad_value"]
+    assert decoded(snapshot(columns=types), [row | {"id": ""}], file=DAY).told("reason") == [
+        "bad_value"
+    ]
+
+
 DAY = "file:/landing/in/t/2025-01-01/a.csv"
 
 
