@@ -1,5 +1,6 @@
 """JSON files whose records are not their lines."""
 
+import bz2
 import gzip
 import json
 from pathlib import Path
@@ -49,6 +50,8 @@ def test_the_beginning_of_a_file_shows_whether_its_lines_are_records(
 ) -> None:
     assert has_other_records(dropped(tmp_path, content)) is expected
     packed = dropped(tmp_path, gzip.compress(content), "a.json.gz")
+    assert has_other_records(packed) is expected
+    packed = dropped(tmp_path, bz2.compress(content), "a.json.bz2")
     assert has_other_records(packed) is expected
 
 

@@ -27,6 +27,7 @@ from silver.decode.values.json_values import NotJson, NumberText, parse_json
 from silver.decode.values.typed_values import Converter, converter, misfit_message
 
 _MOST_NAMES = 4 * MOST_COLUMNS
+_OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
 
@@ -71,7 +72,7 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        return Fault(NOT_JSON, "the row is no JSON object")
+        return Fault(NOT_JSON, f"the row is no JSON object: {_no_object(raw)}")
     try:
         text = raw.decode()
     except UnicodeError:
@@ -84,6 +85,15 @@ def broken_row(raw: bytes, table: Table) -> Fault:
         fits = "does not have one field for each of `columns`"
     fault = f"{fits}, or has a quote that is not escaped or not closed"
     return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
+
+
+def _no_object(raw: bytes) -> str:
+    """Why a text is no JSON object."""
+    try:
+        found = parse_json(raw)
+    except NotJson as error:
+        return str(error)[:_LONGEST_SHOWN]
+    return f"found {_OTHERS.get(type(found), 'a number')}"
 
 
 def time_of(record: Record) -> int:
