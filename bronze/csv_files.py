@@ -45,6 +45,7 @@ class CsvFile(NamedTuple):
             values are not escaped, and Spark then leaves the quotes around such a value.
         unclosed: whether a quoted value may not be closed; Spark then takes the rest of the file
             for a part of it.
+        returns: whether a carriage return at the end of a row is a part of the line's end.
     """
 
     names: tuple[str, ...]
@@ -52,6 +53,7 @@ class CsvFile(NamedTuple):
     bytewise: bool = False
     bare_quotes: bool = False
     unclosed: bool = False
+    returns: bool = False
 
 
 class _Shown(NamedTuple):
@@ -98,7 +100,7 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     given = feed.csv.given()
     encoding = given.get("encoding") or encoding_by_mark(head) or "UTF-8"
     header = _header(lines, head, encoding, feed.csv.comment)
-    end = _line_end(header)
+    end, returns = _line_end(header), header.endswith("\r\r")
     header = header.rstrip("\r").split("\r")[0]
     if not header.strip():
         if len(lines) == _MOST_LINES:
@@ -123,7 +125,7 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
     bare_quotes = checked and shown.has_bare_quotes()
     unclosed = checked and shown.may_be_unclosed(options["escape"])
-    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes, unclosed)
+    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes, unclosed, returns)
 
 
 def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
@@ -144,8 +146,12 @@ def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | N
 
 
 def _line_end(header: str) -> str:
-    """How lines end; unless told, Spark takes a line feed within values for an end as well."""
-    if "\r" in header[:-1]:
+    r"""How lines end; unless told, Spark takes a line feed within values for an end as well.
+
+    Spark knows no ends of three characters: of `\r\r\n`, as some programs on Windows write, the
+    first one is left at the end of each row.
+    """
+    if "\r" in header.rstrip("\r"):
         return "\r"
     return "\r\n" if header.endswith("\r") else "\n"
 

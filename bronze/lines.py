@@ -153,6 +153,9 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     values = [F.col(quote(name)).alias(name) for name in names]
     if not kind.bytewise:
         values[0] = F.regexp_replace(values[0], "^\ufeff", "").alias(names[0])
+    if kind.returns:
+        last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
+        values[-1] = last.alias(names[-1])
     text = F.coalesce(F.col(_CORRUPT), _json(values))
     for sign, broken in _broken(kind, names, values):
         text = F.when(sign, broken).otherwise(text)

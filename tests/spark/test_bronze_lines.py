@@ -225,6 +225,8 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
         ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", [("1", "a"), "id,name", ("2", "b")]),
         ("\ufeffid,name\n1,a\n\ufeff2,b\n", [("1", "a"), ("2", "b")]),
         (",id\n0,1\n,id\n", [{"_c0": "0", "id": "1"}, ",id"]),
+        # Line ends that were made twice.
+        ("id,name\r\r\n1,a\r\r\n2,\r\r\n", [("1", "a"), {"id": "2", "name": None}]),
         # Lines of blanks, and DOS's end of a file.
         ("id,name\n\n1,a\n   \n2,b\n\x1a", [("1", "a"), ("2", "b")]),
     ],
