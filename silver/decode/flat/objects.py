@@ -1,5 +1,6 @@
 """Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from silver.decode.values.json_values import NotJson, NumberText, parse_json
 from silver.decode.values.typed_values import Converter, converter, misfit_message
 
 _MOST_NAMES = 4 * MOST_COLUMNS
+_HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
@@ -118,6 +120,8 @@ class RowReader:
         self._columns = columns.columns
         self._settled = columns.settled
         made = make or plain_converter
+        if make is None and table.feeds[0].file_format != "parquet":
+            made = _no_hex
         if table.feeds[0].file_format == "csv":
             made = _of_csv(made)
         self._readers = [
@@ -305,6 +309,20 @@ def plain_converter(column: Column, settled: bool) -> Converter:
     made = converter(column.type)
     learned = isinstance(column.type, T.DoubleType) and not column.declared
     return _exact_double(made) if learned else made
+
+
+def _no_hex(column: Column, settled: bool) -> Converter:
+    """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
+    convert = plain_converter(column, settled)
+    if not isinstance(column.type, T.BinaryType):
+        return convert
+
+    def checked(value: object) -> object:
+        if isinstance(value, str) and _HEX.fullmatch(value):
+            raise Misfit(value)
+        return convert(value)
+
+    return checked
 
 
 def _of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:

@@ -30,6 +30,20 @@ def test_every_row_is_an_upsert_whose_operation_and_order_are_left_to_the_expres
     ]
 
 
+def test_long_hex_digits_are_no_base64_and_read_where_the_yaml_says_so() -> None:
+    columns = {"id": "int", "data": "binary"}
+    lines: list[Line] = [{"id": 1, "seq": 1, "data": d} for d in ("00FF" * 4, "AP8=")]
+    plain = table("rows", ["id"], sequence_by="seq", columns=columns)
+    told = table(
+        "rows", ["id"], {"binary_handling_mode": "hex"}, sequence_by="seq", columns=columns
+    )
+
+    assert decoded(plain, lines).told("reason") == ["bad_value", None]
+    assert decoded(plain, lines).values("data") == [None, b"\0\xff"]
+    assert decoded(told, lines).values("data") == [b"\0\xff" * 4, None]
+    assert decoded(told, lines).told("reason") == [None, "bad_value"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
