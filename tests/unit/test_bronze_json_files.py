@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import json
+import lzma
+import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,8 +79,12 @@ def test_what_follows_the_last_whole_object_is_one_record() -> None:
         (b"PAR1\x15\x04\x15\x00", "file_format: parquet"),
         ('\ufeff{"id": 1}'.encode("utf-16-le"), "in UTF-16, expected JSON in UTF-8"),
         ('{"id": 1}'.encode("utf-16-be"), "in UTF-16BE, expected JSON in UTF-8"),
+        (lzma.compress(b"{}"), "compressed with xz"),
+        (b"\x04\x22\x4d\x18\x40\x40\xc0", "compressed with LZ4"),
+        (b"\xff\x06\x00\x00sNaPpY", "compressed with Snappy"),
+        (tarfile.TarInfo("a.json").tobuf(), "tar archive, expected JSON: unpack it"),
     ],
-    ids=["zip", "gzip", "parquet", "utf-16", "utf-16-be"],
+    ids=["zip", "gzip", "parquet", "utf-16", "utf-16-be", "xz", "lz4", "snappy", "tar"],
 )
 def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableFile, match=said):
