@@ -109,7 +109,8 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
         if len(lines) == _MOST_LINES:
             raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
         return CsvFile((), ())
-    own = [name for name in feed.columns if name not in others]
+    given_by_folders = {name.lower() for name in others}
+    own = [name for name in feed.columns if name.lower() not in given_by_folders]
     sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(own)})
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])

@@ -277,7 +277,7 @@ def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: P
 def test_columns_of_folders_are_no_fields_of_files_without_a_header(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "region=eu"
+    folder = tmp_path / "Region=eu"
     folder.mkdir()
     file = csv(folder, "a.csv", "1;a\n2;b\n")
     assert csv_records(spark, file, ("region", "id", "name"), header=False) == [
