@@ -20,8 +20,9 @@ from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
+_OF_HADOOP = (".lz4", ".snappy")  # Hadoop's own forms of them, which other programs do not write
 _MOST_LINES, _MOST_BYTES = 200, 262_144
-_SEPARATORS = (",", ";", "\t", "|")
+SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
 # An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
@@ -30,6 +31,8 @@ _NULL = "\x00\x00"
 _BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
 _DOUBLED = r'[^,;|\t\r\n"\\]""[^,;|\t\r\n"]'
 _BARE = r'(?:^|[,;|\t])"[^"]*[^",;|\t\\]" *[^",;|\t\r\n ]'
+# A quoted value whose first character is a quote, behind one of some characters.
+_QUOTE_FIRST = r'(?:^|[{}\t\r]) *"(?:""|\\")'
 
 
 class CsvFile(NamedTuple):
@@ -39,23 +42,43 @@ class CsvFile(NamedTuple):
         names: the columns in order; none in a file without any text.
         options: options of Spark's reader.
         bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
-        bare_quotes: whether quotes inside of quoted values are not escaped; Spark then leaves the
-            quotes around such a value.
+        bare_quotes: whether a value that begins with a quote is broken: quotes inside of quoted
+            values are not escaped, and Spark then leaves the quotes around such a value.
+        unclosed: whether a quoted value may not be closed; Spark then takes the rest of the file
+            for a part of it.
+        returns: whether a carriage return at the end of a row is a part of the line's end.
     """
 
     names: tuple[str, ...]
     options: tuple[tuple[str, str], ...]
     bytewise: bool = False
     bare_quotes: bool = False
+    unclosed: bool = False
+    returns: bool = False
 
 
 class _Shown(NamedTuple):
-    """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare."""
+    """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare.
+
+    Also how many have a value that begins with a quote, and the numbers of quotes, and of quotes
+    behind a backslash.
+    """
 
     broken: int = 0
     backslashed: int = 0
     doubled: int = 0
     bare: int = 0
+    quote_first: int = 0
+    quotes: int = 0
+    escaped: int = 0
+
+    def has_bare_quotes(self) -> bool:
+        """Whether no value may begin with a quote."""
+        return self.bare > 0 or (self.quotes > 0 and not self.quote_first)
+
+    def may_be_unclosed(self, escape: str) -> bool:
+        """Whether not every quote has another one."""
+        return (self.quotes - (self.escaped if escape == "\\" else 0)) % 2 == 1
 
 
 def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
@@ -73,22 +96,25 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     text = spark.read.text(path, lineSep="\n")
     first = text.select(F.substring(F.col("value").cast("binary"), 1, _MOST_BYTES))
     lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
+    if not lines and path.endswith(_OF_HADOOP):
+        raise UnreadableFile("nothing in the file can be read: unpack it, or compress it with gzip")
     head = b"\n".join(lines)
     check_is_csv(head)
     given = feed.csv.given()
     encoding = given.get("encoding") or encoding_by_mark(head) or "UTF-8"
     header = _header(lines, head, encoding, feed.csv.comment)
-    end = _line_end(header)
+    end, returns = _line_end(header), header.endswith("\r\r")
     header = header.rstrip("\r").split("\r")[0]
     if not header.strip():
         if len(lines) == _MOST_LINES:
             raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
         return CsvFile((), ())
-    own = [name for name in feed.columns if name not in others]
+    given_by_folders = {name.lower() for name in others}
+    own = [name for name in feed.columns if name.lower() not in given_by_folders]
     sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(own)})
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
-    shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape)
+    shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
     bytewise = shown.broken > 0 and "encoding" not in given
     found = {
         "sep": sep,
@@ -100,8 +126,10 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     in_order = own if len(cells) == len(own) else feed.columns
     names = _names(cells, feed, others) if feed.csv.header else in_order
     options = found | given | {"encoding": BYTES if bytewise else encoding}
-    bare_quotes = shown.bare > 0 and feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
-    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes)
+    checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
+    bare_quotes = checked and shown.has_bare_quotes()
+    unclosed = checked and shown.may_be_unclosed(options["escape"])
+    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes, unclosed, returns)
 
 
 def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
@@ -122,8 +150,12 @@ def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | N
 
 
 def _line_end(header: str) -> str:
-    """How lines end; unless told, Spark takes a line feed within values for an end as well."""
-    if "\r" in header[:-1]:
+    r"""How lines end; unless told, Spark takes a line feed within values for an end as well.
+
+    Spark knows no ends of three characters: of `\r\r\n`, as some programs on Windows write, the
+    first one is left at the end of each row.
+    """
+    if "\r" in header.rstrip("\r"):
         return "\r"
     return "\r\n" if header.endswith("\r") else "\n"
 
@@ -141,7 +173,7 @@ def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
             return int(len(cells) in counts)
         return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
-    return max(_SEPARATORS, key=fitting)
+    return max(SEPARATORS, key=fitting)
 
 
 def _cells(header: str, sep: str, quote: str) -> list[str]:
@@ -153,13 +185,16 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
     return next(reader, [])
 
 
-def _shown_by(text: DataFrame, escape: str | None) -> _Shown:
+def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
     value = F.col("value")
     found = text.agg(
         F.count_if(~F.is_valid_utf8(value)),
         F.count_if(value.rlike(_BACKSLASHED)),
         F.count_if(value.rlike(_DOUBLED)),
         F.count_if(value.rlike(_BARE)),
+        F.count_if(value.rlike(_QUOTE_FIRST.format(re.escape(sep[-1])))),
+        F.coalesce(F.sum(F.regexp_count(value, F.lit('"'))), F.lit(0)),
+        F.coalesce(F.sum(F.regexp_count(value, F.lit(r'\\"'))), F.lit(0)),
     ).head()
     shown = _Shown(*(found or ()))
     if shown.backslashed and shown.doubled and not escape:
@@ -177,7 +212,7 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
         UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
             is, and a name that nobody declared may be it.
     """
-    names = [_name(cell, feed.csv.quote) or f"_c{at}" for at, cell in enumerate(cells)]
+    names = [_name(cell, feed.csv.quote) or nameless(at) for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
@@ -193,6 +228,11 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
             "mend the header, source.csv or columns"
         )
     return names
+
+
+def nameless(at: int) -> str:
+    """What a column without a name is called."""
+    return f"_c{at}"
 
 
 def _name(cell: str, quote: str) -> str:

@@ -1,23 +1,28 @@
 """Which dropped files hold records of a key: found in the files, whatever bronze still knows.
 
-A file is read as a source wrote it, without Spark: JSON lines (plain or `.gz`), CSV or Parquet. A
-record is the key's when it names the key's values, before or after its change. A value counts as
-the key's in each of the spellings that a connector has for it: a decimal as number, text or
-base64, a date as days, a time as ticks.
+A file is read as a source wrote it, without Spark: JSON, CSV (plain, `.gz` or `.bz2`) or Parquet. A
+record is the key's when it names the key's values, before or after its change, or its file's
+folders do. A value counts as the key's in each of the spellings that a connector has for it: a
+decimal as number, text or base64, a date as days, a time as ticks. A CSV file is read with each
+separator that it can have. Names do not differ by their case.
 """
 
 import base64
+import bz2
 import csv
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bronze.contract import topics
+from bronze.contract import folder_columns, topics
+from bronze.csv_files import SEPARATORS
+from bronze.file_kinds import encoding_by_mark
+from bronze.json_files import split_records
 from lakehouse.formats import CHANGE_MEMBERS
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
@@ -38,7 +43,7 @@ def files_with_key(target: Target, table: Table, key: Key) -> list[Path]:
     for source in table.feeds:
         folder = _folder(target, source)
         every = folder.rglob("*") if folder is not None else ()
-        found |= {f for f in every if f.is_file() and _holds(f, table, source, key)}
+        found |= {f for f in every if f.is_file() and _holds(f, folder, table, source, key)}
     return sorted(found)
 
 
@@ -54,16 +59,17 @@ def _folder(target: Target, source: Source) -> Path | None:
     return Path(target.landing, source.path)
 
 
-def _holds(file: Path, table: Table, source: Source, key: Key) -> bool:
+def _holds(file: Path, below: Path | None, table: Table, source: Source, key: Key) -> bool:
     mine = topics(source)
+    given = folder_columns(str(file.relative_to(below or file.parent)))
     spelled = [_spellings(value, _type(table, name)) for name, value in key.items()]
     try:
-        for topic, rows in _records(file, source, table.keys):
+        for topic, rows in _records(file, source, table):
             if topic is not None and mine and topic not in mine:
                 continue
-            if any(_is_key(row, key, spelled) for row in rows):
+            if any(_is_key(row, given, key, spelled) for row in rows):
                 return True
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, csv.Error):
         return False
     return False
 
@@ -73,9 +79,15 @@ def _type(table: Table, name: str) -> str:
     return declared.type.lower() if declared else "string"
 
 
-def _is_key(row: Record, key: Key, spelled: Iterable[set[str | None]]) -> bool:
-    """Whether the row has the key's values; a part that is null is there."""
-    return all(n in row and _text(row[n]) in texts for n, texts in zip(key, spelled, strict=True))
+def _is_key(row: Record, given: Key, key: Key, spelled: Iterable[set[str | None]]) -> bool:
+    """Whether the row, or its folders in what it lacks, has the key's values; null parts too."""
+    named: dict[str, list[object]] = {}
+    for name, value in [*given.items(), *row.items()]:
+        named.setdefault(name.lower(), []).append(value)
+    return all(
+        any(_text(value) in texts for value in named.get(name.lower(), ()))
+        for name, texts in zip(key, spelled, strict=True)
+    )
 
 
 def _text(value: object) -> str | None:
@@ -135,9 +147,7 @@ def _times(value: str) -> set[str]:
     return {str(day), *ticks, aware.isoformat().replace("+00:00", "Z"), moment.isoformat()}
 
 
-def _records(
-    file: Path, source: Source, keys: list[str]
-) -> Iterator[tuple[str | None, list[Record]]]:
+def _records(file: Path, source: Source, table: Table) -> Iterator[tuple[str | None, list[Record]]]:
     """Of each record its topic, where it names one, and the rows that it carries."""
     if source.file_format == "parquet":
         import pyarrow.parquet as pq
@@ -147,20 +157,57 @@ def _records(
                 for row in batch.to_pylist():
                     yield None, [row]
         return
-    content = file.read_bytes()
-    text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode(errors="replace")
+    content = _UNPACK.get(file.suffix, bytes)(file.read_bytes())
     if source.file_format == "csv":
-        for fields in csv.DictReader(io.StringIO(text)):
-            yield None, [{name: cell or None for name, cell in fields.items()}]
+        for row in _csv_rows(content, source, list(table.columns)):
+            yield None, [row]
         return
-    for line in text.split("\n"):
-        try:
-            record = json.loads(line)
-            record = json.loads(record) if isinstance(record, str) else record
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield record.get("topic"), list(_rows(record, keys))
+    for record in _objects(content):
+        yield record.get("topic"), list(_rows(record, table.keys))
+
+
+def _csv_rows(content: bytes, source: Source, columns: list[str]) -> Iterator[Record]:
+    """The rows by each separator that the file can have."""
+    written = source.csv
+    encoding = written.encoding or encoding_by_mark(content[:100]) or "utf-8"
+    text = content.decode(encoding, errors="replace").removeprefix("\ufeff")
+    for sep in [written.sep] if written.sep else SEPARATORS:
+        fields: Iterator[list[str]]
+        if len(sep) > 1:
+            fields = (line.split(sep) for line in text.splitlines())
+        else:
+            lines, quote = io.StringIO(text, newline=""), written.quote or "\0"
+            fields = csv.reader(lines, delimiter=sep, escapechar=written.escape, quotechar=quote)
+        names = [name.strip() for name in next(fields, [])] if written.header else columns
+        for cells in fields:
+            values = (None if cell in ("", written.nullValue) else cell for cell in cells)
+            yield dict(zip(names, values, strict=False))
+
+
+def _objects(content: bytes) -> Iterator[Record]:
+    """The objects of a JSON file: those that are a line, and if others are there, these too."""
+    broken = False
+    for line in content.split(b"\n"):
+        found = _parsed(line)
+        broken = broken or (bool(line.strip()) and not isinstance(found, dict))
+        if isinstance(found, dict):
+            yield found
+    for text in split_records(content) if broken else ():
+        found = _parsed(text)
+        if isinstance(found, dict):
+            yield found
+
+
+def _parsed(text: bytes) -> object:
+    """The value of a JSON text, which may be in a JSON text itself; None for any other text."""
+    try:
+        found = json.loads(text.decode(errors="replace"))
+        return json.loads(found) if isinstance(found, str) else found
+    except ValueError:
+        return None
+
+
+_UNPACK: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 
 def _rows(record: Record, keys: list[str]) -> Iterator[Record]:

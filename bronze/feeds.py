@@ -10,6 +10,7 @@ from lakehouse.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, T
 from lakehouse.target import Target
 
 TRANSACTIONS = "(transactions)"
+_TEXTS = ("string", "char", "varchar")
 
 
 class Feed(Strict):
@@ -18,7 +19,8 @@ class Feed(Strict):
     `tables` maps each table to the topics that are its own; no topics means every record. Limits
     are the smallest that a table asks for. The one user of a feed that brings the transactions of a
     consistency group is `TRANSACTIONS`. `keys` and `columns` are those that the feed's table
-    declares, in order; none where several tables read the feed.
+    declares, in order; none where several tables read the feed. `texts` are those of its columns
+    that it declares to be text.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Feed(Strict):
     csv: Csv
     keys: tuple[str, ...]
     columns: tuple[str, ...]
+    texts: tuple[str, ...]
     path: str | None
     kafka: Kafka | None
     registry: SchemaRegistry | None
@@ -41,7 +44,8 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
     """The feeds of the tables, in the order in which they are first named."""
     users: dict[str, list[_Use]] = {}
     for table in tables:
-        declared = tuple(table.keys), tuple(table.columns)
+        texts = tuple(n for n, c in table.columns.items() if c.type.lower().startswith(_TEXTS))
+        declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
             use = _Use(table.table, source, *declared)
             users.setdefault(feed_name(table, source), []).append(use)
@@ -69,12 +73,13 @@ def folder(target: Target, feed: Feed) -> str:
 
 
 class _Use(NamedTuple):
-    """A table's source, and the table's keys and declared columns."""
+    """A table's source, and the table's keys, declared columns, and those that are text."""
 
     table: str
     source: Source
     keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
@@ -89,6 +94,7 @@ def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
         csv=first.csv,
         keys=uses[0].keys if len(tables) == 1 else (),
         columns=uses[0].columns if len(tables) == 1 or not first.csv.header else (),
+        texts=uses[0].texts if len(tables) == 1 else (),
         path=first.path,
         kafka=first.kafka,
         registry=first.schema_registry,

@@ -16,12 +16,17 @@ _KINDS = (
     (b"\x1f\x8b", "compressed with gzip", "give its name the ending .gz"),
     (b"BZh", "compressed with bzip2", "give its name the ending .bz2"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "give its name the ending .zst"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "unpack it, or compress it with gzip"),
+    (b"\x04\x22\x4d\x18", "compressed with LZ4", "unpack it, or compress it with gzip"),
+    (b"\xff\x06\x00\x00sNaPpY", "compressed with Snappy", "unpack it, or compress it with gzip"),
     (b"7z\xbc\xaf", "a 7-Zip archive", "unpack it"),
+    (b"Rar!\x1a", "a RAR archive", "unpack it"),
     (b"PAR1", "a Parquet file", "say file_format: parquet"),
     (b"Obj\x01", "an Avro file", "export it as {} or Parquet"),
     (b"ORC", "an ORC file", "export it as {} or Parquet"),
     (b"%PDF", "a PDF", "export it as {}"),
 )
+_TAR, _PLACE_IN_TAR = b"ustar", 257
 _SPACE = b" \t\r\n"
 _MARKUP = (b"<!doctype", b"<html", b"<?xml")
 
@@ -74,6 +79,8 @@ def check_is_csv(head: bytes) -> None:
 
 
 def _check_kind(head: bytes, expected: str) -> None:
+    if head[_PLACE_IN_TAR:].startswith(_TAR) and not _is_text(head[:_PLACE_IN_TAR]):
+        raise UnreadableFile(f"the file is a tar archive, expected {expected}: unpack it")
     for mark, kind, action in _KINDS:
         if head.startswith(mark) and not _is_text(head):
             found = f"the file is {kind}, expected {expected}: {action.format(expected)}"

@@ -1,5 +1,6 @@
 """JSON files whose records are not their lines: an array, or objects that share or span lines."""
 
+import bz2
 import gzip
 import json
 import re
@@ -17,7 +18,7 @@ from bronze.file_kinds import check_is_json
 _BLANKS = " \t\r\n\ufeff"
 _VISIBLE = re.compile(f"[^{_BLANKS}]")
 _GZIP = b"\x1f\x8b"
-_OTHER_CODECS = (".bz2", ".zst")
+_OTHER_CODEC = ".zst"
 _LOOKED_AT = (4_096, 1 << 20)
 _FOUND = "_raw binary, _url string, _block bigint, _row bigint"
 
@@ -31,7 +32,7 @@ def has_other_records(path: str) -> bool:
         UnreadableFile: the file is of another kind.
     """
     place = Path(path.removeprefix("dbfs:").removeprefix("file:"))
-    if place.suffix in _OTHER_CODECS:
+    if place.suffix == _OTHER_CODEC:
         return False
     for size in _LOOKED_AT:
         try:
@@ -64,7 +65,7 @@ def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The records of the files in `value` (binary), with their file and place in it."""
     for batch in batches:
         for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            found = _records(text.as_py())
+            found = split_records(text.as_py())
             count = len(found)
             yield pa.RecordBatch.from_arrays(
                 [
@@ -78,13 +79,17 @@ def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _head(place: Path, size: int) -> bytes:
+    if place.suffix == ".bz2":
+        with bz2.open(place) as packed_file:
+            return packed_file.read(size)
     with place.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP and place.suffix == ".gz"
         file.seek(0)
         return gzip.open(file).read(size) if packed else file.read(size)
 
 
-def _records(text: bytes) -> list[bytes]:
+def split_records(text: bytes) -> list[bytes]:
+    """The elements of an array, or the objects one after another; what follows is the last one."""
     try:
         return [bytes(element) for element in _parse_array(text.lstrip(b"\xef\xbb\xbf"))]
     except (msgspec.MsgspecError, RecursionError):

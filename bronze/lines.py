@@ -1,21 +1,21 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from bronze.contract import folder_columns
-from bronze.csv_files import BYTES, CsvFile, look_at
+from bronze.csv_files import BYTES, CsvFile, look_at, nameless
 from bronze.feeds import Feed
 from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
-from bronze.parquet_files import arrow_rows
+from bronze.parquet_files import arrow_rows, no_text
 from lakehouse.names import quote
 from lakehouse.spark_failures import SPARK_FAILURES
 
@@ -25,6 +25,7 @@ _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+_BLANKS = " \t\r\n\f\x1a"  # and what DOS writes at the end of a file
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
@@ -109,19 +110,28 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
             others.append(path)
         else:
             alike.setdefault(schema.json(), (schema, []))[1].append(path)
-    parts = [_parquet_alike(spark, *kind) for kind in alike.values()]
-    return [*parts, *([arrow_rows(spark, others)] if others else [])]
+    texts = {name.lower() for name in feed.texts}
+    parts = [_parquet_alike(spark, *kind, texts) for kind in alike.values()]
+    return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
 
 
-def _parquet_alike(spark: SparkSession, schema: StructType, paths: list[str]) -> DataFrame:
-    columns = [
-        column.cast("string").alias(f.name)
-        if f.dataType.simpleString().startswith(_TIME)
-        else column
-        for f in schema.fields
-        for column in [F.col(quote(f.name))]
-    ]
+def _parquet_alike(
+    spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
+) -> DataFrame:
+    columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
     return _placed(spark.read.schema(schema).parquet(*paths), _json(columns))
+
+
+def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
+    """A column as the record has it; bytes of a column that is declared to be text are text."""
+    column = F.col(quote(field.name))
+    if field.dataType.simpleString().startswith(_TIME):
+        return column.cast("string")
+    if isinstance(field.dataType, BinaryType) and field.name.lower() in texts:
+        text = column.cast("string")
+        fault = F.raise_error(F.lit(no_text(field.name))).cast("string")
+        return F.when(column.isNull() | F.is_valid_utf8(text), text).otherwise(fault)
+    return column
 
 
 def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
@@ -140,13 +150,38 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     found = spark.read.schema(with_corrupt).options(**options).csv(paths)
-    values = [F.col(quote(name)) for name in names]
+    values = [F.col(quote(name)).alias(name) for name in names]
+    if not kind.bytewise:
+        values[0] = F.regexp_replace(values[0], "^\ufeff", "").alias(names[0])
+    if kind.returns:
+        last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
+        values[-1] = last.alias(names[-1])
     text = F.coalesce(F.col(_CORRUPT), _json(values))
+    for sign, broken in _broken(kind, names, values):
+        text = F.when(sign, broken).otherwise(text)
+    placed = _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
+    return placed.where(F.trim(F.col("_raw"), F.lit(_BLANKS)) != "")
+
+
+def _broken(
+    kind: CsvFile, names: Sequence[str], values: Sequence[Column]
+) -> Iterator[tuple[Column, Column]]:
+    """What shows that a row is none though it fits its header, and the row's text then.
+
+    It is the header again, or a quote in it is not escaped or not closed.
+    """
+    options = dict(kind.options)
+    fields = [F.coalesce(value, F.lit("")) for value in values]
+    text = F.concat_ws(options["sep"], *fields)
+    if options["header"] == "true":
+        pairs = enumerate(zip(names, values, strict=True))
+        again = [F.trim(F.coalesce(v, F.lit(nameless(at)))) == F.lit(n) for at, (n, v) in pairs]
+        yield reduce(Column.__and__, again), text
     if kind.bare_quotes:
-        begun = F.exists(F.array(*values), lambda value: value.startswith('"'))
-        fields = [F.coalesce(value, F.lit("")) for value in values]
-        text = F.when(begun, F.concat_ws(options["sep"], *fields)).otherwise(text)
-    return _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
+        yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
+    if kind.unclosed:
+        opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))
+        yield values[-1].rlike(r"[\r\n]"), opened
 
 
 def _json(columns: Iterable[Column]) -> Column:

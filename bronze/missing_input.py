@@ -1,7 +1,8 @@
-"""Tables for which nothing has arrived, and why: no folder, an empty one, a topic without records.
+"""Tables for which nothing has arrived, and why: no or empty folders, topics without records.
 
-Looks at folders and at the logs of bronze's tables, without Spark. Tables in a catalog, landing
-roots that are URLs and feeds of very many files are not looked at.
+A snapshot without rows is named too. Looks at folders and at the logs of bronze's tables, without
+Spark. Tables in a catalog, landing roots that are URLs and feeds of very many files are not looked
+at.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from bronze.contract import feed_name
+from bronze.empty_extracts import empty_extract
 from lakehouse import names
 from lakehouse.delta_log import TableLog, read_log, read_values
 from lakehouse.table import Source, Table
@@ -34,10 +36,16 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
     log = _log(target, feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
-        text = _nothing_in(Path(target.landing), source.path, bool(log and log.rows))
+        landing, came_before = Path(target.landing), bool(log and log.rows)
+        text = _nothing_in(landing, source.path, came_before)
         if text is not None:
             yield text
             return
+        if source.format == "snapshot" and came_before:
+            folder = landing / source.path
+            text = empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
+            if text is not None:
+                yield text
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if topic is not None and log is not None and (log.rows or source.kafka):
         yield from _no_record(topic, source, log)

@@ -6,8 +6,10 @@ cut off.
 
 import base64
 import math
-from collections.abc import Iterator, Sequence
-from datetime import date, datetime, time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, datetime, time, timezone
+from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -16,26 +18,40 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.file_kinds import UnreadableFile
+
 _ROWS = 10_000
 _FOUND = "_raw string, _url string, _block bigint, _row bigint"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def arrow_rows(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The rows of Parquet files as JSON objects, as `bronze.lines.lines` gives records."""
+def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]) -> DataFrame:
+    """The rows of Parquet files as JSON objects, as `bronze.lines.lines` gives records.
+
+    Bytes of the columns in `texts`, named in lower case, are text.
+    """
     files = spark.read.format("binaryFile").load([*paths])
     named = files.select("content", F.col("_metadata.file_path").alias("_url"))
-    return named.mapInArrow(json_rows, _FOUND)
+    return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
 
 
-def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def no_text(name: str) -> str:
+    """What is wrong with a column that is declared to be text, and has bytes that are none."""
+    return f"column {name}: found bytes that are not UTF-8, expected text: declare it as binary"
+
+
+def json_rows(
+    batches: Iterator[pa.RecordBatch], texts: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The rows of the Parquet files in `content` (binary), with their file and place in it."""
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
             place = 0
-            file = pq.ParquetFile(pa.BufferReader(content.as_buffer()))
+            buffer = pa.BufferReader(content.as_buffer())
+            file = pq.ParquetFile(buffer, coerce_int96_timestamp_unit="us")
+            _check_names(file.schema_arrow.names)
             for part in file.iter_batches(batch_size=_ROWS):
-                rows = [_encode(row).decode() for row in _rows(part)]
+                rows = [_encode(row).decode() for row in _rows(part, texts)]
                 count = len(rows)
                 yield pa.RecordBatch.from_arrays(
                     [
@@ -49,27 +65,68 @@ def json_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 place += count
 
 
-def _rows(part: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    columns = [[_plain(value) for value in _cut(c).to_pylist()] for c in part.columns]
+def _check_names(names: Sequence[str]) -> None:
+    """Refuses a file in which a name stands for several columns.
+
+    Raises:
+        UnreadableFile: a name is there more than once.
+    """
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise UnreadableFile(
+            f"the file has the column {doubled[0]} more than once, expected it once"
+        )
+
+
+def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
     names = part.schema.names
+    given = (
+        _text(column, name) if name.lower() in texts else _cut(column)
+        for name, column in zip(names, part.columns, strict=True)
+    )
+    columns = [
+        [_plain(value, kind) for value in column.to_pylist()]
+        for column in given
+        for kind in [column.type if pa.types.is_nested(column.type) else None]
+    ]
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
+def _text(column: pa.Array, name: str) -> pa.Array:
+    """The column, bytes as text.
+
+    Raises:
+        UnreadableFile: some bytes are no text.
+    """
+    kind = column.type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return _cut(column)
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise UnreadableFile(no_text(name)) from None
+
+
 def _cut(column: pa.Array) -> pa.Array:
-    """The column without nanoseconds, which Python's times do not have."""
+    """The column without nanoseconds, which Python's times do not have; durations as numbers."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         micros = pc.floor_temporal(column, unit="microsecond")
         return pc.cast(micros, pa.timestamp("us", kind.tz), safe=False)
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return pc.cast(column, pa.time64("us"), safe=False)
-    return column
+    return column.cast(pa.int64()) if pa.types.is_duration(kind) else column
 
 
-def _plain(value: object) -> object:
-    """A value as the JSON has it that Spark would write of it."""
+def _plain(value: object, kind: pa.DataType | None = None) -> object:
+    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type."""
+    if value is None:
+        return None
+    if kind is not None and pa.types.is_nested(kind):
+        return _plain_nested(value, kind)
     if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        utc = value.astimezone(timezone.utc) if value.tzinfo else value
+        return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
     if isinstance(value, time):
         whole, point, fraction = value.isoformat().partition(".")
         return whole + (point + fraction).rstrip("0")
@@ -79,10 +136,13 @@ def _plain(value: object) -> object:
         return base64.b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return {str(_plain(name)): _plain(one) for name, one in value}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
     return value
+
+
+def _plain_nested(value: object, kind: pa.DataType) -> object:
+    if isinstance(value, dict):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    assert isinstance(value, list)
+    if pa.types.is_map(kind):
+        return {str(_plain(name)): _plain(one, kind.item_type) for name, one in value}
+    return [_plain(one, kind.value_type) for one in value]

@@ -105,9 +105,13 @@ def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source tells no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
-    if record["left_out"]:
-        fields = ", ".join(record["left_out"])
-        text = f"fields whose names begin with _ are left out: {fields}"
+    of_layers = [name for name in record["left_out"] if name.startswith("_")]
+    if of_layers:
+        text = f"fields whose names begin with _ are left out: {', '.join(of_layers)}"
         yield Trouble("left out", f"{text}; do: rename them in the connector to keep them")
+    nested = [name for name in record["left_out"] if not name.startswith("_")]
+    if nested:
+        text = f"fields that the declared struct has not are left out: {', '.join(nested)}"
+        yield Trouble("left out", f"{text}; do: declare them to keep them")
     for warning in record.get("warnings", ()):
         yield Trouble("warning", str(warning))

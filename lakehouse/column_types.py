@@ -29,7 +29,7 @@ OF_OTHERS = {
 _SIZED = re.compile(r"(char|varchar)\(\s*[1-9]\d*\s*\)")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
-_FIELD = re.compile(r"\s*(?:`[^`]+`|\w+)\s*(?::|\s)\s*(.+)", re.DOTALL)
+_FIELD = re.compile(r"\s*(`[^`]+`|\w+)\s*(?::|\s)\s*(.+)", re.DOTALL)
 
 
 def is_type(text: str) -> bool:
@@ -64,8 +64,9 @@ def is_nested(text: str) -> bool:
 
 def _is_nested(kind: str, inner: list[str]) -> bool:
     if kind == "struct":
-        fields = [_FIELD.fullmatch(field) for field in inner]
-        return all(field is not None and is_type(field[1]) for field in fields)
+        fields = [field for text in inner if (field := _FIELD.fullmatch(text))]
+        names = {field[1].strip("`") for field in fields}  # in lower case, as Delta compares them
+        return len(names) == len(inner) and all(is_type(field[2]) for field in fields)
     return len(inner) == (1 if kind == "array" else 2) and all(is_type(each) for each in inner)
 
 

@@ -13,8 +13,6 @@ from lakehouse.table import ROUTED, Table
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
 _NO_UNDERSCORE = "a name that does not begin with _"
 _FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in keys"
-EXTRACT_COLUMNS = ("operation", "effective_date")
-HISTORY_COLUMNS = ("valid_from", "valid_to", "sequence_from", "sequence_to", "is_current")
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "apply_as_deletes": ("rows",),
     "apply_as_truncates": ("rows",),
@@ -47,6 +45,7 @@ def contradictions(table: Table) -> Iterator[Problem]:
         found = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
         yield Problem("max_staleness", found, expected, "remove one of the two")
+    yield from _names(table)
     for column in table.columns:
         yield from _column(table, column)
 
@@ -162,6 +161,19 @@ def _groups(table: Table) -> Iterator[Problem]:
             seen.add(column)
 
 
+def _names(table: Table) -> Iterator[Problem]:
+    """Names that can be no two columns of a Delta table."""
+    spelled: dict[str, str] = {}
+    for name in dict.fromkeys((*table.keys, *table.columns)):
+        key = f"columns.{name}" if name in table.columns else "keys"
+        first = spelled.setdefault(name.lower(), name)
+        if not name.strip():
+            yield Problem(key, "a column without a name", "a name", "name it, or leave it out")
+        elif first != name and name in table.columns:
+            expected = "names that differ in more than their case"
+            yield Problem(key, f"{name} beside {first}", expected, "leave out one of the two")
+
+
 def _column(table: Table, column: str) -> Iterator[Problem]:
     key, declared = f"columns.{column}", table.columns[column]
     if not is_type(declared.type):
@@ -178,16 +190,6 @@ def _column(table: Table, column: str) -> Iterator[Problem]:
     if declared.origin is not None and table.feeds and table.format != "debezium":
         expected = "from only with format debezium"
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
-    if column in _reserved(table):
-        expected = f"none of {', '.join(_reserved(table))}: gold adds them"
-        yield Problem(key, column, expected, "rename it at the source")
-
-
-def _reserved(table: Table) -> tuple[str, ...]:
-    history = HISTORY_COLUMNS if table.stored_as_scd_type == 2 else ()
-    extracts = EXTRACT_COLUMNS if table.feeds and table.format == "snapshot" else ()
-    flag = ("is_deleted",) if table.on_delete == "flag" else ()
-    return (*history, *extracts, *flag)
 
 
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"

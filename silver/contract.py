@@ -74,8 +74,8 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
         "Check `source.format` and `value_format`. " + _CORRECT_SOURCE,
     ),
     "not_csv": Reason(
-        "The row does not fit the header of its CSV file, has a quote inside of quotes that is not "
-        "escaped, or is not in the file's encoding.",
+        "The row does not fit the header of its CSV file, is the header again, has a quote that is "
+        "not escaped or not closed, or is not in the file's encoding.",
         "Declare in `source.csv` how the file is written, and drop it again under another name.",
     ),
     "not_avro": Reason(
@@ -312,8 +312,8 @@ TABLE_NOTES, ORDER, KEY_PARTS, LEFT_OUT = "_tables", "order", "key parts", "fiel
 LACKED_KEYS = "keys lacked"
 """What was learned of each table (columns `table`, `aspect`, `value`, `at`), and four aspects of
 it: what orders Debezium's records, parts of their keys that are no keys of the table (JSON), fields
-of the source that can be no columns because of their names (JSON), and keys of the table that the
-records' keys lack and whose old values are not known (JSON)."""
+of the source that are in no column (JSON), and keys of the table that the records' keys lack and
+whose old values are not known (JSON)."""
 
 PENDING_COLUMNS = (
     LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),

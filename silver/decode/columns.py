@@ -39,7 +39,7 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: its name in the table; Debezium's fields of this name in any case are the column.
+        name: its name in the table; fields of this name in any case are the column (not of YDB).
         type: its type.
         declared: whether the YAML gives the type. Values are then converted to it (a misfit is
             `bad_value`); a learned column's must be of its kind (`incompatible_schema`).
@@ -76,8 +76,9 @@ class Columns:
             the source tells apart may be one row of the table. Also members of the source block
             that tell one source table from another.
         source_table: database, schema and table of the first of Debezium's records that showed any.
-        left_out: fields with a value whose names, which begin with an underscore, belong to the
-            layers: they are no columns.
+        left_out: fields with a value that are in no column: their names, which begin with an
+            underscore, belong to the layers; or their column is a struct that has them not, as
+            `column.field`.
         whole_old_rows: whether an update has shown that Debezium's old rows are whole. Only asked
             where the records' keys lack a key of the table.
         lacked_keys: keys of the table that the records' keys lack, and whose old values are not

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,17 +19,23 @@ from bronze.lines import DroppedFile, lines
 from lakehouse.table import Table
 
 
-def records(spark: SparkSession, file_format: str, *files: Path) -> list[str]:
-    return [row[0] for row in read(spark, file_format, *files).select("_raw").collect()]
+def records(
+    spark: SparkSession, file_format: str, *files: Path, columns: dict[str, str] | None = None
+) -> list[str]:
+    found = read(spark, file_format, *files, columns=columns)
+    return [row[0] for row in found.select("_raw").collect()]
 
 
 def hexadecimal(spark: SparkSession, file: Path) -> list[str]:
     return [row[0] for row in read(spark, "csv", file).select(F.hex("_raw")).collect()]
 
 
-def read(spark: SparkSession, file_format: str, *files: Path) -> DataFrame:
+def read(
+    spark: SparkSession, file_format: str, *files: Path, columns: dict[str, str] | None = None
+) -> DataFrame:
     source = {"format": "rows", "path": "p", "file_format": file_format}
     table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
+    table["columns"] = columns or {}
     feed = feeds([Table.model_validate(table)])[0]
     now = datetime.now(timezone.utc)
     listed = [DroppedFile(str(file), now, 9, "") for file in files]
@@ -206,6 +213,34 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # A quote that is not closed, in the last column and in two rows.
+        ('id,name\n1,a\n2,"b\n3,c\n', [{"id": "1", "name": "a"}, '2,"b\n3,c\n']),
+        ('id,name\n1,"b\n2,"c\n3,d\n', ['1,"b\n2,"c', {"id": "3", "name": "d"}]),
+        ('id,name\n1,"""a"" b"\n2,"c\nd"\n', [("1", '"a" b'), ("2", "c\nd")]),
+        ('id,name\n1,5" pipe\n2,b\n', [("1", '5" pipe'), ("2", "b")]),
+        # Files one behind the other.
+        ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", [("1", "a"), "id,name", ("2", "b")]),
+        ("\ufeffid,name\n1,a\n\ufeff2,b\n", [("1", "a"), ("2", "b")]),
+        (",id\n0,1\n,id\n", [{"_c0": "0", "id": "1"}, ",id"]),
+        # Line ends that were made twice.
+        ("id,name\r\r\n1,a\r\r\n2,\r\r\n", [("1", "a"), {"id": "2", "name": None}]),
+        # Lines of blanks, and DOS's end of a file.
+        ("id,name\n\n1,a\n   \n2,b\n\x1a", [("1", "a"), ("2", "b")]),
+    ],
+)
+def test_of_a_csv_file_every_row_is_taken_and_no_other_text(
+    spark: SparkSession, tmp_path: Path, text: str, expected: list[Any]
+) -> None:
+    rows = [
+        dict(zip(("id", "name"), row, strict=True)) if isinstance(row, tuple) else row
+        for row in expected
+    ]
+    assert csv_records(spark, csv(tmp_path, "a.csv", text)) == rows
+
+
 def test_names_in_quotes_may_have_blanks_around_the_quotes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -223,6 +258,14 @@ def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path:
         records(spark, "parquet", part)
 
 
+def test_a_file_of_which_nothing_can_be_unpacked_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv.lz4").write_bytes(b"\x04\x22\x4d\x18\x40\x40\xc0id,name")
+    with pytest.raises(UnreadableFile, match="unpack it"):
+        csv_records(spark, tmp_path / "a.csv.lz4")
+
+
 def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
     file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
     assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]
@@ -234,7 +277,7 @@ def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: P
 def test_columns_of_folders_are_no_fields_of_files_without_a_header(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "region=eu"
+    folder = tmp_path / "Region=eu"
     folder.mkdir()
     file = csv(folder, "a.csv", "1;a\n2;b\n")
     assert csv_records(spark, file, ("region", "id", "name"), header=False) == [
@@ -316,6 +359,19 @@ def test_parquet_types_that_spark_cannot_read_are_read(spark: SparkSession, tmp_
         '"price":1.50,"raw":"/wA=","ratio":"NaN"}'
     )
     assert json.loads(second)["utc"] == "1969-12-31T23:59:59.999999Z"
+
+
+def test_bytes_of_a_parquet_column_are_text_where_the_table_declares_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    bytes_ = ["CAST('Zoë' AS binary) AS S", "X'FF' AS b", "CAST(NULL AS binary) AS n"]
+    file = parquet(spark, tmp_path, "a", "1 AS id", *bytes_)
+    columns = {"s": "string", "b": "binary", "n": "varchar(9)"}
+    assert records(spark, "parquet", file, columns=columns) == [
+        '{"id":1,"S":"Zoë","b":"/w==","n":null}'
+    ]
+    with pytest.raises(PySparkException, match="column b: found bytes that are not UTF-8"):
+        records(spark, "parquet", file, columns={"b": "string"})
 
 
 def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """JSON files whose records are not their lines."""
 
+import bz2
 import gzip
 import json
+import lzma
+import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +53,8 @@ def test_the_beginning_of_a_file_shows_whether_its_lines_are_records(
     assert has_other_records(dropped(tmp_path, content)) is expected
     packed = dropped(tmp_path, gzip.compress(content), "a.json.gz")
     assert has_other_records(packed) is expected
+    packed = dropped(tmp_path, bz2.compress(content), "a.json.bz2")
+    assert has_other_records(packed) is expected
 
 
 def test_objects_that_span_lines_are_records_as_a_whole() -> None:
@@ -74,8 +79,12 @@ def test_what_follows_the_last_whole_object_is_one_record() -> None:
         (b"PAR1\x15\x04\x15\x00", "file_format: parquet"),
         ('\ufeff{"id": 1}'.encode("utf-16-le"), "in UTF-16, expected JSON in UTF-8"),
         ('{"id": 1}'.encode("utf-16-be"), "in UTF-16BE, expected JSON in UTF-8"),
+        (lzma.compress(b"{}"), "compressed with xz"),
+        (b"\x04\x22\x4d\x18\x40\x40\xc0", "compressed with LZ4"),
+        (b"\xff\x06\x00\x00sNaPpY", "compressed with Snappy"),
+        (tarfile.TarInfo("a.json").tobuf(), "tar archive, expected JSON: unpack it"),
     ],
-    ids=["zip", "gzip", "parquet", "utf-16", "utf-16-be"],
+    ids=["zip", "gzip", "parquet", "utf-16", "utf-16-be", "xz", "lz4", "snappy", "tar"],
 )
 def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableFile, match=said):

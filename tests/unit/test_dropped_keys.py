@@ -96,6 +96,39 @@ def test_a_null_in_a_key_is_a_null_in_the_file(
     assert files_with_key(landed(tmp_path / "without", without, name), of, key) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [
+        (FILES, b"ID; Name\n7;x\n"),
+        (FILES, "id\tname\n7\tZo\u00eb\n".encode("utf-16")),
+        (FILES | {"csv": {"header": False, "sep": "||"}}, b"7||x\n"),
+        (FILES | {"csv": {"encoding": "ISO-8859-1"}}, b"name,id\nZo\xeb,7\n"),
+        (YDB | {"format": "bigquery"}, b'[\n{"id": 6},\n{"Id": 7}\n]\n'),
+        (YDB | {"format": "bigquery"}, b'{\n"id": 7\n}\n'),
+        (YDB | {"format": "bigquery"}, b'\xef\xbb\xbf{"id": 6}{"id": 7}'),
+    ],
+)
+def test_a_key_is_found_however_its_file_is_written(
+    tmp_path: Path, source: dict[str, Any], content: bytes
+) -> None:
+    target = landed(tmp_path, "", "a")
+    (tmp_path / "landing" / "shop" / "deep" / "a").write_bytes(content)
+    of = table(source, {"id": "int", "name": "string"})
+
+    assert files_with_key(target, of, {"id": "7"})
+    assert files_with_key(target, of, {"id": "8"}) == []
+
+
+def test_a_part_of_a_key_may_be_a_files_folder(tmp_path: Path) -> None:
+    target = landed(tmp_path, "", "a")
+    file = tmp_path / "landing" / "shop" / "region=eu" / "a.csv"
+    file.parent.mkdir()
+    file.write_text("id,name\n7,x\n")
+
+    assert files_with_key(target, table(FILES), {"id": "7", "region": "eu"}) == [file]
+    assert files_with_key(target, table(FILES), {"id": "7", "region": "us"}) == []
+
+
 def test_another_tables_topic_in_the_same_file_is_not_the_key(tmp_path: Path) -> None:
     target = landed(tmp_path, whole({"after": {"id": 7}, "op": "c"}, topic="s.p.other"))
     assert files_with_key(target, table(DEBEZIUM | {"topic": "s.p.t"}), {"id": "7"}) == []

@@ -1,5 +1,6 @@
 """Nothing succeeds in silence: what has not come is warned of, and so is what looks encoded."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,52 @@ def test_a_folder_that_was_emptied_after_it_was_read_is_no_trouble(tmp_path: Pat
     (tmp_path / "landing" / "shop").mkdir(parents=True)
     bronze(tmp_path, "orders", ["x"])
     assert missing_input(Target(root=str(tmp_path)), [table()]) == {}
+
+
+EXTRACT = {"format": "snapshot", "mode": "full"}
+
+
+@pytest.mark.parametrize(
+    ("file_format", "content", "empty"),
+    [
+        ("csv", b"id,name\r\n\r\n", True),
+        ("csv", b"id,name\n1,a\n", False),
+        ("csv", b"\xef\xbb\xbf", True),
+        ("csv", "id,name\n".encode("utf-16"), True),
+        ("json", b"", True),
+        ("json", b"[\n]\n", True),
+        ("json", b'{"id": 1}', False),
+        ("json", gzip.compress(b" ", mtime=0), True),
+        ("parquet", b"PAR1 and no more", False),
+    ],
+)
+def test_a_snapshot_without_rows_is_named(
+    tmp_path: Path, file_format: str, content: bytes, empty: bool
+) -> None:
+    target, of = Target(root=str(tmp_path)), table(file_format=file_format, **EXTRACT)
+    bronze(tmp_path, "orders", ["x"])
+    for day, text in (("2026-01-01", b"x,y\n1,2\n"), ("2026-01-02", content)):
+        file = tmp_path / "landing" / "shop" / day / "a"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(text)
+
+    found = missing_input(target, [of])
+
+    if empty:
+        assert found["orders"][0].startswith("the snapshot of 2026-01-02 holds no row, so it ")
+    assert bool(found) == empty
+
+
+def test_a_parquet_snapshot_without_rows_is_named(tmp_path: Path) -> None:
+    bronze(tmp_path, "orders", ["x"])
+    folder = tmp_path / "landing" / "shop" / "2026-01-02"
+    folder.mkdir(parents=True)
+    target, of = Target(root=str(tmp_path)), table(file_format="parquet", **EXTRACT)
+    pq.write_table(pa.table({"id": pa.array([], pa.int32())}), folder / "a.parquet")
+
+    assert "2026-01-02 holds no row" in missing_input(target, [of])["orders"][0]
+    pq.write_table(pa.table({"id": [1]}), folder / "b.parquet")
+    assert missing_input(target, [of]) == {}
 
 
 def test_a_topic_without_a_record_is_named_with_the_one_that_was_meant(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from silver.decode.change import Record
-from silver.decode.columns import Columns
+from silver.decode.columns import Columns, declared_types
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_position
 from silver.decode.debezium.old_keys import OldKeys
 from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.values.numbers import form_of
+from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _NO_TABLE = (None, None, None)
 _CHANGES = ("c", "u", "d", "r", "t")
@@ -71,6 +72,7 @@ class Evidence:
         self.orders: set[str] = {known.order} if known.order else set()
         self.key_parts = set(known.key_parts)
         self.left_out = set(known.left_out)
+        self._undeclared = UndeclaredFields(declared_types(table))
         named = known.source_table
         self.source_table = None if named is None else SourceTable(*named)
         self._mixes = not table.is_shared
@@ -107,6 +109,8 @@ class Evidence:
                 n.lower() for n in envelope.after
             }
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out |= self._undeclared.of(envelope.after or {})
         self._old_keys.look(envelope, record, block)
         if block is None and self._decimals and (source is not None or flattened):
             if source is not None and source.connector == "ydb":

@@ -35,7 +35,7 @@ class Decoder:
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
-        self._rows = FileRows(table, columns)
+        self._rows = FileRows(table, columns, (_TYPE, _NUMBER))
         self._reader = RowReader(table, columns, (_TYPE, _NUMBER))
         self._numbered = not table.sequence_by
         self._too_many_keys: Fault | None = None

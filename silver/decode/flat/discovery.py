@@ -11,6 +11,7 @@ from silver.decode.columns import (
     Columns,
     Shape,
     adds_columns,
+    declared_types,
     is_published,
     room,
     settle_names,
@@ -18,6 +19,7 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_"), 20
 _MOST_NAMES = 4 * MOST_COLUMNS
@@ -40,18 +42,20 @@ class SeenName:
 class FlatDiscovery:
     """Finds the columns of flat rows; a format may say with `row_of` what a record's row is.
 
-    Names in the headers of CSV files that differ in case only are one. A name whose values are all
-    null is no column yet. A row with more names than a table has room for shows none.
+    Names that differ in case only are one where `folds` says so. A name whose values are all null
+    is no column yet. A row with more names than a table has room for shows none.
     """
+
+    folds = True
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._columns = columns
         self._rows = FileRows(table, columns)
-        self._folds = table.feeds[0].file_format == "csv"
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._members = members_read(table)
         self._room = room(self._typed)
+        self._undeclared = UndeclaredFields(declared_types(table))
         self._skipped: dict[str, bool] = {}
         self.left_out = set(columns.left_out)
         self.seen: dict[str, SeenName] = {}
@@ -73,6 +77,8 @@ class FlatDiscovery:
                 seen = self.seen[name] = SeenName()
             seen.take_first(record.arrival, position)
             seen.values.add(value)
+        if len(self.left_out) < _MOST_LEFT_OUT:
+            self.left_out |= self._undeclared.of(row)
         if len(self.seen) > _MOST_NAMES:
             self._keep_first()
 
@@ -87,7 +93,7 @@ class FlatDiscovery:
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
-        if self._folds:
+        if self.folds:
             self._fold_names()
         known = [self._settled(column) for column in self._columns.columns]
         new = [name for name in self._by_arrival() if self._is_new(name)]

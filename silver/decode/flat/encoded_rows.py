@@ -57,7 +57,8 @@ class RowOpener:
     """Opens the records of one table of format rows."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        self._rows = FileRows(table, columns)
+        listing = table.columns_to_update
+        self._rows = FileRows(table, columns, [listing] if listing else [])
         self._avro = {source.value_format == "avro" for source in table.feeds}
         self._schemas = columns.schemas
         source = table.feeds[0]
@@ -70,6 +71,10 @@ class RowOpener:
             for name, column in table.columns.items()
             if not can_be_placeholder(parse_type(column.type))
         } | {*table.keys}
+
+    def spelled(self, name: str) -> str:
+        """A name as the column is spelled that it means."""
+        return self._rows.spelled(name)
 
     def open(self, record: Record) -> OpenedRow:
         """The row that a record holds.
@@ -112,7 +117,8 @@ class RowOpener:
         plain = plain_converter(column, settled)
         if not column.declared:
             return plain
-        told = None if block is None else row_block_fields(block).get(column.name)
+        fields = {} if block is None else row_block_fields(block)
+        told = next((fields[n] for n in fields if self.spelled(n) == column.name), None)
         if told is not None:
             return converter_of(in_mode(told, column.type, self._source), column.type)
         encoded = converter_of(self._assumed(column), column.type)

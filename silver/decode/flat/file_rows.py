@@ -1,12 +1,13 @@
-"""Rows of dropped files as members: names in a CSV's header, and columns that folders give."""
+"""Flat rows as members: names as the columns are spelled, and columns that folders give."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bronze.contract import folder_columns
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
+from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.values.json_values import NotJson, parse_json
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
@@ -15,16 +16,17 @@ _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 class FileRows:
     """Reads the rows of one table as members by column name.
 
-    The names of a CSV's header are those of known columns without regard to case. A column that a
-    file's folders give, as in `region=eu/`, is a member of each row that has no value of its own.
+    Names are those of known columns, and of `protocol`, without regard to case, but for a row that
+    has both of two such names. A column that a file's folders give, as in `region=eu/`, is a member
+    of each row that has no value of its own.
     """
 
-    def __init__(self, table: Table, columns: Columns) -> None:
-        feed = table.feeds[0]
-        self._folds = feed.file_format == "csv"
-        known = [*table.keys, *columns.names, *table.columns]
-        self._spelled = {name.lower(): name for name in reversed(known)}
-        folder = re.escape(str(feed.path).strip("/"))
+    def __init__(self, table: Table, columns: Columns, protocol: Iterable[str] = ()) -> None:
+        left_out = table.except_column_list or ()
+        own = [name for name in columns.names if not name.startswith(MEMBER)]
+        known = [*table.keys, *own, *table.columns, *members_read(table), *protocol, *left_out]
+        self._spelled: dict[str, str] = {name.lower(): name for name in reversed(known)}
+        folder = re.escape(str(table.feeds[0].path).strip("/"))
         self._below = re.compile(rf"^.*/{folder}/")
         self._of_files: dict[str, Mapping[str, object]] = {}
         self._of_headers: dict[tuple[str, ...], list[str] | None] = {}
@@ -39,22 +41,26 @@ class FileRows:
 
     def completed(self, row: dict[str, object], record: Record) -> dict[str, object]:
         """A row with the columns' own spelling, and what its file's folders give."""
-        if self._folds:
-            names = self._respelled(tuple(row))
-            if names is not None:
-                row = dict(zip(names, row.values(), strict=True))
+        names = self._respelled(tuple(row))
+        if names is not None:
+            row = dict(zip(names, row.values(), strict=True))
         if record.file is not None and "=" in record.file:
             given = self._folder_columns(record.file)
             return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
         return row
 
+    def spelled(self, name: str) -> str:
+        """A name as the column is spelled that it means."""
+        return self._spelled.get(name.lower(), name)
+
     def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
-        """The names as the columns are spelled; None where they are spelled so already."""
+        """The names as the columns are spelled; None where they are, or would no longer differ."""
         if names not in self._of_headers:
             if len(self._of_headers) >= _MOST_HEADERS:
                 self._of_headers.clear()
-            spelled = [self._spelled.get(name.lower(), name) for name in names]
-            self._of_headers[names] = None if spelled == list(names) else spelled
+            spelled = [self.spelled(name) for name in names]
+            unlike = spelled != list(names) and len({*spelled}) == len(names)
+            self._of_headers[names] = spelled if unlike else None
         return self._of_headers[names]
 
     def _folder_columns(self, file: str) -> Mapping[str, object]:
@@ -63,7 +69,7 @@ class FileRows:
             if len(self._of_files) >= _MOST_FILES:
                 self._of_files.clear()
             given = folder_columns(self._below.sub("", file))
-            names = self._respelled(tuple(given)) if self._folds else None
+            names = self._respelled(tuple(given))
             found = dict(zip(names, given.values(), strict=True)) if names else given
             self._of_files[file] = found
         return found

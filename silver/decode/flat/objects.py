@@ -1,5 +1,6 @@
 """Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from silver.decode.values.json_values import NotJson, NumberText, parse_json
 from silver.decode.values.typed_values import Converter, converter, misfit_message
 
 _MOST_NAMES = 4 * MOST_COLUMNS
+_HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
+_OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
 
@@ -71,7 +74,7 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        return Fault(NOT_JSON, "the row is no JSON object")
+        return Fault(NOT_JSON, f"the row is no JSON object: {_no_object(raw)}")
     try:
         text = raw.decode()
     except UnicodeError:
@@ -79,8 +82,20 @@ def broken_row(raw: bytes, table: Table) -> Fault:
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
     shown = text[:_LONGEST_SHOWN]
-    fault = "does not fit the header of its file, or has a quote inside of quotes"
+    fits = "does not fit the header of its file, is the header again"
+    if not table.feeds[0].csv.header:
+        fits = "does not have one field for each of `columns`"
+    fault = f"{fits}, or has a quote that is not escaped or not closed"
     return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
+
+
+def _no_object(raw: bytes) -> str:
+    """Why a text is no JSON object."""
+    try:
+        found = parse_json(raw)
+    except NotJson as error:
+        return str(error)[:_LONGEST_SHOWN]
+    return f"found {_OTHERS.get(type(found), 'a number')}"
 
 
 def time_of(record: Record) -> int:
@@ -105,6 +120,10 @@ class RowReader:
         self._columns = columns.columns
         self._settled = columns.settled
         made = make or plain_converter
+        if make is None and table.feeds[0].file_format != "parquet":
+            made = _no_hex
+        if table.feeds[0].file_format == "csv":
+            made = _of_csv(made)
         self._readers = [
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
@@ -256,7 +275,8 @@ class _UnknownMembers:
         self, row: Mapping[str, object], unknown: Collection[str]
     ) -> tuple[bool, Fault | None]:
         """Whether the row is unlike the columns, and its fault if it has members that fit none."""
-        unlike = unfit = False
+        unlike = False
+        unfit: list[str] = []
         for name in unknown:
             if name.startswith("_") or not is_published(self._table, name):
                 if name in self._read:
@@ -266,12 +286,16 @@ class _UnknownMembers:
             elif not self._adds:
                 unlike = unlike or (self._announced is not None and name not in self._announced)
             elif self._full or name.lower() in self._taken or len(row) > self._room:
-                unfit = True
+                unfit.append(name)
             elif row[name] is not None:
-                unfit = unfit or self._settled
+                unfit += [name] if self._settled else []
                 unlike = True
-        fault = Fault(INCOMPATIBLE_SCHEMA, UNFIT) if unfit else None
-        return unlike and not self._settled, fault
+        return unlike and not self._settled, _unfit(unfit) if unfit else None
+
+
+def _unfit(names: Collection[str]) -> Fault:
+    found = repr(min(names)[:_LONGEST_NAME])
+    return Fault(INCOMPATIBLE_SCHEMA, f"found {found}, which can be no column: {UNFIT}")
 
 
 def _member(column: Column) -> str:
@@ -285,6 +309,32 @@ def plain_converter(column: Column, settled: bool) -> Converter:
     made = converter(column.type)
     learned = isinstance(column.type, T.DoubleType) and not column.declared
     return _exact_double(made) if learned else made
+
+
+def _no_hex(column: Column, settled: bool) -> Converter:
+    """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
+    convert = plain_converter(column, settled)
+    if not isinstance(column.type, T.BinaryType):
+        return convert
+
+    def checked(value: object) -> object:
+        if isinstance(value, str) and _HEX.fullmatch(value):
+            raise Misfit(value)
+        return convert(value)
+
+    return checked
+
+
+def _of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:
+    """Converters that read `""` as null where it is no value: writers that quote all write so."""
+
+    def made(column: Column, settled: bool) -> Converter:
+        convert = make(column, settled)
+        if isinstance(column.type, T.StringType | T.BinaryType):
+            return convert
+        return lambda value: None if value == "" else convert(value)
+
+    return made
 
 
 def _exact_double(convert: Converter) -> Converter:

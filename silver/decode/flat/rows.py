@@ -18,6 +18,7 @@ from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
+from silver.decode.debezium.values.encodings import declares_binaries, declares_decimals
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.encoded_rows import RowOpener
@@ -55,8 +56,9 @@ class Decoder:
         self._listing = table.columns_to_update
         self._opener = RowOpener(table, columns)
         self._protocol = [self._listing] if self._listing else []
-        self._reader = RowReader(table, columns, self._protocol)
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
+        told = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
+        self._reader = self._made(None) if told else RowReader(table, columns, self._protocol)
         self._only_rows_delete = table.apply_as_deletes is not None
 
     def decode(self, record: Record) -> Change:
@@ -112,7 +114,7 @@ class Decoder:
             return None
         if not isinstance(named, list):
             named = _listed(text_of(named))
-        return [text_of(name) for name in named if name is not None]
+        return [self._opener.spelled(text_of(name)) for name in named if name is not None]
 
 
 class Discovery(FlatDiscovery):

@@ -135,7 +135,12 @@ class Decoder:
 
 
 class Discovery(FlatDiscovery):
-    """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES."""
+    """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES.
+
+    YDB tells names apart by their case.
+    """
+
+    folds = False
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)

@@ -154,6 +154,13 @@ def test_fields_that_are_left_out_are_known() -> None:
     assert discovered(table(), plain(event("c", after=row)))[0].left_out == ("_", "__op", "_rank")
 
 
+def test_fields_that_a_declared_struct_has_not_are_left_out_and_known() -> None:
+    of = table(columns={"id": "bigint", "place": "struct<city: string>"})
+    row = {"id": 1, "Place": '{"city": "Ulm", "zip": "89073"}'}
+
+    assert discovered(of, rows(row))[0].left_out == ("place.zip",)
+
+
 def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
     of = table(keys=("a", "b"), columns={})
     gone = event("d", before={"B": "x", "other": ""})

@@ -7,11 +7,13 @@ import pytest
 
 from lakehouse.table import Table
 from silver.decode.columns import known_columns
+from silver.decode.expressions.names import FAULT, MEMBER
 from tests.builders import table
 from tests.flat_records import decoded, discovery, record
 
 COLUMNS = {"id": "int", "name": "string"}
 CSV = {"file_format": "csv", "path": "in/t"}
+DAYS = {"type": "int32", "name": "io.debezium.time.Date"}
 
 
 def rows(source: dict[str, Any] = CSV, **options: Any) -> Table:
@@ -40,10 +42,67 @@ def test_new_names_that_differ_in_case_only_are_one_column_of_csv_files() -> Non
     assert found.told("reason") == [None] * 3
 
 
-def test_names_of_json_lines_keep_their_case() -> None:
-    found = decoded(rows({"path": "in/t"}), [{"id": 1, "Name": "a"}])
+JSON = {"path": "in/t"}
 
-    assert found.told("reason") == ["incompatible_schema"]
+
+def test_names_of_json_lines_are_compared_without_regard_to_case() -> None:
+    found = decoded(rows(JSON), [{"ID": 1, "Name": "a"}, {"id": 2, "NAME": "b", "New": 1}])
+
+    assert found.columns.names[:3] == ["id", "name", "New"]
+    assert found.values("id", "name") == [(1, "a"), (2, "b")]
+    assert found.told("reason", "absent") == [(None, ["New"]), (None, None)]
+
+
+def test_of_a_row_with_two_names_that_differ_in_case_neither_is_dropped() -> None:
+    found = decoded(rows(JSON), [{"id": 1, "name": "a", "NAME": "b"}, {"Id": 1, "ID": 2}])
+
+    assert found.told("reason") == ["incompatible_schema", "no_key"]
+    assert found.told("message")[0].startswith("found 'NAME', which can be no column: ")
+
+
+def test_names_that_only_the_yaml_knows_have_its_spelling() -> None:
+    of = rows(
+        JSON,
+        sequence_by="seq",
+        except_column_list=["Op", "seq"],
+        apply_as_deletes="Op = 'D'",
+        columns_to_update="Carried",
+    )
+    found = decoded(of, [{"ID": 1, "OP": "D", "SEQ": 5, "NAME": "a", "carried": ["Name"]}])
+
+    assert found.columns.names == ["id", "name", f"{MEMBER}seq", f"{MEMBER}Op", FAULT]
+    assert found.values("name", f"{MEMBER}Op", f"{MEMBER}seq") == [("a", "D", 5)]
+    assert found.told("reason", "absent") == [(None, None)]
+
+
+def test_the_columns_of_bigquerys_protocol_may_be_in_any_case() -> None:
+    of = table("bigquery", ["id"], JSON, columns=COLUMNS)
+    found = decoded(of, [{"id": 1, "_change_type": "DELETE", "_change_sequence_number": "a"}])
+
+    assert found.told("operation", "sequence") == [("delete", "000000000000000A")]
+
+
+def test_a_schema_block_describes_columns_in_any_case() -> None:
+    of = rows(JSON, columns=COLUMNS | {"day": "date"})
+    fields = [{"field": "ID", "type": "int32"}, {"field": "DAY", **DAYS}]
+    block = {"type": "struct", "fields": fields}
+    found = decoded(of, [{"schema": block, "payload": {"ID": 1, "DAY": 20_000}}])
+
+    assert found.values("id", "day") == [(1, 20_000)]
+
+
+def test_an_empty_text_is_null_in_csv_columns_that_hold_no_text() -> None:
+    types = {"id": "int", "name": "string", "n": "int", "day": "date", "l": "array<int>"}
+    row = {"id": "1", "name": "", "n": "", "day": "", "l": ""}
+
+    found = decoded(snapshot(columns=types), [row], file=DAY)
+
+    assert found.values("id", "name", "n", "day", "l") == [(1, "", None, None, None)]
+    assert found.told("reason") == [None]
+    assert decoded(rows(JSON, columns=types), [row]).told("reason") == ["bad_value"]
+    assert decoded(snapshot(columns=types), [row | {"id": ""}], file=DAY).told("reason") == [
+        "bad_value"
+    ]
 
 
 DAY = "file:/landing/in/t/2025-01-01/a.csv"

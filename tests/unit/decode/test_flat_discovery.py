@@ -32,7 +32,7 @@ def settled(config: Table, columns: Columns, lines: list[Line]) -> tuple[Columns
 def test_discoveries_of_parts_settle_to_the_columns_of_the_whole() -> None:
     lines: list[Line] = [
         {"id": 1, "at": 1, "z": 1, "b": [1]},
-        {"id": 2, "at": 2, "z": 1.5, "B": "x"},
+        {"id": 2, "at": 2, "z": 1.5, "B": [2]},
         {"id": 3, "at": 3, "y": None, "b": [None]},
         "no JSON",
     ]
@@ -56,7 +56,7 @@ def test_discoveries_of_parts_settle_to_the_columns_of_the_whole() -> None:
 
 
 def test_a_batch_that_was_looked_at_as_a_whole_has_no_unlike_rows() -> None:
-    lines: list[Line] = [{"id": 1, "at": 1, "b": 1}, {"id": 2, "at": 2, "B": 1, "c": 1.5}]
+    lines: list[Line] = [{"id": 1, "at": 1, "b": 1}, {"id": 2, "at": 2, "": 1, "c": 1.5}]
     found = decoded(ROWS, lines)
     assert found.columns.settled
     assert found.told("unlike") == [False] * 2
@@ -68,7 +68,8 @@ UNLIKE: list[tuple[str, dict[str, Any], bool, str | None]] = [
     ("a new column that is null", {"b": None}, False, None),
     ("a name of the layers", {"_b": 1}, False, None),
     ("a member of an expression", {"_op": "D"}, True, None),
-    ("another case", {"A": 1}, False, "incompatible_schema"),
+    ("another case", {"A": 1}, False, None),
+    ("both cases", {"a": 1, "A": 1}, False, "incompatible_schema"),
     ("no name", {"": 1}, False, "incompatible_schema"),
     ("a misfit of a learned column", {"a": "x"}, False, "incompatible_schema"),
     ("a column left out", {"left_out": 1}, False, None),
@@ -170,21 +171,23 @@ def test_new_columns_beyond_the_room_are_those_that_came_last(
 
 
 @pytest.mark.parametrize("cut", ["one", "each"])
-def test_of_rows_whose_names_differ_in_case_the_first_is_the_columns(cut: str) -> None:
+def test_names_that_differ_in_case_are_one_column_spelled_as_the_first(cut: str) -> None:
     lines: list[Line] = [
         {"id": 1, "at": 1, "b": "first"},
         {"id": 2, "at": 2, "B": "second"},
-        {"id": 3, "at": 3, "b": "third"},
+        {"id": 3, "at": 3, "b": "third", "B": "fourth"},
     ]
     batches = [lines] if cut == "one" else [[line] for line in lines]
     learned: dict[str, T.DataType] = {}
-    reasons = []
+    reasons, values = [], []
     for batch in batches:
         found = decoded(ROWS, batch, learned=learned)
         reasons += found.told("reason")
+        values += found.values("b")
         learned = {c.name: c.type for c in found.columns.columns if not c.name.startswith("_")}
     assert sorted(learned) == ["at", "b", "id"]
-    assert reasons == [None, "incompatible_schema", None]
+    assert values[:2] == ["first", "second"]
+    assert reasons == [None, None, "incompatible_schema"]
 
 
 def test_rubbish_of_many_names_does_not_fill_the_memory() -> None:
@@ -212,3 +215,15 @@ def test_fields_that_are_left_out_because_of_their_names_are_known() -> None:
 
     assert settled(ROWS, known(ROWS), lines)[0].left_out == ("_rank",)
     assert settled(reads, known(reads), lines)[0].left_out == ()
+
+
+def test_fields_that_a_declared_struct_has_not_are_known() -> None:
+    types = {"id": "bigint", "s": "struct<a: int, b: struct<c: int>>", "l": "array<struct<a: int>>"}
+    config = table("rows", ["id"], sequence_by="at", columns=types)
+    lines: list[Line] = [
+        {"id": 1, "at": 1, "s": {"A": 1, "x": 2, "null": None}, "l": [{"a": 1, "y": 1}]},
+        {"id": 2, "at": 2, "S": '{"b": {"c": 1, "z": 3}}', "l": "no JSON"},
+    ]
+
+    assert settled(config, known(config), lines)[0].left_out == ("l.y", "s.b.z", "s.x")
+    assert settled(config, known(config), lines[1:])[0].left_out == ("s.b.z",)

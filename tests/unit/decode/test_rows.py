@@ -30,6 +30,35 @@ def test_every_row_is_an_upsert_whose_operation_and_order_are_left_to_the_expres
     ]
 
 
+def test_long_hex_digits_are_no_base64_and_read_where_the_yaml_says_so() -> None:
+    columns = {"id": "int", "data": "binary"}
+    lines: list[Line] = [{"id": 1, "seq": 1, "data": d} for d in ("00FF" * 4, "AP8=")]
+    plain = table("rows", ["id"], sequence_by="seq", columns=columns)
+    told = table(
+        "rows", ["id"], {"binary_handling_mode": "hex"}, sequence_by="seq", columns=columns
+    )
+
+    assert decoded(plain, lines).told("reason") == ["bad_value", None]
+    assert decoded(plain, lines).values("data") == [None, b"\0\xff"]
+    assert decoded(told, lines).values("data") == [b"\0\xff" * 4, None]
+    assert decoded(told, lines).told("reason") == [None, "bad_value"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[1]", "found an array"),
+        ("null", "found null"),
+        ("1.5", "found a number"),
+        ('{"seq": NaN}', "found NaN, which is no JSON"),
+        ('{"id": 1},', "Extra data: line 1 column 10 (char 9)"),
+    ],
+)
+def test_a_text_that_is_no_object_says_why(text: str, why: str) -> None:
+    found = decoded(table("rows", ["id"], sequence_by="seq"), [text])
+    assert found.told("message") == [f"the row is no JSON object: {why}"]
+
+
 def test_a_fault_says_which_operations_it_rules_out() -> None:
     users = table("rows", ["id"], sequence_by="seq", columns={"id": "int", "qty": "int"})
     lines: list[Line] = [
@@ -44,7 +73,7 @@ def test_a_fault_says_which_operations_it_rules_out() -> None:
     assert found.values(FAULT) == [EVERY, OF_KEY, OF_KEY, OF_KEY, OF_VALUES, None]
     assert found.told("reason") == ["not_json", "no_key", "no_key", "bad_value", "bad_value", None]
     assert found.told("message")[:3] == [
-        "the row is no JSON object",
+        "the row is no JSON object: Expecting value: line 1 column 1 (char 0)",
         "key column id: missing or null; the row has seq, qty",
         "key column id: missing or null",
     ]

@@ -1,0 +1,90 @@
+"""Parquet files that Arrow reads for Spark: each value as the JSON that Spark would write of it."""
+
+import io
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bronze.file_kinds import UnreadableFile
+from bronze.parquet_files import json_rows
+
+
+def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:
+    """The rows of a file with this table; `texts` are columns that are declared to be text."""
+    file = io.BytesIO()
+    pq.write_table(table, file, **written)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([file.getvalue()], pa.binary()), pa.array(["f"])], names=["content", "_url"]
+    )
+    parts = json_rows(iter([batch]), texts)
+    return [json.loads(row) for found in parts for row in found[0].to_pylist()]
+
+
+def column(*values: object, type: pa.DataType) -> list[Any]:
+    return [row["c"] for row in read(pa.table({"c": pa.array(list(values), type)}))]
+
+
+def test_a_map_is_an_object_also_where_it_is_empty_or_inside_of_others() -> None:
+    names = pa.map_(pa.string(), pa.int32())
+
+    assert column([("a", 1)], [], None, type=names) == [{"a": 1}, {}, None]
+    assert column([[]], [], type=pa.list_(names)) == [[{}], []]
+    assert column({"m": []}, {"m": None}, type=pa.struct([("m", names)])) == [
+        {"m": {}},
+        {"m": None},
+    ]
+    assert column([(7, [])], type=pa.map_(pa.int32(), names)) == [{"7": {}}]
+
+
+def test_a_moment_is_told_in_utc_whatever_zone_the_file_notes() -> None:
+    moment = datetime.fromisoformat("2026-02-02T02:40:00+00:00")
+
+    assert column(moment, type=pa.timestamp("us", "Europe/Berlin")) == [
+        "2026-02-02T02:40:00.000000Z"
+    ]
+
+
+def test_a_timestamp_in_96_bits_may_be_older_than_nanoseconds_reach() -> None:
+    moments = pa.array(
+        [datetime.fromisoformat(day) for day in ("1582-10-10", "2026-02-02")], pa.timestamp("us")
+    )
+
+    rows = read(pa.table({"c": moments}), use_deprecated_int96_timestamps=True)
+
+    assert [row["c"] for row in rows] == [
+        "1582-10-10T00:00:00.000000",
+        "2026-02-02T00:00:00.000000",
+    ]
+
+
+def test_a_duration_is_the_number_that_the_file_stores() -> None:
+    assert column(5, None, type=pa.duration("us")) == [5, None]
+
+
+def test_values_that_spark_refuses_are_read() -> None:
+    assert column(time(7, 15, 0, 500), type=pa.time64("ns")) == ["07:15:00.0005"]
+    ids = pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([uuid.UUID(int=5).bytes], pa.binary(16))
+    )
+    assert read(pa.table({"c": ids})) == [{"c": "00000000-0000-0000-0000-000000000005"}]
+
+
+def test_a_name_of_two_columns_is_refused() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+
+    with pytest.raises(UnreadableFile, match="column a more than once"):
+        read(table)
+
+
+def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:
+    values = pa.table({"S": pa.array(["Zoë".encode(), None]), "b": pa.array([b"ab", b""])})
+
+    assert read(values, ["s"]) == [{"S": "Zoë", "b": "YWI="}, {"S": None, "b": ""}]
+    with pytest.raises(UnreadableFile, match="column s: found bytes that are not UTF-8"):
+        read(pa.table({"s": pa.array([b"\xff"])}), ["s"])
