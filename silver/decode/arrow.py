@@ -100,7 +100,7 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
         if last is not None:
             yield last
         with _without_collector():
-            records = _records(part, plan.columns, row_types)
+            records = _records(part, plan.table, plan.columns, row_types)
             changes = [_decoded(decode, record) for record in records]
             last = output.batch(part, changes)
     if last is not None:
@@ -123,7 +123,7 @@ def discover_batches(
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(part, plan.columns, row_types)
+            shown = _records(part, plan.table, plan.columns, row_types)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -170,7 +170,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _records(
-    part: pa.RecordBatch, columns: Columns, row_types: RowTypes | None
+    part: pa.RecordBatch, table: Table, columns: Columns, row_types: RowTypes | None
 ) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
     if all(feed.value_format == "json" for feed in table.feeds):
