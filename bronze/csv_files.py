@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
-from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
+from bronze.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
 
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
-_OF_HADOOP = (".lz4", ".snappy")  # Hadoop's own forms of them, which other programs do not write
 _MOST_LINES, _MOST_BYTES = 200, 262_144
 SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
@@ -93,11 +92,10 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     Raises:
         UnreadableFile: the file is no CSV file, or not one of this table.
     """
+    check_ending(path)
     text = spark.read.text(path, lineSep="\n")
     first = text.select(F.substring(F.col("value").cast("binary"), 1, _MOST_BYTES))
     lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
-    if not lines and path.endswith(_OF_HADOOP):
-        raise UnreadableFile("nothing in the file can be read: unpack it, or compress it with gzip")
     head = b"\n".join(lines)
     check_is_csv(head)
     given = feed.csv.given()

@@ -26,6 +26,7 @@ _KINDS = (
     (b"ORC", "an ORC file", "export it as {} or Parquet"),
     (b"%PDF", "a PDF", "export it as {}"),
 )
+_OF_HADOOP = (".lz4", ".snappy")
 _TAR, _PLACE_IN_TAR = b"ustar", 257
 _SPACE = b" \t\r\n"
 _MARKUP = (b"<!doctype", b"<html", b"<?xml")
@@ -48,6 +49,19 @@ def encoding_by_mark(head: bytes) -> str | None:
     if len(head) >= 4 and set(head[0:20:2]) == {0} and 0 not in head[1:20:2]:
         return "UTF-16BE"
     return None
+
+
+def check_ending(path: str) -> None:
+    """Refuses a file that Spark would unpack by its ending in a form that only Hadoop writes.
+
+    What other programs write ends Java.
+
+    Raises:
+        UnreadableFile: its name ends so.
+    """
+    if path.endswith(_OF_HADOOP):
+        found = f"the ending {path[path.rindex('.') :]} is not read"
+        raise UnreadableFile(f"{found}: unpack the file, or compress it with gzip")
 
 
 def check_is_json(head: bytes) -> None:

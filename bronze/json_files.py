@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.file_kinds import check_is_json
+from bronze.file_kinds import check_ending, check_is_json
 
 _BLANKS = " \t\r\n\ufeff"
 _VISIBLE = re.compile(f"[^{_BLANKS}]")
@@ -31,6 +31,7 @@ def has_other_records(path: str) -> bool:
     Raises:
         UnreadableFile: the file is of another kind.
     """
+    check_ending(path)
     place = Path(path.removeprefix("dbfs:").removeprefix("file:"))
     if place.suffix == _OTHER_CODEC:
         return False

@@ -1,5 +1,6 @@
 """A table's first YAML, written from a sample of its events for a person to check."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,15 +75,23 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
         lines += [f"apply_as_deletes: {scalar(sample.deletes)}  # check"]
         operation = sample.deletes.partition(" ")[0]
         lines += [f"except_column_list: [{scalar(operation)}]"]
-    own = {name: kind for name, kind in sample.columns.items() if not name.startswith("_")}
-    declared = [f"  {scalar(name)}: {kind}" for name, kind in own.items()]
+    own = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
+    declared = [f"  {scalar(n)}: {kind}" for n, kind in sample.columns.items() if n in own]
     lines += ["columns:", *declared] if declared else []
-    if sample.guessed:
+    guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
+    if guessed:
         lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
-        lines += [
-            f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in sample.guessed.items()
-        ]
+        lines += [f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in guessed.items()]
     return "\n".join(lines) + "\n"
+
+
+def possible_columns(names: Iterable[str]) -> set[str]:
+    """Those of the names that one table can have: of two that differ in case only, the first."""
+    first: dict[str, str] = {}
+    for name in names:
+        if name.strip() and not name.startswith("_"):
+            first.setdefault(name.lower(), name)
+    return set(first.values())
 
 
 def scalar(text: str) -> str:

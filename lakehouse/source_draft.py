@@ -16,7 +16,7 @@ from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from lakehouse.errors import ConfigurationError, SourceUnreachable
-from lakehouse.first_draft import SCHEMA_LINE, scalar
+from lakehouse.first_draft import SCHEMA_LINE, possible_columns, scalar
 from lakehouse.sample import SIGNALS, identifier
 from lakehouse.words import counted
 
@@ -150,11 +150,12 @@ def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
         lines += [f"  kafka: {{topic: {scalar(topic)}, bootstrap_servers: '{servers}'}}"]
     doubt = "" if table.keys else "  # check: no primary key; a table without one keeps equal rows"
     lines += [f"keys: [{', '.join(map(scalar, table.keys))}]{doubt}", "columns:"]
+    possible = possible_columns([*table.keys, *table.columns])
     for column, (kind, comment) in table.columns.items():
         shown = f"'{kind}'" if "," in kind and comment else kind
         said = f"{{type: {shown}, comment: {_quoted(comment)}}}" if comment else kind
-        own = not column.startswith("_")
-        lines += [f"  {'' if own else '# not possible: '}{scalar(column)}: {said}"]
+        mark = "" if column in possible else "# not possible: "
+        lines += [f"  {mark}{scalar(column)}: {said}"]
     return "\n".join(lines) + "\n"
 
 

@@ -258,14 +258,6 @@ def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path:
         records(spark, "parquet", part)
 
 
-def test_a_file_of_which_nothing_can_be_unpacked_is_told(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    (tmp_path / "a.csv.lz4").write_bytes(b"\x04\x22\x4d\x18\x40\x40\xc0id,name")
-    with pytest.raises(UnreadableFile, match="unpack it"):
-        csv_records(spark, tmp_path / "a.csv.lz4")
-
-
 def test_a_header_may_stand_below_many_comments(spark: SparkSession, tmp_path: Path) -> None:
     file = csv(tmp_path, "a.csv", "# x\n" * 100 + "id,name\n1,a\n")
     assert csv_records(spark, file, comment="#") == [{"id": "1", "name": "a"}]

@@ -7,7 +7,8 @@ import pytest
 
 from bronze.contract import feed_name, folder_columns
 from bronze.feeds import feeds
-from bronze.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
+from bronze.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+from bronze.json_files import has_other_records
 from lakehouse.csv_options import Csv
 from lakehouse.table import Table
 
@@ -18,6 +19,15 @@ def test_an_archive_is_told_as_what_it_is() -> None:
         archive.writestr("a.csv", "id,name\n")
     with pytest.raises(UnreadableFile, match="zip archive or an Excel workbook"):
         check_is_csv(packed.getvalue())
+
+
+@pytest.mark.parametrize("ending", [".lz4", ".snappy"])
+def test_a_form_that_only_hadoop_unpacks_is_refused_by_its_ending(ending: str) -> None:
+    with pytest.raises(UnreadableFile, match=f"the ending {ending} is not read"):
+        check_ending(f"/landing/t/a.csv{ending}")
+    with pytest.raises(UnreadableFile, match=f"the ending {ending} is not read"):
+        has_other_records(f"/landing/t/a.json{ending}")
+    check_ending("/landing/lz4/a.csv.gz")
 
 
 @pytest.mark.parametrize(

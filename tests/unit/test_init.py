@@ -173,6 +173,16 @@ def test_a_file_of_one_json_array_is_drafted() -> None:
     assert (table.format, table.keys, table.sequence_by) == ("rows", ["id"], "seq")
 
 
+def test_of_names_that_differ_in_case_only_the_first_is_drafted() -> None:
+    rows = [{"id": 1, "Name": "a", "seq": 1}, {"ID": 2, "name": "b", "id": 2, "seq": 2, "": 0}]
+    file = Path("users.jsonl")
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    assert init("--from", str(file)) == 0
+    (table,) = load_tables(Path("conf"))
+    assert list(table.columns) == ["id", "Name", "seq"]
+
+
 def test_flattened_rows_keep_their_own_columns_only() -> None:
     row = {"id": 1, "name": "x", "__op": "c", "__deleted": "false", "__lsn": 7}
     file = dropped("a.jsonl", whole("s.p.people", {"id": 1}, row))

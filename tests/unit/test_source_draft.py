@@ -87,6 +87,16 @@ def test_a_draft_is_sound_and_keeps_comments() -> None:
     assert "# not possible: _x" in text
 
 
+def test_columns_that_differ_in_case_only_are_drafted_as_one() -> None:
+    columns = dict.fromkeys(("ID", "id", "a", "A"), ("string", None))
+    text = source_draft(
+        "t", ORDERS._replace(keys=["id"], columns=columns), Connector(POSTGRES, "s")
+    )
+
+    assert list(unpack_table(yaml.safe_load(text), "t.yml").columns) == ["id", "a"]
+    assert "# not possible: ID" in text and "# not possible: A" in text
+
+
 @pytest.mark.parametrize(
     "comment", ["ünder", "a: b", "no", "two\nlines", "a, b", "it's, so", "# not", "\u2028", ""]
 )
