@@ -60,6 +60,7 @@ _CELLS = (
     'found values as cells {"value": …, "set": …}, as Cassandra\'s and YugabyteDB\'s connectors '
     "write them, expected plain values: for YugabyteDB the transform PGCompatible"
 )
+_MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"
@@ -146,7 +147,7 @@ def check_change(record: Record, envelope: Envelope, change: Change, table: Tabl
     A cell that is not set keeps its value. No log has a record at a negative offset. A truncate is
     applied to all rows of a table, also to those of other source tables.
     """
-    if _has_cells(envelope.after) or _has_cells(envelope.before):
+    if _has_cells(envelope):
         change.values = ()
         reject(change, ILLEGAL_CHANGE, _CELLS)
     elif change.reason is not None:
@@ -176,8 +177,14 @@ def _members(record: Record) -> dict[str, object]:
         return {}
 
 
-def _has_cells(row: Row | None) -> bool:
-    """Whether the values of a row are cells that say whether they are set."""
+def _has_cells(envelope: Envelope) -> bool:
+    """Whether the values of the rows are cells that say whether they are set."""
+    if envelope.source is not None and envelope.source.connector not in _MAY_WRITE_CELLS:
+        return False
+    return _are_cells(envelope.after) or _are_cells(envelope.before)
+
+
+def _are_cells(row: Row | None) -> bool:
     if not row or not (None is (first := next(iter(row.values()))) or _is_cell(first)):
         return False
     values = [value for value in row.values() if value is not None]

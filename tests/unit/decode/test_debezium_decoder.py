@@ -129,8 +129,9 @@ CELL = {"value": "x", "set": True}
 @pytest.mark.parametrize("op", ["i", "u", "d"])
 @pytest.mark.parametrize("row", [{"id": CELL, "name": CELL}, {"id": None, "name": CELL}])
 def test_values_that_say_whether_they_are_set_are_refused(op: str, row: dict[str, Any]) -> None:
-    side = "before" if op == "d" else "after"
-    [found] = decoded(table(columns={"id": "string"}), plain(event(op, **{side: row})))
+    rows = {"before" if op == "d" else "after": row}
+    line = event(op, source={"connector": "yugabytedb", "lsn": 1}, **rows)
+    [found] = decoded(table(columns={"id": "string"}), plain(line))
 
     assert (found["_reason"], found["id"]) == ("illegal_change", None)
     assert "YugabyteDB" in found["_message"]

@@ -15,7 +15,6 @@ from silver.decode.debezium.events.restarts import follow
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
     OFFSETS,
-    OFFSETS_BY_RECORD_TIME,
     Fact,
     Reached,
     Segment,
@@ -55,8 +54,9 @@ class LogFollower:
         incremental snapshot tell nothing either: they were not read from the log.
         """
         source, sequence, time = envelope.source, change.sequence, change.source_time
-        if record.offset is not None and record.offset >= 0:
-            self._see_offset(record, record.offset, time)
+        offset = None if record.partition is None or envelope.op == "r" else record.offset
+        if offset is not None and offset >= 0:
+            self._see_offset(record, offset, source, time)
         if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
             return
         if envelope.op == "r" and change.snapshot is None:
@@ -76,15 +76,22 @@ class LogFollower:
             reach = position if is_own else max(position, sequence[:WIDTH])
             self._course.see(place, position, reach, time, source)
 
-    def _see_offset(self, record: Record, offset: int, time: int | None) -> None:
+    def _see_offset(
+        self, record: Record, offset: int, source: Source | None, time: int | None
+    ) -> None:
         """Takes in an offset: a topic that is made anew counts from 0 again.
 
-        The record's own time tells where the source's is not known.
+        Each source in a topic is followed by itself, as one may be hours behind another. The
+        record's own time tells where the source's is not known.
         """
-        key = record.topic, record.partition, time is None
+        names = (None, None) if source is None else (source.name, source.db)
+        key = record.topic, record.partition, OFFSETS, *names, time is None
         if key != self._offset_key:
             self._offset_key = key
-            self._offsets = self._courses.get(key) or self._begun_offsets(*key)
+            if key not in self._courses:
+                clock = "record time" if time is None else None
+                self._courses[key] = self._begun(*key[:-1], clock)
+            self._offsets = self._courses[key]
         time = record.timestamp if time is None else time
         if time is not None and not self._offsets.goes_on(record.arrival, offset, time):
             self._offsets.see(record.arrival, offset, offset + 1, time, None)
@@ -99,13 +106,6 @@ class LogFollower:
         given = names if partition is not None else (topic, *names)
         log = " ".join(str(text_of(name)) for name in given if name is not None)
         return _Course(domain, log, self._reached.get(f"{domain} {log}"))
-
-    def _begun_offsets(self, topic: object, partition: object, is_by_record: bool) -> "_Course":
-        log = OFFSETS_BY_RECORD_TIME if is_by_record else OFFSETS
-        domain = _domain(topic, partition)
-        course = _Course(domain, log, self._reached.get(f"{domain} {log}"))
-        self._courses[topic, partition, is_by_record] = course
-        return course
 
 
 class _Course:
@@ -162,7 +162,6 @@ class _Course:
             is_next &= _text(place) > _text(last)
         if not (is_next and self._simple):
             proves = source is not None and proves_restarts(source)
-            proves |= self._log == OFFSETS
             fact = Fact(_position_text(position), time, server, number, proves)
             if not is_next or self._parts_from(fact):
                 self._open(place, fact, position, reach)

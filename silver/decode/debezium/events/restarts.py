@@ -6,14 +6,10 @@ from typing import NamedTuple
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
     OFFSETS,
-    OFFSETS_BY_RECORD_TIME,
     Reached,
     Segment,
     begun,
 )
-
-ANYWHERE = "0"
-"""A place that no record lies before."""
 
 Exact = Callable[[Segment, Reached], list[Segment]]
 """Follows the records of a segment once more, knowing how far those before had come."""
@@ -24,8 +20,7 @@ class Restart(NamedTuple):
 
     Attributes:
         domain: topic and partition.
-        place: the first record that is known to be of the new log; `0` where the offsets are those
-            of a topic that was made anew, so that the time alone tells.
+        place: the first record that is known to be of the new log.
         position: its position.
         time: its commit time in microseconds since 1970.
         started: commit time from which on changes count as the new log's.
@@ -133,8 +128,7 @@ def _of_new_log(part: Segment, known: Reached) -> Followed:
     proven = is_new or begin.server != known.server or begin.proves
     restart, alarm = None, None
     if proven and now.started is not None:
-        place = ANYWHERE if part.log == OFFSETS else part.first
-        restart = Restart(part.domain, place, begin.position, begin.time, now.started)
+        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
     unsure_from = None if is_new else known.again_from
     is_doubtful = now.started is not None and part.earliest < now.started
     if not proven or unsure_from is not None or is_doubtful:
@@ -145,5 +139,5 @@ def _of_new_log(part: Segment, known: Reached) -> Followed:
 
 def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
     before, after = (known.position, known.time), (part.begin.position, time)
-    of_offsets = part.log in (OFFSETS, OFFSETS_BY_RECORD_TIME)
+    of_offsets = part.log.startswith(OFFSETS)
     return Alarm(part.domain, part.first, part.first, before, after, of_offsets)

@@ -27,9 +27,10 @@ from silver.decode.values.json_values import text_of
 _DIGITS = "0123456789"
 OF_SNAPSHOT = ""
 """The position of the rows of a full snapshot: below every other, as they begin an epoch anyway."""
-OFFSETS, OFFSETS_BY_RECORD_TIME = "(offsets)", "(offsets, record time)"
-"""Logs whose positions are the topic's offsets and whose places are those in order of arrival: a
-topic that was made anew counts from 0. Only times at the source prove which records are newer."""
+OFFSETS = "(offsets)"
+"""How the name of a log begins whose positions are the topic's offsets, and whose places are those
+in order of arrival: a topic that was made anew counts from 0. They prove nothing, as files can
+arrive in any order."""
 
 
 class Fact(NamedTuple):
