@@ -236,7 +236,7 @@ class Decoder:
             misfits = misfits_before | misfits
         if missing or misfits or plan.odd:
             self._judge(change, plan, after, misfits, nulls)
-        check_key(plan.keys, envelope, change)
+        check_key(plan.keys, envelope, change, self.layout)
 
     def _read_delete(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change

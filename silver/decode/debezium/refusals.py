@@ -1,6 +1,6 @@
 """Dead letters of Debezium records: what was found, and what was expected."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from pyspark.sql import types as T
@@ -28,6 +28,7 @@ from silver.decode.debezium.values.encodings import (
     holds_decimals,
 )
 from silver.decode.debezium.values.numbers import is_base64, is_written
+from silver.decode.values.column_types import Misfit
 from silver.decode.values.json_values import NotJson, json_text, text_of
 from silver.decode.values.typed_values import misfit_message
 from silver.decode.wrapped import holds_rows, open_row
@@ -61,6 +62,7 @@ _CELLS = (
     "write them, expected plain values: for YugabyteDB the transform PGCompatible"
 )
 _MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
+_INVENTING = (None, "postgresql")
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"
@@ -95,22 +97,55 @@ def unknown_operation(record: Record, envelope: Envelope) -> str:
     return f"found no op among the members {named or '(none)'}, {_OPERATIONS} in op"
 
 
-def check_key(keys: Iterable[Reading], envelope: Envelope, change: Change) -> None:
+def check_key(
+    keys: Iterable[Reading], envelope: Envelope, change: Change, layout: TableLayout
+) -> None:
     """Rejects an update of the key, after which the row of the old key would stay.
 
-    The old row is compared where it has all of the key. PostgreSQL's connector invents values that
-    the log does not have: zeros and empty texts.
+    The dead letter has the old key, whose row is wrong from then on. Old rows are compared where
+    they have all of the key that `after` has. PostgreSQL's connector invents values that the log
+    does not have, unless its old rows are known to be whole.
     """
     before, after, source = envelope.before, envelope.after, envelope.source
     if envelope.op != "u" or not before or after is None or change.reason is not None:
         return
-    news = {field: after[field] for field, _, _ in keys}
-    olds = {field: before.get(field) for field in news}
-    invents = source is None or source.connector in (None, "postgresql")
-    is_told = all(olds.values()) if invents else None not in olds.values()
-    if olds != news and is_told:
-        changed = ", ".join([field for field in news if news[field] != olds[field]])
-        reject(change, ILLEGAL_CHANGE, f"found an update of {changed} in the key, {_MOVED}")
+    is_invented = source is None or source.connector in _INVENTING
+    if is_invented and not layout.columns.whole_old_rows:
+        return
+    if all(before.get(field) == after[field] for field, _, _ in keys):
+        return
+    values = _with_old_key(keys, before, after, change.values, layout)
+    moved = [field for field, at, _ in keys if values[at] != change.values[at]]
+    if moved:
+        reject(
+            change, ILLEGAL_CHANGE, f"found an update of {', '.join(moved)} in the key, {_MOVED}"
+        )
+        change.values = values
+
+
+def _with_old_key(
+    keys: Iterable[Reading], before: Row, after: Row, news: Sequence[object], layout: TableLayout
+) -> Sequence[object]:
+    """The new values with the old key, or as they are where the old row does not tell it.
+
+    A null tells nothing of a key that is never null. Of a key that `after` has not, which the
+    record's own key has, the connector writes no update. A value that does not fit was in no row.
+    """
+    nullable = layout.table.nullable_keys
+    values = [*news]
+    for field, at, convert in keys:
+        old, new = before.get(field), after[field]
+        may_be_null = layout.columns.columns[at].name in nullable
+        if new is None and not (may_be_null and news[at] is None):
+            continue
+        if old is None and not (may_be_null and field in before):
+            return news
+        if old != new:
+            try:
+                values[at] = None if old is None else convert(old)
+            except Misfit:
+                return news
+    return values
 
 
 def reject(change: Change, reason: str, message: str) -> None:

@@ -304,6 +304,10 @@ def test_a_key_called_payload_is_no_wrapper() -> None:
 
 
 MYSQL = {"connector": "mysql", "name": "s", "file": "b.000001", "pos": 5, "ts_ms": 1}
+UPDATED = (
+    '{"op": "u", "before": %s, "after": {"id": 2},'
+    ' "source": {"connector": "mysql", "file": "b.000001", "pos": 5}}'
+)
 
 
 def updated(before: object, after: object, source: dict[str, Any]) -> dict[str, Any]:
@@ -311,26 +315,82 @@ def updated(before: object, after: object, source: dict[str, Any]) -> dict[str, 
     return found
 
 
-def test_an_update_of_a_key_is_refused_as_its_old_row_would_stay() -> None:
-    found = updated({"id": 1, "name": "a"}, {"id": 2, "name": "a"}, MYSQL)
+def test_an_update_of_a_key_is_refused_as_the_old_row_would_stay() -> None:
+    found = updated({"id": 1, "name": "a"}, {"id": 2, "name": "b"}, MYSQL)
 
-    assert (found["_reason"], found["id"]) == ("illegal_change", 2)
+    assert (found["_reason"], found["id"], found["name"]) == ("illegal_change", 1, "b")
     assert found["_message"].startswith(
         "found an update of id in the key, expected a delete and an insert"
     )
 
 
-@pytest.mark.parametrize("before", [None, {}, {"name": "a"}, {"id": None}, {"id": 2, "name": "a"}])
+@pytest.mark.parametrize(
+    "before", [None, {}, {"name": "a"}, {"id": None}, {"id": 2, "name": "a"}, {"id": "x"}]
+)
 def test_an_old_row_without_another_key_tells_no_update_of_the_key(before: object) -> None:
     assert updated(before, {"id": 2, "name": "b"}, MYSQL)["_reason"] is None
 
 
-def test_what_postgresql_s_connector_invents_is_no_key() -> None:
-    postgresql = {"connector": "postgresql", "name": "s", "lsn": 5, "ts_ms": 1}
+@pytest.mark.parametrize("old", ['"2"', "2.0", "2e0"])
+def test_one_key_written_in_two_ways_is_no_update_of_the_key(old: str) -> None:
+    [found] = decoded(table(), plain(UPDATED % f'{{"id": {old}}}'))
 
-    assert updated({"id": 0}, {"id": 2, "name": "b"}, postgresql)["_reason"] is None
-    assert updated({"id": 1}, {"id": 2, "name": "b"}, postgresql)["_reason"] == "illegal_change"
-    assert updated({"id": 0}, {"id": 2, "name": "b"}, MYSQL)["_reason"] == "illegal_change"
+    assert (found["id"], found["_reason"]) == (2, None)
+
+
+def test_a_key_that_only_the_record_s_key_has_is_not_compared() -> None:
+    given = event("u", before={"id": 1}, after={"id": None, "name": "b"}, source=MYSQL)
+
+    [found] = decoded(table(), whole(record(given, {"id": 2})))
+
+    assert (found["id"], found["_reason"]) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "old"),
+    [
+        ({"tenant": None, "id": 1}, {"tenant": "t", "id": 1}, (None, 1)),
+        ({"tenant": "t", "id": 1}, {"tenant": None, "id": 1}, ("t", 1)),
+        ({"tenant": None, "id": 1}, {"tenant": None, "id": 2}, (None, 1)),
+        ({"tenant": None, "id": 1}, {"tenant": None, "id": 1}, None),
+        ({"id": 1}, {"tenant": "t", "id": 1}, None),
+        ({"tenant": "t", "id": None}, {"tenant": "u", "id": 1}, None),
+    ],
+)
+def test_a_null_is_an_old_value_of_a_key_that_may_be_null(
+    before: object, after: object, old: tuple[object, object] | None
+) -> None:
+    [found] = decoded(two_keys(), plain(event("u", before=before, after=after, source=MYSQL)))
+
+    assert found["_reason"] == (None if old is None else "illegal_change")
+    assert old in (None, (found["tenant"], found["id"]))
+
+
+INVENTED = [0, 1, "AA==", "1970-01-01T00:00:00Z", "of the default"]
+
+
+@pytest.mark.parametrize("told", [{"connector": "postgresql", "lsn": 5}, {"lsn": 5}, None])
+@pytest.mark.parametrize("old", INVENTED)
+def test_what_postgresql_s_connector_may_invent_is_no_key(
+    old: object, told: dict[str, Any] | None
+) -> None:
+    of = table(columns={"id": "string", "name": "string"})
+    known = replace(discovered(of, [])[0], settled=True)
+    given = plain(event("u", before={"id": old}, after={"id": "b"}, source=told))
+    full = replace(known, whole_old_rows=True)
+
+    assert decoded_with(of, known, given)[0]["_reason"] in (None, "bad_sequence")
+    [found] = decoded_with(of, full, given)
+    assert (found["_reason"], found["id"]) == ("illegal_change", str(old))
+
+
+def test_a_zero_in_an_old_row_that_is_whole_is_a_key() -> None:
+    of = table(("id", "line"), columns={"id": "int", "line": "int"})
+    moved = event("u", before={"id": 1, "line": 0}, after={"id": 1, "line": 2})
+
+    [found] = decoded(of, whole(record(moved, OWN)))
+
+    assert (found["_reason"], found["id"], found["line"]) == ("illegal_change", 1, 0)
 
 
 WIDE_KEY = {"tenant": "string", "id": "int", "name": "string"}
