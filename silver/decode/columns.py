@@ -197,6 +197,8 @@ def shown_by(columns: Columns) -> dict[str, str]:
     """What records showed of how the source writes, as texts by name; no text where nothing did."""
     lists = (columns.key_parts, columns.source_table, columns.left_out, columns.lacked_keys)
     listed = [json.dumps(names) if names else None for names in lists]
+    if columns.whole_old_rows:
+        listed[-1] = json.dumps(columns.lacked_keys)  # also none, where some were lacked before
     old_rows = WHOLE if columns.whole_old_rows else None
     told = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, old_rows)
     texts = (*told, *listed)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from lakehouse.table import Table
 from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
@@ -41,11 +42,13 @@ _NO_SHAPE = _Shape(frozenset(), frozenset())
 class OldKeys:
     """What the records of a table show of keys that only `before` has.
 
+    They show the same in any order and cut into any batches.
+
     Attributes:
         whole: whether some update shows that old rows are whole (REPLICA IDENTITY FULL).
-        made_up: keys that a delete takes from an old row, where their value may be made up.
-        untrue: keys whose old value is not known, whatever else is shown: known ones, and those
-            whose value an update changes.
+        made_up: keys that a delete takes from an old row, where their value may be made up unless
+            old rows are whole.
+        moved: keys whose value an update changes, which only whole old rows show.
     """
 
     def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
@@ -54,9 +57,10 @@ class OldKeys:
         self._nullable = table.nullable_keys
         self._open_key = open_key
         self._shapes: dict[str | None, _Shape] = {}
+        self._spellings: dict[str, str] = {}
         self.whole = known.whole_old_rows
-        self.made_up = set[str]()
-        self.untrue = set(known.lacked_keys)
+        lacked = {name.lower() for name in known.lacked_keys} & self._keys.keys()
+        self.made_up, self.moved = (set(), lacked) if self.whole else (lacked, set[str]())
 
     def look(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Takes in what a record shows; whether it shows anything new."""
@@ -64,25 +68,24 @@ class OldKeys:
         if before is None or record.key is None or not self._keys:
             return False
         shape = self._shapes.get(record.topic) or self._shape_of(record)
-        if not shape.lacks:
-            return False
-        known = self.whole, self.lacked
-        if envelope.op == "d":
-            self._look_at_delete(envelope, before, shape, block)
-        elif envelope.op == "u" and envelope.after is not None:
-            self._look_at_update(before, envelope.after, shape)
-        return known != (self.whole, self.lacked)
+        if envelope.op == "d" and not self.whole:
+            asked = shape.lacks - self.made_up
+            return bool(asked) and self._look_at_delete(envelope, before, asked, block)
+        if envelope.op == "u" and envelope.after is not None:
+            asked = shape.lacks - self.moved
+            return bool(asked) and self._look_at_update(before, envelope.after, shape.has, asked)
+        return False
 
     def merge(self, other: "OldKeys") -> None:
         """Takes in what another look at records of the same table has found."""
         self.whole |= other.whole
         self.made_up |= other.made_up
-        self.untrue |= other.untrue
+        self.moved |= other.moved
 
     @property
     def lacked(self) -> tuple[str, ...]:
         """The keys whose old values are not known, sorted."""
-        return tuple(sorted(self.untrue | (set() if self.whole else self.made_up)))
+        return tuple(sorted(self._keys[n] for n in (self.moved if self.whole else self.made_up)))
 
     def _shape_of(self, record: Record) -> _Shape:
         """What the record's key has; the keys of a topic are of one shape."""
@@ -95,29 +98,52 @@ class OldKeys:
         return shape
 
     def _look_at_delete(
-        self, envelope: Envelope, before: Row, shape: _Shape, block: bytes | None
-    ) -> None:
+        self, envelope: Envelope, before: Row, asked: frozenset[str], block: bytes | None
+    ) -> bool:
         source = envelope.source
         if source is not None and source.connector in _WHOLE_LOGS:
-            return
+            return False
         defaults = {} if block is None else block_defaults(block)
-        for name, value in before.items():
-            lower = name.lower()
-            if lower in shape.lacks and self._may_be_made_up(lower, value, defaults.get(name)):
-                self.made_up.add(self._keys[lower])
+        found = set[str]()
+        for name in asked:
+            field = self._field_of(name, before)
+            if field is not None and self._may_be_made_up(name, before[field], defaults.get(field)):
+                found.add(name)
+        self.made_up |= found
+        return bool(found)
 
     def _may_be_made_up(self, key: str, value: object, default: object) -> bool:
         """Whether the connector may have put the value in; a null is rejected or a value."""
         if value is None:
             return self._keys[key] in self._nullable
-        return value == default or _MADE_UP.fullmatch(text_of(value)) is not None
+        written = as_json(value)
+        return written == default or _MADE_UP.fullmatch(text_of(written)) is not None
 
-    def _look_at_update(self, before: Row, after: Row, shape: _Shape) -> None:
+    def _look_at_update(
+        self, before: Row, after: Row, has: frozenset[str], asked: frozenset[str]
+    ) -> bool:
         """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
-        old = {name.lower(): value for name, value in before.items()}
-        new = {name.lower(): value for name, value in after.items()}
-        if any(old.get(name) != new.get(name) for name in shape.has):
-            return
+        moved = {name for name in asked if self._is_moved(name, before, after)}
+        if (self.whole and not moved) or any(self._differs(name, before, after) for name in has):
+            return False
         self.whole = True
-        moved = (name for name in shape.lacks & old.keys() & new.keys() if old[name] != new[name])
-        self.untrue |= {self._keys[name] for name in moved}
+        self.moved |= moved
+        return True
+
+    def _is_moved(self, name: str, before: Row, after: Row) -> bool:
+        is_there = None not in (self._field_of(name, before), self._field_of(name, after))
+        return is_there and self._differs(name, before, after)
+
+    def _differs(self, name: str, before: Row, after: Row) -> bool:
+        old, new = self._field_of(name, before), self._field_of(name, after)
+        return (old and before[old]) != (new and after[new])
+
+    def _field_of(self, name: str, row: Row) -> str | None:
+        """The field of a row that has a name in lower case; rows spell it alike, as a rule."""
+        field = self._spellings.get(name, name)
+        if field in row:
+            return field
+        found = next((field for field in row if field.lower() == name), None)
+        if found is not None:
+            self._spellings[name] = found
+        return found

@@ -99,3 +99,10 @@ def test_what_records_showed_of_their_source_is_remembered_as_texts() -> None:
     assert with_shown(Columns(()), shown_by(shown)) == shown
     assert shown_by(Columns(())) == {}
     assert with_shown(Columns(()), {}) == Columns(())
+
+
+def test_that_old_rows_are_whole_clears_keys_that_were_lacked_before() -> None:
+    before = shown_by(replace(Columns(()), lacked_keys=("b",)))
+    after = replace(Columns(()), whole_old_rows=True)
+
+    assert with_shown(Columns(()), before | shown_by(after)) == after

@@ -1,6 +1,8 @@
 """Keys: parts that may be null, parts out of the envelope, parts that the table lacks."""
 
+from collections.abc import ItemsView, Iterator
 from dataclasses import replace
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from lakehouse.table import Table
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.events.envelope import Envelope
+from silver.decode.debezium.old_keys import OldKeys
 from tests.debezium_records import (
     decoded,
     decoded_with,
@@ -488,10 +492,64 @@ def test_a_later_batch_with_untrue_old_keys_is_looked_at_once() -> None:
     assert [unlike(full, value) for value in (MADE_UP, WHOLE, MOVED)] == [False, False, True]
 
 
-def test_untrue_old_keys_stay_known() -> None:
+SHOWN = [MADE_UP, WHOLE, MOVED, TRUE]
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2), (1, 2, 3)])
+@pytest.mark.parametrize("order", [*permutations(range(len(SHOWN)), 3)])
+def test_lacked_keys_are_the_same_in_any_order_and_any_batches(
+    order: tuple[int, ...], cuts: tuple[int, ...]
+) -> None:
+    of, values = two_keys(WIDE_KEY), [SHOWN[at] for at in order]
+    remembered: dict[str, str] = {}
+    for begin, end in pairwise([0, *cuts, len(values)]):
+        batch = Discovery(of, with_shown(known_columns(of, {}), remembered))
+        for value in values[begin:end]:
+            batch.look(whole(record(value, OWN))[0], "0")
+        remembered |= shown_by(batch.settle()[0])
+
+    found = with_shown(known_columns(of, {}), remembered)
+
+    assert found.lacked_keys == (("tenant",) if MOVED in values else ())
+
+
+@pytest.mark.parametrize(
+    "value", [b"\0", b"\0\0", 0.0, {"scale": 0, "value": b"\0"}, b"", 0, False, []]
+)
+def test_made_up_values_of_avro_are_known(value: object) -> None:
     of = two_keys(WIDE_KEY)
-    known = discovered(of, whole(record(MADE_UP, OWN)))[0]
-    again = with_shown(known_columns(of, {}), shown_by(known))
-    later = Discovery(of, again)
-    later.look(whole(record(WHOLE, OWN))[0], "0")
-    assert later.settle()[0].lacked_keys == ("tenant",)
+    keys = OldKeys(of, known_columns(of, {}), lambda record: None)
+    envelope = Envelope(before={"tenant": value, "id": 1}, op="d")
+
+    assert keys.look(envelope, whole(record({}, OWN))[0], None)
+    assert keys.lacked == ("tenant",)
+
+
+class Watched(dict[str, Any]):
+    """A row that notes how often all its fields are gone through."""
+
+    looks = 0
+
+    def items(self) -> ItemsView[str, Any]:
+        self.looks += 1
+        return super().items()
+
+    def __iter__(self) -> Iterator[str]:
+        self.looks += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("spelled", ["tenant", "TENANT"])
+def test_a_look_at_old_keys_goes_through_the_fields_of_the_first_row_only(spelled: str) -> None:
+    of = two_keys(WIDE_KEY)
+    keys = OldKeys(of, known_columns(of, {}), lambda record: None)
+    [given] = whole(record({}, OWN))
+    rows = [Watched({spelled: "eu", "id": 1, "name": name}) for name in "abcd"]
+
+    shown = [
+        keys.look(Envelope(before=old, after=new, op="u"), given, None)
+        for old, new in pairwise(rows)
+    ]
+
+    assert shown == [True, False, False]
+    assert [row.looks for row in rows] == [int(spelled != "tenant"), 0, 0, 0]
