@@ -17,6 +17,7 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "value_format": ("debezium", "rows"),
     "schema_registry": ("debezium", "rows"),
     "mode": ("snapshot",),
+    "feed_mode": ("ydb",),
     "start_sequence": ("ydb",),
     "time_column": ("rows", "bigquery"),
     "file_format": ("rows", "bigquery", "snapshot"),
@@ -43,6 +44,11 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
             "one registry, whose ids name one schema",
         )
         yield Problem("sources", found, expected, "make a table of each and join them in a view")
+    modes = {feed.feed_mode or "undeclared" for feed in table.feeds if feed.format == "ydb"}
+    if len(modes) > 1:
+        found = f"feed_mode {' and '.join(sorted(modes))}"
+        expected, action = "the same feed_mode in all sources", "declare it in all or in none"
+        yield Problem("sources", found, expected, action)
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
         yield from _place(key, feed)

@@ -92,6 +92,12 @@ class Source(Strict):
     schema_registry: SchemaRegistry | None = Field(
         default=None, description="Required with `value_format: avro`."
     )
+    feed_mode: (
+        Literal["updates", "new_image", "old_image", "new_and_old_images", "keys_only"] | None
+    ) = Field(
+        default=None,
+        description="The mode of the changefeed. Default: what the records show.",
+    )
     once: bool = Field(
         default=False,
         description="Read the files that lie there when the first one does, and no later ones.",

@@ -70,8 +70,8 @@ class Columns:
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
             where no record has one; None where no record has shown it.
-        feed_mode: `UPDATES` where some update of YDB's changefeed has the columns that it wrote, so
-            that one without any wrote none.
+        feed_mode: `UPDATES` where the table has one feed of YDB and some update in it has the
+            columns that it wrote, so that one without any wrote none; the YAML does not declare it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
             the source tells apart may be one row of the table. Also members of the source block
             that tell one source table from another.

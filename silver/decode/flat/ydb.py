@@ -4,9 +4,11 @@ A record has exactly one of the flags `update`, `reset` (REPLACE: columns that i
 null) and `erase`. The new row is in `newImage`, or in the flag's own object in mode UPDATES, where
 `update` holds changed columns only, and is empty where a row of keys alone was written. The modes
 OLD_IMAGE and KEYS_ONLY do not say what an update wrote: those updates are dead letters, their
-erases can be applied. Key columns are known by their
-place in `key` alone. Barriers (`resolved`) and schema records are no changes. Values of type String
-(bytes) are base64.
+erases can be applied. The mode is the one that `source.feed_mode` declares. Undeclared, it is
+UPDATES once an update of the table's one feed has shown the columns that it wrote.
+
+Key columns are known by their place in `key` alone. Barriers (`resolved`) and schema records are no
+changes. Values of type String (bytes) are base64.
 """
 
 from collections.abc import Mapping
@@ -32,11 +34,14 @@ from silver.decode.values.sequences import literal_sequence, section
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")
 _OF_A_ROW = ("key", *_FLAGS, "newImage", "oldImage")
-_UNKNOWN_VALUES = (
-    "update without its new values (a changefeed in mode OLD_IMAGE or KEYS_ONLY): it says that the "
-    "row changed but not to what, expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES; a row "
-    "of keys alone is told only by other updates of the feed that have columns"
+_UNTOLD = "it says that the row changed but not to what"
+_UNDECLARED = (
+    f"update without its new values (a changefeed in mode OLD_IMAGE or KEYS_ONLY): {_UNTOLD}, "
+    "expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES; if the mode is UPDATES, where it "
+    "writes a row of keys alone, declare source.feed_mode: updates"
 )
+_WITHOUT_NEW_ROWS = ("old_image", "keys_only")
+_WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
 _LARGEST_SECONDS = 10**11
 _LARGEST_TIME = 1 << 63
@@ -53,8 +58,11 @@ class Decoder:
         self._reader = RowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(known) and set(known) <= set(table.keys)
-        self._writes_keys = keys_only or columns.feed_mode == UPDATES
-        self._may_look = not columns.settled
+        self._mode = table.feeds[0].feed_mode
+        learned = _learns_mode(table) and columns.feed_mode == UPDATES
+        self._writes_keys = keys_only or learned or self._mode == "updates"
+        self._may_learn = _learns_mode(table) and not learned and not columns.settled
+        self._untold = Fault(ILLEGAL_CHANGE, _untold(self._mode))
         self._expected = f"the {len(table.keys)} of {', '.join(table.keys)}"
         self._starts = [
             (literal_sequence(feed.start_sequence), feed.topic)
@@ -82,12 +90,12 @@ class Decoder:
             change.values, change.unlike = row.values, row.unlike
         if fault is not None:
             change.reason, change.message = fault
-            change.unlike |= self._may_look and fault.message == _UNKNOWN_VALUES
         elif members.get("erase") is not None:
             change.operation = DELETE
         else:
             change.operation = UPSERT
             change.absent = row.absent if row is not None else None
+        change.unlike |= self._may_learn and _shows_updates(members)
         return change
 
     def _row(self, members: Members) -> Row | None:
@@ -121,12 +129,23 @@ class Decoder:
         if members.get("erase") is not None:
             return None
         written = _first_of(members, *_WRITTEN)
-        writes_keys = self._writes_keys and members.get("oldImage") is None
-        if written == {} and written is members.get("update") and not writes_keys:
-            return Fault(ILLEGAL_CHANGE, _UNKNOWN_VALUES)
         if not isinstance(written, dict):
             return Fault(ILLEGAL_CHANGE, "columns in no object")
+        if not self._tells_row(members, written):
+            return self._untold
         return row.value_fault if row is not None else None
+
+    def _tells_row(self, members: Members, written: Members) -> bool:
+        """Whether an update or a replacement says what it wrote."""
+        if self._mode in _WITHOUT_NEW_ROWS:
+            return False
+        if members.get("newImage") is not None:
+            return True
+        if self._mode in _WITH_NEW_ROWS:
+            return False
+        if written or members.get("oldImage") is not None:
+            return bool(written)
+        return self._writes_keys or members.get("update") is None
 
     def _is_early(self, record: Record, sequence: str | None) -> bool:
         return sequence is not None and any(
@@ -145,13 +164,14 @@ class Discovery(FlatDiscovery):
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)
         self.feed_mode = columns.feed_mode
+        self._learns_mode = _learns_mode(table)
 
     def row_of(self, record: Record) -> Members | None:
         """The members of the record's row, keys included; None where there is no row."""
         members = _members(record)
         if members is None:
             return None
-        if members.get("update") and _first_of(members, "newImage", "oldImage") is None:
+        if self._learns_mode and _shows_updates(members):
             self.feed_mode = UPDATES
         return _row_of(self._table, members)
 
@@ -165,6 +185,26 @@ class Discovery(FlatDiscovery):
         """The table's columns and the shapes of its rows."""
         columns, shapes = super().settle(whole)
         return replace(columns, feed_mode=self.feed_mode), shapes
+
+
+def _learns_mode(table: Table) -> bool:
+    """Whether the records decide on the mode: of several feeds, each may have one of its own."""
+    return len(table.feeds) == 1 and table.feeds[0].feed_mode is None
+
+
+def _shows_updates(members: Members) -> bool:
+    """Whether a record is of mode UPDATES: no other has columns in `update`."""
+    return bool(members.get("update")) and _first_of(members, "newImage", "oldImage") is None
+
+
+def _untold(mode: str | None) -> str:
+    """What to tell of a record that does not say what it wrote."""
+    if mode is None:
+        return _UNDECLARED
+    if mode in _WITH_NEW_ROWS:
+        return f"no newImage (source.feed_mode: {mode}): {_UNTOLD}"
+    expected = "expected mode UPDATES, NEW_IMAGE or NEW_AND_OLD_IMAGES"
+    return f"update without its new values (source.feed_mode: {mode}): {_UNTOLD}, {expected}"
 
 
 def _members(record: Record) -> Members | None:

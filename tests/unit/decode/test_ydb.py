@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from lakehouse.table import Table
 from silver.decode.columns import known_columns, shown_by, with_shown
 from silver.decode.flat.ydb import Decoder, Discovery
 from silver.decode.values.sequences import literal_sequence
@@ -195,9 +196,70 @@ def test_the_mode_that_earlier_batches_showed_is_known() -> None:
     shown = shown_by(decoded(typed, [WRITES]).columns)
     known = known_columns(typed, {})
 
-    assert Decoder(typed, known).decode(record(KEYS_ALONE)).unlike
-    change = Decoder(typed, with_shown(known, shown)).decode(record(KEYS_ALONE))
+    unknown = Decoder(typed, known)
+    assert [unknown.decode(record(line)).unlike for line in (KEYS_ALONE, WRITES)] == [False, True]
+    knows = Decoder(typed, with_shown(known, shown))
+    change = knows.decode(record(KEYS_ALONE))
     assert (change.operation, change.absent, change.unlike) == ("upsert", ["qty"], False)
+    assert not knows.decode(record(WRITES)).unlike
+
+
+ERASES: dict[str, Any] = {"key": [4], "erase": {}, "ts": [1, 4]}
+NEW_ROW: dict[str, Any] = {"key": [3], "update": {}, "newImage": {"qty": 6}, "ts": [1, 3]}
+RESETS: dict[str, Any] = {"key": [5], "reset": {}, "ts": [1, 5]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "applied"),
+    [
+        ("updates", [KEYS_ALONE, WRITES, RESETS]),
+        ("new_image", [NEW_ROW]),
+        ("new_and_old_images", [NEW_ROW]),
+        ("old_image", []),
+        ("keys_only", []),
+    ],
+)
+def test_the_declared_mode_says_which_updates_tell_what_they_wrote(
+    mode: str, applied: list[dict[str, Any]]
+) -> None:
+    lines = [KEYS_ALONE, WRITES, RESETS, *([] if mode == "updates" else [NEW_ROW]), ERASES]
+    typed = table("ydb", ["id"], {"feed_mode": mode}, columns={"id": "int", "qty": "int"})
+    one = Decoder(typed, known_columns(typed, {}))
+
+    for line in lines:
+        change = one.decode(record(line))
+        fine = line in applied or line is ERASES
+        assert change.reason == (None if fine else "illegal_change"), line
+        assert fine or f"source.feed_mode: {mode}" in str(change.message)
+        assert not change.unlike
+
+
+def test_an_update_that_may_be_of_a_row_of_keys_alone_names_the_way_out() -> None:
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+
+    [change] = decoded(typed, [KEYS_ALONE]).changes
+    assert "declare source.feed_mode: updates" in str(change.message)
+
+
+def test_a_replacement_with_its_old_row_alone_does_not_say_what_was_written() -> None:
+    old = RESETS | {"oldImage": {"qty": 5}}
+    typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
+
+    assert decoded(typed, [RESETS, old]).told("reason") == [None, "illegal_change"]
+
+
+def test_one_of_several_feeds_says_nothing_of_the_others_mode() -> None:
+    feeds = [{"format": "ydb", "path": path} for path in ("a", "b")]
+    both: dict[str, Any] = {"table": "t", "keys": ["id"], "sources": feeds}
+    typed = Table.model_validate(both | {"columns": {"id": "int", "qty": "int"}})
+    found = decoded(typed, [WRITES, KEYS_ALONE])
+
+    assert found.told("reason") == [None, "illegal_change"]
+    earlier = with_shown(known_columns(typed, {}), {"feed mode": "UPDATES"})
+    one = Decoder(typed, earlier)
+    changes = [one.decode(record(line)) for line in (WRITES, KEYS_ALONE)]
+    assert [change.reason for change in changes] == [None, "illegal_change"]
+    assert not any(change.unlike for change in changes)
 
 
 def test_discoveries_of_two_tasks_know_the_mode() -> None:
