@@ -12,11 +12,10 @@ from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_posit
 from silver.decode.debezium.old_keys import OldKeys
 from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.values.numbers import form_of
-from silver.decode.values.undeclared_fields import UndeclaredFields
+from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
 
 _NO_TABLE = (None, None, None)
 _CHANGES = ("c", "u", "d", "r", "t")
-_MOST_LEFT_OUT = 20
 _MOST_KEYS = 1_000
 """So many records have their key parsed."""
 
@@ -36,7 +35,7 @@ class SourceTable(NamedTuple):
 
 
 class NewEvidence:
-    """Whether records show what is not known yet of their source tables and of old keys."""
+    """Whether records show what is not known yet of source tables, old keys and left out fields."""
 
     def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
         told = table.is_shared or any(map(_is_of_source, known.key_parts))
@@ -44,10 +43,12 @@ class NewEvidence:
             None if told or known.source_table is None else SourceTable(*known.source_table)
         )
         self._old_keys = OldKeys(table, known, open_key)
+        self._undeclared = UndeclaredFields(declared_types(table), known.left_out)
 
     def is_in(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Whether a record of a change shows any."""
         shows = envelope.before is not None and self._old_keys.look(envelope, record, block)
+        shows |= self._undeclared.are_new(envelope.after or {})
         return shows or (self._table is not None and self._table.is_new(envelope.source))
 
 
@@ -109,7 +110,7 @@ class Evidence:
                 n.lower() for n in envelope.after
             }
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
-        if len(self.left_out) < _MOST_LEFT_OUT:
+        if len(self.left_out) < MOST_LEFT_OUT:
             self.left_out |= self._undeclared.of(envelope.after or {})
         self._old_keys.look(envelope, record, block)
         if block is None and self._decimals and (source is not None or flattened):
@@ -137,7 +138,7 @@ class Evidence:
                 sorted(p for p in self.key_parts if self._mixes or not _is_of_source(p))
             ),
             source_table=self.source_table if self._mixes else None,
-            left_out=tuple(sorted(self.left_out)[:_MOST_LEFT_OUT]),
+            left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
             whole_old_rows=self._old_keys.whole,
             lacked_keys=self._old_keys.lacked,
         )

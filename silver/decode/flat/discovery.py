@@ -19,9 +19,9 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
-from silver.decode.values.undeclared_fields import UndeclaredFields
+from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
 
-_OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_"), 20
+_OF_FORMATS = ("__", "_CHANGE_")
 _MOST_NAMES = 4 * MOST_COLUMNS
 
 
@@ -77,7 +77,7 @@ class FlatDiscovery:
                 seen = self.seen[name] = SeenName()
             seen.take_first(record.arrival, position)
             seen.values.add(value)
-        if len(self.left_out) < _MOST_LEFT_OUT:
+        if len(self.left_out) < MOST_LEFT_OUT:
             self.left_out |= self._undeclared.of(row)
         if len(self.seen) > _MOST_NAMES:
             self._keep_first()
@@ -102,7 +102,7 @@ class FlatDiscovery:
         columns = [*known, *(column for column in found if column is not None)]
         extra = [self._provisional(name, f"{MEMBER}{name}") for name in self._members]
         read = [*columns, *(column for column in extra if column is not None)]
-        left_out = tuple(sorted(self.left_out)[:_MOST_LEFT_OUT])
+        left_out = tuple(sorted(self.left_out)[:MOST_LEFT_OUT])
         settled = replace(self._columns, columns=tuple(read), settled=whole, left_out=left_out)
         return settled, self._shapes(columns, usable, new)
 

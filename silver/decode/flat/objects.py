@@ -17,6 +17,7 @@ from silver.decode.columns import (
     Column,
     Columns,
     adds_columns,
+    declared_types,
     is_published,
     required_columns,
     room,
@@ -26,6 +27,7 @@ from silver.decode.values.column_types import Misfit
 from silver.decode.values.inference import fits_double
 from silver.decode.values.json_values import NotJson, NumberText, parse_json
 from silver.decode.values.typed_values import Converter, converter, misfit_message
+from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
@@ -133,6 +135,7 @@ class RowReader:
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self._readers} | set(protocol)
         self._unknown = _UnknownMembers(table, columns, self._names)
+        self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         ignored = table.ignore_null_updates
         carried = [
             (at, name)
@@ -181,6 +184,7 @@ class RowReader:
             provisional = [at for at in misfits if self._columns[at].provisional]
             unlike = unlike or bool(provisional)
             misfits = [at for at in misfits if at not in provisional]
+        unlike = unlike or (not self._settled and self._undeclared.are_new(row))
         absent = self._absent(row, values, named, complete)
         fault = unfit or self._misfit(row, misfits) or self._null(values, absent)
         key_fault = self._key_fault(row, values)

@@ -1,19 +1,27 @@
 """Fields of objects that the struct has not which the YAML declares for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pyspark.sql import types as T
 
 from silver.decode.values.json_values import NotJson, parse_json
 
+MOST_LEFT_OUT = 20
+"""So many fields that are in no column are told by name; beyond them none is looked for."""
+
 
 class UndeclaredFields:
-    """Finds them in the rows of one table; `types` are the types of its declared columns by name.
+    """Finds them in the rows of one table.
 
     Names do not differ by their case. What a struct has no field for is in no column.
+
+    Args:
+        types: the types of the table's declared columns by name.
+        known: the fields in no column that earlier rows had.
     """
 
-    def __init__(self, types: Mapping[str, T.DataType]) -> None:
+    def __init__(self, types: Mapping[str, T.DataType], known: Collection[str] = ()) -> None:
+        self._known = frozenset(known)
         self._types = {
             name.lower(): (name, type) for name, type in types.items() if _holds_structs(type)
         }
@@ -28,6 +36,12 @@ class UndeclaredFields:
             if named is not None and value is not None:
                 found.update(_undeclared(value, named[1], named[0]))
         return found
+
+    def are_new(self, row: Mapping[str, object]) -> bool:
+        """Whether a row has any that are not known."""
+        if not self._types or len(self._known) >= MOST_LEFT_OUT:
+            return False
+        return not self.of(row) <= self._known
 
 
 def _undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:

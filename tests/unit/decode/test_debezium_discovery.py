@@ -161,6 +161,21 @@ def test_fields_that_a_declared_struct_has_not_are_left_out_and_known() -> None:
     assert discovered(of, rows(row))[0].left_out == ("place.zip",)
 
 
+def test_a_field_that_a_struct_has_not_makes_a_record_unlike_until_it_is_known() -> None:
+    of = table(columns={"id": "bigint", "place": "struct<city: string>"})
+    first = rows({"id": 1, "place": {"city": "Ulm"}})
+    second = rows({"id": 1, "place": {"city": "Ulm", "zip": "89073"}})
+    known = replace(discovered(of, first)[0], settled=False)
+    told = replace(discovered(of, second)[0], settled=False)
+
+    assert [decoded_with(of, known, some)[0]["_unlike"] for some in (first, second)] == [
+        False,
+        True,
+    ]
+    assert not decoded_with(of, told, second)[0]["_unlike"]
+    assert not decoded_with(of, replace(known, settled=True), second)[0]["_unlike"]
+
+
 def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
     of = table(keys=("a", "b"), columns={})
     gone = event("d", before={"B": "x", "other": ""})

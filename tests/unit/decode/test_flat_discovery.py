@@ -1,6 +1,8 @@
 """Which columns flat rows are found to have, however they are cut, and which rows are unlike."""
 
 import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -227,3 +229,35 @@ def test_fields_that_a_declared_struct_has_not_are_known() -> None:
 
     assert settled(config, known(config), lines)[0].left_out == ("l.y", "s.b.z", "s.x")
     assert settled(config, known(config), lines[1:])[0].left_out == ("s.b.z",)
+
+
+@pytest.mark.parametrize(
+    ("format", "form"),
+    [
+        ("rows", lambda row: {"id": 1, "at": 1, **row}),
+        ("bigquery", lambda row: {"id": 1, "_CHANGE_TYPE": "UPSERT", **row}),
+        ("snapshot", lambda row: {"id": 1, **row}),
+        ("ydb", lambda row: {"key": [1], "update": {}, "newImage": row}),
+    ],
+)
+def test_a_field_that_a_struct_has_not_makes_a_row_unlike_until_it_is_known(
+    format: str, form: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    source = {"mode": "full"} if format == "snapshot" else {}
+    order = {"sequence_by": "at"} if format == "rows" else {}
+    types = {"id": "bigint", "s": "struct<a: int>"} | ({"at": "int"} if order else {})
+    config = table(format, ["id"], source, columns=types, **order)
+    first, second = (form({"s": {"a": 1, **more}}) for more in ({}, {"y": 2}))
+    before, after = (
+        replace(settled(config, known(config), lines)[0], settled=False)
+        for lines in ([first], [first, second])
+    )
+
+    def unlike(columns: Columns) -> list[bool]:
+        own = decoder(config, columns)
+        return [own.decode(record(line)).unlike for line in (first, second)]
+
+    assert after.left_out == ("s.y",)
+    assert unlike(before) == [False, True]
+    assert unlike(after) == [False, False]
+    assert unlike(replace(before, settled=True)) == [False, False]
