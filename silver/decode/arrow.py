@@ -7,15 +7,16 @@ Python process, whatever the size of the batches that Spark hands over.
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from itertools import islice
+from itertools import islice, repeat
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from bronze.contract import Part, avro_schema_id
 from lakehouse.table import Table
 from silver.decode.arrow_types import arrow_type
 from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
@@ -57,7 +58,8 @@ TOLD = {
 
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
 _LONGEST_SHOWN = 80
-_FRAMES = b'\0"'
+_FRAMES = b'\0" \t\r\n\xef'
+"""What a framed object may begin with: a zero byte, a quote, or space and byte order marks."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,8 @@ def _records(
     part: pa.RecordBatch, table: Table, columns: Columns, row_types: RowTypes | None
 ) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
-    if all(feed.value_format == "json" for feed in table.feeds):
-        records = map(_without_frames, records)
+    if any(feed.value_format == "json" for feed in table.feeds):
+        records = map(_without_frames, records, repeat(columns.schemas))
     if not columns.schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
@@ -192,14 +194,20 @@ def _records(
         yield from some
 
 
-def _without_frames(record: Record) -> Record:
-    """The record with its value and key out of a serializer's frame."""
+def _without_frames(record: Record, schemas: Mapping[str, str]) -> Record:
+    """The record with its value and key out of a serializer's frame, if they are no Avro."""
     raw, key = record.raw, record.key
-    if raw and raw[0] in _FRAMES:
+    if raw and raw[0] in _FRAMES and not _is_avro(raw, "value", record.headers, schemas):
         record.raw = unframed(raw)
-    if key and key[0] in _FRAMES:
+    if key and key[0] in _FRAMES and not _is_avro(key, "key", record.headers, schemas):
         record.key = unframed(key)
     return record
+
+
+def _is_avro(data: bytes, part: Part, headers: bytes | None, schemas: Mapping[str, str]) -> bool:
+    """Whether a key or value is of a schema that bronze keeps."""
+    found = avro_schema_id(data, part, headers) if schemas else None
+    return found is not None and found[0] in schemas
 
 
 def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:

@@ -46,15 +46,16 @@ def unframed(data: bytes) -> bytes:
     """A JSON object without its frame; any other bytes as they are.
 
     Serializers that know a schema registry put a zero byte and the schema's id in front; a
-    converter of texts makes the object a JSON text.
+    converter of texts makes the object a JSON text. Space around the frame does not count.
     """
-    if data[:1] == b"\0":
-        inner = [data[size:] for size in (SHORT_ID, SCHEMA_ID_BYTES) if data[size:][:1] == b"{"]
-        return inner[0] if inner and data[-1:] == b"}" else data
-    if data[:2] != b'"{':
+    text = trimmed(data)
+    if text[:1] == b"\0":
+        inner = [text[size:] for size in (SHORT_ID, SCHEMA_ID_BYTES) if text[size:][:1] == b"{"]
+        return inner[0] if inner and text[-1:] == b"}" else data
+    if text[:2] != b'"{':
         return data
     try:
-        return _text_in(data)
+        return _text_in(text)
     except NotJson:
         return data
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro
 from silver.decode.values.json_values import NotJson, parser_of
+from silver.decode.wrapped import unframed
 
 
 class End(NamedTuple):
@@ -74,7 +75,7 @@ def read_end(raw: bytes | None, whole: bool) -> End | None:
     if not raw:
         return None
     try:
-        value = _parse_whole(raw).value if whole else _parse_value(raw)
+        value = _parse_whole(raw).value if whole else _parse_value(unframed(raw))
     except NotJson:
         return None
     return _end(value and (value.payload or value))

@@ -43,6 +43,18 @@ def test_an_end_in_avro_is_that_in_json(value: dict[str, Any]) -> None:
     assert (found is None) == (value is BEGIN)
 
 
+@pytest.mark.parametrize(
+    "framed",
+    [
+        b"\0\0\0\0\x07" + json.dumps(END).encode(),
+        b"\0\0\0\0\x07" + json.dumps(END).encode() + b"\n",
+        json.dumps(json.dumps(END)).encode(),
+    ],
+)
+def test_an_end_is_read_without_its_serializer_s_frame(framed: bytes) -> None:
+    assert read_end(framed, False) == End("7:90", [("shop.orders", 2)], 5_000)
+
+
 @pytest.mark.parametrize("raw", [None, b"", b"{}", b"\0\0\0\0\x01\x02", b"\0\0\0\0\x09x"])
 def test_what_is_no_avro_of_a_kept_schema_is_no_end(raw: bytes | None) -> None:
     assert read_avro_end(raw, None, SCHEMAS) is None

@@ -4,6 +4,7 @@ import json
 import pickle
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from silver.decode.change import Change, Record
 from silver.decode.columns import Column, Columns, known_columns
 from silver.decode.debezium.events.log_follower import segments_of
 from silver.decode.protocols import Protocol
+from tests.avro import envelope_schema, packed, registered
 from tests.builders import table
 
 TYPES = {
@@ -98,8 +100,10 @@ FRAMED = b"\0\0\0\0\xc8"
         FRAMED + event(1, name="a"),
         b"\0\0\0\0\0\0\0\0\x05" + event(1, name="a"),
         json.dumps(event(1, name="a").decode()).encode(),
+        FRAMED + event(1, name="a") + b"\n",
+        b" " + json.dumps(event(1, name="a").decode()).encode(),
     ],
-    ids=["id of 4 bytes", "id of 8 bytes", "json text"],
+    ids=["id of 4 bytes", "id of 8 bytes", "json text", "space behind", "space in front"],
 )
 def test_a_value_is_read_without_its_serializer_s_frame(framed: bytes) -> None:
     [found] = decoded(plan(EVENTS), [framed])
@@ -120,6 +124,33 @@ def test_a_key_is_read_without_its_serializer_s_frame() -> None:
         row for part in decode_batches(plan(EVENTS), iter([given])) for row in part.to_pylist()
     ]
     assert (found["id"], found["_operation"]) == (7, "delete")
+
+
+def test_frames_are_taken_off_json_that_stands_beside_avro() -> None:
+    kafka = {"topic": "t", "bootstrap_servers": "k:9092"}
+    registry = {"value_format": "avro", "schema_registry": {"url": "http://r:8081"}}
+    sources = [
+        {"format": "debezium", "path": "load"},
+        {"format": "debezium", "kafka": kafka} | registry,
+    ]
+    types = {"id": "int", "name": "string"}
+    both = {"table": "t", "keys": ["id"], "sources": sources, "columns": types}
+    of = Table.model_validate(both)
+    schema = envelope_schema([{"name": "id", "type": "long"}, {"name": "name", "type": "string"}])
+    columns = replace(known_columns(of, {}), schemas=registered(schema))
+    source = {"version": "3", "connector": "postgresql", "name": "s", "lsn": 1, "ts_ms": 1}
+    source |= {"db": "d", "schema": "p", "table": "t"}
+    parts = {"op": "c", "source": source, "after": {"id": 3, "name": "c"}}
+    avro = packed(schema, 1, parts)
+    raws = [json.dumps(event(1, name="a").decode()).encode(), FRAMED + event(2, name="b"), avro]
+
+    found = decoded(DecodePlan(of, columns, columns.schema(), False), raws)
+
+    assert [(row["id"], row["name"], row["_reason"]) for row in found] == [
+        (1, "a", None),
+        (2, "b", None),
+        (3, "c", None),
+    ]
 
 
 @pytest.mark.parametrize("broken", [FRAMED + b"{1, 2", FRAMED, b'"{1', b'"{1}"', b'"text"', b"\0"])
