@@ -56,7 +56,7 @@ def unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
             asked = server, place[1], int(place[2]), answers, patience
             threading.Thread(target=_ask, args=asked, daemon=True).start()
     reasons, end = dict[str, str](), time.monotonic() + patience
-    while len(reasons) < len(named):
+    while len(reasons) < len(found):
         try:
             server, reason = answers.get(timeout=max(0.0, end - time.monotonic()))
         except queue.Empty:

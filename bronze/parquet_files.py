@@ -85,7 +85,7 @@ def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, ob
         for name, column in zip(names, part.columns, strict=True)
     )
     columns = [
-        [_plain(value, kind) for value in column.to_pylist()]
+        [json_value(value, kind) for value in column.to_pylist()]
         for column in given
         for kind in [column.type if pa.types.is_nested(column.type) else None]
     ]
@@ -118,8 +118,12 @@ def _cut(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64()) if pa.types.is_duration(kind) else column
 
 
-def _plain(value: object, kind: pa.DataType | None = None) -> object:
-    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type."""
+def json_value(value: object, kind: pa.DataType | None = None) -> object:
+    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type.
+
+    Raises:
+        UnreadableFile: the value is of a nested type that Spark has not, such as a union.
+    """
     if value is None:
         return None
     if kind is not None and pa.types.is_nested(kind):
@@ -141,8 +145,9 @@ def _plain(value: object, kind: pa.DataType | None = None) -> object:
 
 def _plain_nested(value: object, kind: pa.DataType) -> object:
     if isinstance(value, dict):
-        return {field.name: _plain(value[field.name], field.type) for field in kind}
-    assert isinstance(value, list)
+        return {field.name: json_value(value[field.name], field.type) for field in kind}
+    if not isinstance(value, list):
+        raise UnreadableFile(f"found a value of type {kind}, expected arrays, maps and structs")
     if pa.types.is_map(kind):
-        return {str(_plain(name)): _plain(one, kind.item_type) for name, one in value}
-    return [_plain(one, kind.value_type) for one in value]
+        return {str(json_value(name)): json_value(one, kind.item_type) for name, one in value}
+    return [json_value(one, kind.value_type) for one in value]

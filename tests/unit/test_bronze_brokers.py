@@ -55,6 +55,12 @@ def test_every_server_is_named_with_its_reason(refusing: str, silent: str) -> No
     assert "name" in found[nowhere] or "no answer" in found[nowhere]
 
 
+def test_a_server_that_is_named_twice_is_asked_once(refusing: str) -> None:
+    began = time.monotonic()
+    assert unreachable(f"{refusing},{refusing}", patience=30) == {refusing: "connection refused"}
+    assert time.monotonic() - began < 5
+
+
 def test_one_server_that_is_reached_is_enough(refusing: str, silent: str) -> None:
     with listening() as up:
         began = time.monotonic()

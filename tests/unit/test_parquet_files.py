@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bronze.file_kinds import UnreadableFile
-from bronze.parquet_files import json_rows
+from bronze.parquet_files import json_rows, json_value
 
 
 def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:
@@ -80,6 +80,13 @@ def test_a_name_of_two_columns_is_refused() -> None:
 
     with pytest.raises(UnreadableFile, match="column a more than once"):
         read(table)
+
+
+def test_a_nested_type_that_spark_has_not_is_refused() -> None:
+    union = pa.dense_union([pa.field("a", pa.int32()), pa.field("b", pa.string())])
+
+    with pytest.raises(UnreadableFile, match="of type dense_union"):
+        json_value([7], pa.list_(union))
 
 
 def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:
