@@ -17,8 +17,8 @@ class FileRows:
     """Reads the rows of one table as members by column name.
 
     Names are those of known columns, and of `protocol`, without regard to case, but for a row that
-    has both of two such names. A column that a file's folders give, as in `region=eu/`, is a member
-    of each row that has no value of its own.
+    has values under both of two such names. A column that a file's folders give, as in
+    `region=eu/`, is a member of each row that has no value of its own.
     """
 
     def __init__(self, table: Table, columns: Columns, protocol: Iterable[str] = ()) -> None:
@@ -43,7 +43,7 @@ class FileRows:
         """A row with the columns' own spelling, and what its file's folders give."""
         names = self._respelled(tuple(row))
         if names is not None:
-            row = dict(zip(names, row.values(), strict=True))
+            row = _renamed(row, names)
         if record.file is not None and "=" in record.file:
             given = self._folder_columns(record.file)
             return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
@@ -54,13 +54,12 @@ class FileRows:
         return self._spelled.get(name.lower(), name)
 
     def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
-        """The names as the columns are spelled; None where they are, or would no longer differ."""
+        """The names as the columns are spelled, two of which may then be one; None if they are."""
         if names not in self._of_headers:
             if len(self._of_headers) >= _MOST_HEADERS:
                 self._of_headers.clear()
             spelled = [self.spelled(name) for name in names]
-            unlike = spelled != list(names) and len({*spelled}) == len(names)
-            self._of_headers[names] = spelled if unlike else None
+            self._of_headers[names] = spelled if spelled != list(names) else None
         return self._of_headers[names]
 
     def _folder_columns(self, file: str) -> Mapping[str, object]:
@@ -70,6 +69,18 @@ class FileRows:
                 self._of_files.clear()
             given = folder_columns(self._below.sub("", file))
             names = self._respelled(tuple(given))
-            found = dict(zip(names, given.values(), strict=True)) if names else given
+            found = _renamed(given, names) if names else given
             self._of_files[file] = found
         return found
+
+
+def _renamed(row: Mapping[str, object], names: list[str]) -> dict[str, object]:
+    """The members by other names; by their own where two with a value would have one name."""
+    if len({*names}) == len(names):
+        return dict(zip(names, row.values(), strict=True))
+    renamed: dict[str, object] = {}
+    for name, value in zip(names, row.values(), strict=True):
+        if value is not None and renamed.get(name) is not None:
+            return dict(row)
+        renamed[name] = renamed.get(name) if value is None else value
+    return renamed

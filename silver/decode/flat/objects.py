@@ -289,9 +289,11 @@ class _UnknownMembers:
                     self._names.add(name)
             elif not self._adds:
                 unlike = unlike or (self._announced is not None and name not in self._announced)
+            elif row[name] is None:
+                continue
             elif self._full or name.lower() in self._taken or len(row) > self._room:
                 unfit.append(name)
-            elif row[name] is not None:
+            else:
                 unfit += [name] if self._settled else []
                 unlike = True
         return unlike and not self._settled, _unfit(unfit) if unfit else None
