@@ -13,7 +13,10 @@ from silver.decode.values.column_types import Misfit
 
 
 def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[list[object], Misfits]:
-    """The values of a row by the place of their column, of which there are `width`; misfits too."""
+    """The values of a row by the place of their column, of which there are `width`; misfits too.
+
+    A `ConvertedRow` has its values already: all of them, whatever the readings.
+    """
     if type(row) is ConvertedRow:
         return list(row.converted), {}
     values: list[object] = [None] * width
@@ -32,10 +35,11 @@ def convert_rows(
 ) -> Values:
     """So many rows of one writer, of which `columns` are the values of each field.
 
-    All are dictionaries where some value does not fit: record by record, it is found which.
+    All are dictionaries where some value does not fit: record by record, it is found which. So they
+    are where the table has no columns yet.
     """
     plan = reader.plan(columns)
-    if len({at for _, at, _ in plan.readings}) < len(plan.readings):
+    if not reader.width or len({at for _, at, _ in plan.readings}) < len(plan.readings):
         return dictionaries(columns, count, dict)
     converted: list[Iterable[object]] = [repeat(None, count)] * reader.width
     try:

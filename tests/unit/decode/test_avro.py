@@ -200,6 +200,21 @@ def test_rows_converted_together_are_those_converted_alone(
     assert [type(row) is ConvertedRow for row in read if row] == [together] * (len(more) + 3)
 
 
+def test_rows_of_a_table_without_columns_are_those_converted_alone() -> None:
+    schema = envelope_schema(FIELDS)
+    of = table(keys=[])
+    columns = replace(known_columns(of, {}), schemas=registered(schema))
+    records = [sent(packed(schema, 1, event("c", ROW, at)), None, at) for at in (1, 2)]
+    assert not columns.columns
+
+    alone = [Decoder(of, columns).decode(replace(record)) for record in records]
+    decoder = Decoder(of, columns)
+    read_ahead(records, columns.schemas, decoder.row_type)
+
+    assert [decoder.decode(record) for record in records] == alone
+    assert [change.unlike for change in alone] == [True, True]
+
+
 CONNECT_FIELDS = [
     {"field": "id", "type": "int64"},
     {"field": "name", "type": "string"},
