@@ -201,16 +201,17 @@ def test_rows_converted_together_are_those_converted_alone(
 
 
 def test_rows_of_a_table_without_columns_are_those_converted_alone() -> None:
-    schema = envelope_schema(FIELDS)
+    schema = envelope_schema(BULK)
     of = table(keys=[])
     columns = replace(known_columns(of, {}), schemas=registered(schema))
-    records = [sent(packed(schema, 1, event("c", ROW, at)), None, at) for at in (1, 2)]
+    records = [sent(packed(schema, 1, event("c", LARGE, at)), None, at) for at in (1, 2)]
     assert not columns.columns
 
     alone = [Decoder(of, columns).decode(replace(record)) for record in records]
     decoder = Decoder(of, columns)
     read_ahead(records, columns.schemas, decoder.row_type)
 
+    assert all(record.value is not None for record in records)
     assert [decoder.decode(record) for record in records] == alone
     assert [change.unlike for change in alone] == [True, True]
 
