@@ -32,7 +32,8 @@ RECORD_OUTCOMES: Mapping[str, str] = {
     "truncate": "The record truncates the table.",
     "without_change": "The record carries no change: a heartbeat, a tombstone of the log, a schema"
     " record.",
-    "waiting": "The record waits until its transaction is complete in all tables of the group.",
+    "waiting": "The record waits until its transaction is complete in all tables of the group, or"
+    " with tombstones for the first event of its feed, which shows whether these are deletes.",
     "pending": "The record is in the change log and is applied later. Runs that apply such records"
     " count them as a negative number.",
     "dead_letter:REASON": "The record cannot be applied; it is kept with the reason.",

@@ -33,6 +33,10 @@ class Outcome(NamedTuple):
     passes: list[Pass]
     logged: int
 
+    def with_waiting(self, records: int) -> "Outcome":
+        """The same where so many records wait in bronze; the ledger keeps nothing of them yet."""
+        return self._replace(entry=self.entry.model_copy(update={"counts": {"waiting": records}}))
+
 
 def outcome_of(entry: Entry, state: TableState, passes: list[Pass], logged: int) -> Outcome:
     """The outcome of a table.

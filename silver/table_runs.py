@@ -112,20 +112,21 @@ def _note_fingerprints(
 def _run_table(run: Run, table: SilverTable, known: Known, found: Mapping[str, Arrived]) -> Outcome:
     began = datetime.now(timezone.utc)
     state, logged = known.state, known.logged or 0
-    passes, message = list[Pass](), None
+    passes, message, waiting = list[Pass](), None, 0
     try:
         fingerprint.check(table.config, state.built.known)
         logged = known.newest_logged(table)
         passes += _passes(run, table, state, Upstream(found, logged))
-    except WaitsForForm:
-        found = {}
+    except WaitsForForm as waits:
+        found, waiting = {}, waits.records
     except TABLE_FAILURES as failure:
         message = in_short(failure)
     state = passes[-1].state if passes else state
     reached = bronze_rows.reaches(table.config, found) if message is None else {}
     now = state._replace(positions=dict(state.positions) | reached)
     entry = ledger.told(run.id, "silver", table.name, began, message)
-    return outcome_of(entry, now, passes, logged)
+    outcome = outcome_of(entry, now, passes, logged)
+    return outcome if passes or not waiting else outcome.with_waiting(waiting)
 
 
 def _passes(run: Run, table: SilverTable, state: TableState, upstream: Upstream) -> Iterator[Pass]:

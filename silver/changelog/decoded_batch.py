@@ -91,7 +91,10 @@ class RawBatch(NamedTuple):
     def waits_for_form(self) -> bool:
         """Whether it means nothing before a later record shows the form of the feed's events."""
         known = with_shown(known_columns(self.table, {}), self.seen.built.known)
-        return waits_for_form(self.first, self.table, known)
+        if known.envelope is not None or self.table.format != "debezium":
+            return False
+        schemas = bronze_rows.avro_schemas(self.spark, self.target, self.table)
+        return waits_for_form(self.first, self.table, replace(known, schemas=schemas))
 
     def learn(self, columns: Columns) -> None:
         """Remembers how the source writes, and the types of members that only expressions use."""

@@ -16,7 +16,15 @@ from silver.state.summary import Summary, Watched
 
 
 class WaitsForForm(Exception):
-    """The new records are tombstones alone, which mean nothing before a row has come after them."""
+    """The new records have tombstones that mean nothing before the feed's first event has come.
+
+    Attributes:
+        records: how many records wait.
+    """
+
+    def __init__(self, records: int) -> None:
+        super().__init__(f"{records} records wait for the first event of the feed")
+        self.records = records
 
 
 def append_new(
@@ -44,8 +52,8 @@ def append_new(
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
     batch = RawBatch(*own, run.id, state, raw, first)
-    if batch.waits_for_form():
-        raise WaitsForForm
+    if first is not None and batch.waits_for_form():
+        raise WaitsForForm(first.rows.num_rows)
     columns, written = write_decoded(batch, write, rewrite)
     run.memory.shown[table.name] = columns
     summary = written.summary()

@@ -89,7 +89,7 @@ def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
 
 
 def waits_for_form(first: FirstRows | None, table: Table, known: Columns) -> bool:
-    """Whether a batch is tombstones alone that mean nothing before a row shows the feed's form."""
+    """Whether a batch has tombstones that mean nothing before an event shows the feed's form."""
     if first is None or not first.whole:
         return False
     return waits(DiscoveryPlan(table, known), iter(first.rows.to_batches()))

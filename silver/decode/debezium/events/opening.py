@@ -241,22 +241,36 @@ def record_opener(table: Table, columns: Columns) -> Opener:
 
 
 def waits_for_form(table: Table, columns: Columns, records: Iterable[Record]) -> bool:
-    """Whether records are tombstones alone, and the form of the feed's events is not known yet.
+    """Whether records have tombstones and no event, and the form of the feed's events is not known.
 
     A tombstone is a delete among flattened events, and nothing among full envelopes. One without a
-    key says nothing in either.
+    key says nothing in either. Records that show no form, such as heartbeats and broken ones, make
+    no difference: what tombstones become does not depend on how records are cut into batches.
     """
-    if not table.keys or record_opener(table, columns).form is not None:
+    opener = record_opener(table, columns)
+    if not table.keys or opener.form is not None:
         return False
     names_key = False
     for record in records:
-        try:
-            if open_row(record).row is not None:
-                return False
-        except NotJson:
+        if _is_tombstone(record):
+            names_key |= record.key is not None
+        elif _shows_form(opener, record):
             return False
-        names_key |= record.key is not None
     return names_key
+
+
+def _is_tombstone(record: Record) -> bool:
+    try:
+        return open_row(record).row is None
+    except NotJson:
+        return False
+
+
+def _shows_form(opener: Opener, record: Record) -> bool:
+    try:
+        return form_of(opener.open(record)) is not None
+    except (NotJson, NotAvro):
+        return False
 
 
 def form_of(opened: Opened) -> str | None:
