@@ -88,7 +88,9 @@ def test_a_tombstone_that_comes_before_every_row_of_a_flattened_feed_deletes(
         return place | {"key": {"id": key}, "value": value}
 
     land(spark, target, config, 1, [record(5, 1, None)])
-    assert [entry.counts for entry in apply(spark, target, config)] == [{}]
+    waits = {"waiting": 1} if group is None else {}
+    assert [entry.counts for entry in apply(spark, target, config)] == [waits]
+    assert [entry.counts for entry in apply(spark, target, config)] == [waits]
     late, other = record(4, 1, {"id": 1, "name": "a"}), record(6, 2, {"id": 2, "name": "b"})
     land(spark, target, config, 2, [late, other])
     (entry,) = apply(spark, target, config)
