@@ -194,7 +194,9 @@ def _learns_mode(table: Table) -> bool:
 
 def _shows_updates(members: Members) -> bool:
     """Whether a record is of mode UPDATES: no other has columns in `update`."""
-    return bool(members.get("update")) and _first_of(members, "newImage", "oldImage") is None
+    update = members.get("update")
+    has_columns = isinstance(update, dict) and bool(update)
+    return has_columns and _first_of(members, "newImage", "oldImage") is None
 
 
 def _untold(mode: str | None) -> str:

@@ -176,6 +176,7 @@ def test_a_row_of_keys_alone_can_be_written_where_other_updates_have_columns() -
         {"key": [1], "reset": {"qty": 5}},
         {"key": [1], "update": {}, "newImage": {"qty": 5}},
         {"key": [1], "update": {}, "oldImage": {"qty": 5}},
+        {"key": [1], "update": 5},
     ],
 )
 def test_an_update_without_columns_is_not_guessed_at_elsewhere(other: dict[str, Any]) -> None:
