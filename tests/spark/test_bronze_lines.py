@@ -103,6 +103,19 @@ def test_a_csv_row_that_does_not_fit_its_header_is_kept_as_text(
     assert records(spark, "csv", file) == ["1,2,3", "4", '{"id":"5","x":"6"}']
 
 
+def test_of_files_that_are_read_at_once_only_the_one_with_an_open_quote_is_broken(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    a = csv(tmp_path, "a.csv", 'id,x\n1,"a\nb"\n2,c\n')
+    b = csv(tmp_path, "b.csv", 'id,x\n1,"a\nb"\n2,"c\n3,d\n')
+    assert records(spark, "csv", a, b) == [
+        '{"id":"1","x":"a\\nb"}',
+        '{"id":"2","x":"c"}',
+        '{"id":"1","x":"a\\nb"}',
+        '2,"c\n3,d\n',
+    ]
+
+
 def test_a_csv_file_of_nothing_gives_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert records(spark, "csv", csv(tmp_path, "a.csv", "\n")) == []
 
@@ -221,6 +234,19 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
         ('id,name\n1,"b\n2,"c\n3,d\n', ['1,"b\n2,"c', {"id": "3", "name": "d"}]),
         ('id,name\n1,"""a"" b"\n2,"c\nd"\n', [("1", '"a" b'), ("2", "c\nd")]),
         ('id,name\n1,5" pipe\n2,b\n', [("1", '5" pipe'), ("2", "b")]),
+        # Quotes that neither open nor close a value say nothing of one that is.
+        ('id,name\n1,5" pipe\n2,"c\nd"\n', [("1", '5" pipe'), ("2", "c\nd")]),
+        ('id,name\n1,TV 50"\n2,"c\nd"\n3,e', [("1", 'TV 50"'), ("2", "c\nd"), ("3", "e")]),
+        ('id,name\n1,50"\n2,"c ""d""\n3,""e""\n \x1a', [("1", '50"'), '2,"c "d"\n3,"e"\n \x1a']),
+        ('id,name\n"""1""",a\n2,"b\n3,"c"\n', [('"1"', "a"), '2,"b\n3,"c"']),
+        (
+            'id,name\n1,"C:\\\\"\n2,"a \\"b\\" c"\n3,"c\nd"\n',
+            [("1", "C:\\"), ("2", 'a "b" c'), ("3", "c\nd")],
+        ),
+        ('id,name\n1,"a \\"b"\n2,"c\n3,d\n', [("1", 'a "b'), '2,"c\n3,d\n']),
+        ('id,name\r1,"c\nd"\r2,"e\r3,f\r', [("1", "c\nd"), '2,"e\r3,f\r']),
+        # A row that does not fit its header stays whole.
+        ('id,name\n1,"a"b,c,d\n2,e\n', ['1,"a"b,c,d', ("2", "e")]),
         # Files one behind the other.
         ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", [("1", "a"), "id,name", ("2", "b")]),
         ("\ufeffid,name\n1,a\n\ufeff2,b\n", [("1", "a"), ("2", "b")]),
