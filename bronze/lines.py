@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from bronze.contract import folder_columns
+from bronze.contract import NOT_TEXT, folder_columns
 from bronze.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
 from bronze.feeds import Feed
 from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
-from bronze.parquet_files import arrow_rows, no_text
+from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
 from lakehouse.spark_failures import SPARK_FAILURES
 
@@ -46,9 +46,9 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
     left out. The elements of a file that is one JSON array are records as its lines would be, and
     so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
-    nulls kept, columns that its file lacks absent; a CSV row that does not fit its header is its
-    own text, and bytes that are not UTF-8 stay here too. `_block` is the byte offset of the split,
-    `_row` grows within the split.
+    nulls kept, columns that its file lacks absent, and `NOT_TEXT` added where bytes are no text. A
+    CSV row that does not fit its header is its own text, and bytes that are not UTF-8 stay here
+    too. `_block` is the byte offset of the split, `_row` grows within the split.
 
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
@@ -118,7 +118,20 @@ def _parquet_alike(
     spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
 ) -> DataFrame:
     columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
-    return _placed(spark.read.schema(schema).parquet(*paths), _json(columns))
+    raw = _json(columns)
+    bytes_as_text = [field.name for field in schema.fields if _is_bytes_as_text(field, texts)]
+    if bytes_as_text:
+        faults = [
+            F.when(~F.is_valid_utf8(F.col(quote(name)).cast("string")), F.lit(name))
+            for name in bytes_as_text
+        ]
+        names = F.array_compact(F.array(*faults))
+        raw = F.when(F.size(names) > 0, _json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
+    return _placed(spark.read.schema(schema).parquet(*paths), raw)
+
+
+def _is_bytes_as_text(field: StructField, texts: Collection[str]) -> bool:
+    return isinstance(field.dataType, BinaryType) and field.name.lower() in texts
 
 
 def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
@@ -126,10 +139,9 @@ def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
     column = F.col(quote(field.name))
     if field.dataType.simpleString().startswith(_TIME):
         return column.cast("string")
-    if isinstance(field.dataType, BinaryType) and field.name.lower() in texts:
+    if _is_bytes_as_text(field, texts):
         text = column.cast("string")
-        fault = F.raise_error(F.lit(no_text(field.name))).cast("string")
-        return F.when(column.isNull() | F.is_valid_utf8(text), text).otherwise(fault)
+        return F.when(F.is_valid_utf8(text), text).otherwise(F.base64(column))
     return column
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.contract import NOT_TEXT
 from bronze.feeds import feeds
 from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines
@@ -388,8 +388,19 @@ def test_bytes_of_a_parquet_column_are_text_where_the_table_declares_text(
     assert records(spark, "parquet", file, columns=columns) == [
         '{"id":1,"S":"Zoë","b":"/w==","n":null}'
     ]
-    with pytest.raises(PySparkException, match="column b: found bytes that are not UTF-8"):
-        records(spark, "parquet", file, columns={"b": "string"})
+
+
+def test_bytes_that_are_no_text_are_told_in_their_row_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    s, t = pa.array([b"\xff" * 60, b"a", None]), pa.array([b"\xfe", b"b", b"\xfd"])
+    pq.write_table(pa.table({"S": s, "t": t}), tmp_path / "a")
+    columns = {"s": "string", "t": "string"}
+    assert [json.loads(r) for r in records(spark, "parquet", tmp_path / "a", columns=columns)] == [
+        {"S": "/" * 80, "t": "/g==", NOT_TEXT: ["S", "t"]},
+        {"S": "a", "t": "b"},
+        {"S": None, "t": "/Q==", NOT_TEXT: ["t"]},
+    ]
 
 
 def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> None:

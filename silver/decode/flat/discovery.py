@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from bronze.contract import NOT_TEXT
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import (
@@ -21,7 +22,7 @@ from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.undeclared_fields import UndeclaredFields
 
-_OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_"), 20
+_OF_FORMATS, _MOST_LEFT_OUT = ("__", "_CHANGE_", NOT_TEXT), 20
 _MOST_NAMES = 4 * MOST_COLUMNS
 
 
