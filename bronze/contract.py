@@ -55,6 +55,10 @@ WHOLE_RECORD_FORMATS = ("debezium", "ydb")
 SHORT_ID, SCHEMA_ID_BYTES = 5, 9
 """In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
 
+NOT_TEXT = "_bronze_not_text"
+"""A member of rows of Parquet files: the columns that are declared to be text and whose bytes are
+no UTF-8 in this row. They are base64 in it, as bytes of other columns are."""
+
 Part = Literal["key", "value"]
 PARTS: tuple[Part, ...] = ("key", "value")
 ID_HEADER = b"apicurio."

@@ -20,6 +20,9 @@ from bronze.file_kinds import UnreadableFile, check_ending, check_is_csv, encodi
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
 
+BLANKS = " \t\r\n\f\x1a"
+"""What counts for nothing at the end of a file; the last one is DOS's mark of an end."""
+
 _MOST_LINES, _MOST_BYTES = 200, 262_144
 SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
@@ -30,8 +33,15 @@ _NULL = "\x00\x00"
 _BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
 _DOUBLED = r'[^,;|\t\r\n"\\]""[^,;|\t\r\n"]'
 _BARE = r'(?:^|[,;|\t])"[^"]*[^",;|\t\\]" *[^",;|\t\r\n ]'
-# A quoted value whose first character is a quote, behind one of some characters.
+# A quoted value whose first character is a quote. Values begin where lines do, or behind the
+# separator; a tab counts as one, as blanks may do, and a carriage return as the end of a line.
 _QUOTE_FIRST = r'(?:^|[{}\t\r]) *"(?:""|\\")'
+# An odd number of quotes at the beginning or the end of a value: one of them opens or closes it.
+_EDGE = r'(?:^|[{0}\r]) *"(?:"")*(?!")|(?<!")"(?:"")*(?= *(?:[{1}\r]|$))'
+# A value that the end of its line does not close, where pairs of quotes and escapes are taken out.
+_PAIRS, _OPEN = r'\\[\\"]|""', r'(?:^|[{}\r]) *"[^"\r]*(?:\r|$)'
+_LONGEST_END = 1_024
+_NO_QUOTES = str.maketrans("", "", '"\\')
 
 
 class CsvFile(NamedTuple):
@@ -43,8 +53,10 @@ class CsvFile(NamedTuple):
         bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
         bare_quotes: whether a value that begins with a quote is broken: quotes inside of quoted
             values are not escaped, and Spark then leaves the quotes around such a value.
-        unclosed: whether a quoted value may not be closed; Spark then takes the rest of the file
-            for a part of it.
+        odd_quotes: whether not every quote that opens a value has another one that closes it.
+        end: the file's last line without quotes and backslashes, at most the end of it, where a
+            value that is not closed would end with it; empty where a quote closes the line, and in
+            a file whose quoted values all end on their lines.
         returns: whether a carriage return at the end of a row is a part of the line's end.
     """
 
@@ -52,15 +64,18 @@ class CsvFile(NamedTuple):
     options: tuple[tuple[str, str], ...]
     bytewise: bool = False
     bare_quotes: bool = False
-    unclosed: bool = False
+    odd_quotes: bool = False
+    end: str = ""
     returns: bool = False
 
 
 class _Shown(NamedTuple):
     """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare.
 
-    Also how many have a value that begins with a quote, and the numbers of quotes, and of quotes
-    behind a backslash.
+    Also how many have a value that begins with a quote, how many have quotes at all, and how many
+    have a value that goes on behind the end of the line; how many quotes open or close values, as
+    the file is read without and with escapes by backslash; and the last line that is not blank, or
+    the end of it.
     """
 
     broken: int = 0
@@ -68,16 +83,30 @@ class _Shown(NamedTuple):
     doubled: int = 0
     bare: int = 0
     quote_first: int = 0
-    quotes: int = 0
-    escaped: int = 0
+    quoted: int = 0
+    opened: int = 0
+    edges: int = 0
+    edges_by_backslash: int = 0
+    last: bytes = b""
 
     def has_bare_quotes(self) -> bool:
         """Whether no value may begin with a quote."""
-        return self.bare > 0 or (self.quotes > 0 and not self.quote_first)
+        return self.bare > 0 or (self.quoted > 0 and not self.quote_first)
 
-    def may_be_unclosed(self, escape: str) -> bool:
-        """Whether not every quote has another one."""
-        return (self.quotes - (self.escaped if escape == "\\" else 0)) % 2 == 1
+    def has_odd_quotes(self, escape: str) -> bool:
+        """Whether not every quote that opens or closes a value has another one."""
+        return (
+            self.opened > 0 and (self.edges_by_backslash if escape == "\\" else self.edges) % 2 == 1
+        )
+
+    def end(self, escape: str, encoding: str) -> str:
+        """The last line as `CsvFile.end` has it."""
+        if not self.opened:
+            return ""
+        line = self.last.decode(encoding, "ignore").rstrip(BLANKS).rpartition("\r")[2]
+        plain = re.sub(r"\\.", "", line) if escape == "\\" else line
+        closed = (len(plain) - len(plain.rstrip('"'))) % 2 == 1
+        return "" if closed else line.translate(_NO_QUOTES)
 
 
 def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
@@ -126,8 +155,10 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     options = found | given | {"encoding": BYTES if bytewise else encoding}
     checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
     bare_quotes = checked and shown.has_bare_quotes()
-    unclosed = checked and shown.may_be_unclosed(options["escape"])
-    return CsvFile(tuple(names), tuple(options.items()), bytewise, bare_quotes, unclosed, returns)
+    odd_quotes = checked and shown.has_odd_quotes(options["escape"])
+    end = shown.end(options["escape"], options["encoding"]) if checked else ""
+    given_options = tuple(options.items())
+    return CsvFile(tuple(names), given_options, bytewise, bare_quotes, odd_quotes, end, returns)
 
 
 def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
@@ -185,15 +216,30 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
 
 def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
     value = F.col("value")
-    found = text.agg(
-        F.count_if(~F.is_valid_utf8(value)),
-        F.count_if(value.rlike(_BACKSLASHED)),
-        F.count_if(value.rlike(_DOUBLED)),
-        F.count_if(value.rlike(_BARE)),
-        F.count_if(value.rlike(_QUOTE_FIRST.format(re.escape(sep[-1])))),
-        F.coalesce(F.sum(F.regexp_count(value, F.lit('"'))), F.lit(0)),
-        F.coalesce(F.sum(F.regexp_count(value, F.lit(r'\\"'))), F.lit(0)),
-    ).head()
+    begin, end = re.escape(sep[-1]), re.escape(sep[0])
+    edge = F.lit(_EDGE.format(begin, end))
+    plain = F.regexp_replace(value, r"\\.", "x")
+    place = F.struct(F.col("_metadata.file_block_start"), F.monotonically_increasing_id())
+    last = F.substring(value.cast("binary"), -_LONGEST_END, _LONGEST_END)
+    opened = F.regexp_replace(value, _PAIRS, "").rlike(_OPEN.format(begin))
+    found = (
+        text.select("value", place.alias("place"))
+        .agg(
+            F.count_if(~F.is_valid_utf8(value)),
+            F.count_if(value.rlike(_BACKSLASHED)),
+            F.count_if(value.rlike(_DOUBLED)),
+            F.count_if(value.rlike(_BARE)),
+            F.count_if(value.rlike(_QUOTE_FIRST.format(begin))),
+            F.count_if(value.contains('"')),
+            F.count_if(opened),
+            F.coalesce(F.sum(F.regexp_count(value, edge)), F.lit(0)),
+            F.coalesce(F.sum(F.regexp_count(plain, edge)), F.lit(0)),
+            F.coalesce(
+                F.max_by(last, F.when(value.rlike(r"[^\s\x1a]"), F.col("place"))), F.lit(b"")
+            ),
+        )
+        .head()
+    )
     shown = _Shown(*(found or ()))
     if shown.backslashed and shown.doubled and not escape:
         raise UnreadableFile(

@@ -4,7 +4,7 @@ A file is read as a source wrote it, without Spark: JSON, CSV (plain, `.gz` or `
 record is the key's when it names the key's values, before or after its change, or its file's
 folders do. A value counts as the key's in each of the spellings that a connector has for it: a
 decimal as number, text or base64, a date as days, a time as ticks. A CSV file is read with each
-separator that it can have. Names do not differ by their case.
+separator and each way to escape a quote that it can have. Names do not differ by their case.
 """
 
 import base64
@@ -13,6 +13,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
@@ -23,6 +24,7 @@ from bronze.contract import folder_columns, topics
 from bronze.csv_files import SEPARATORS
 from bronze.file_kinds import encoding_by_mark
 from bronze.json_files import split_records
+from lakehouse.csv_options import Csv
 from lakehouse.formats import CHANGE_MEMBERS
 from lakehouse.table import Source, Table
 from lakehouse.target import Target
@@ -69,7 +71,7 @@ def _holds(file: Path, below: Path | None, table: Table, source: Source, key: Ke
                 continue
             if any(_is_key(row, given, key, spelled) for row in rows):
                 return True
-    except (OSError, EOFError, ValueError, csv.Error):
+    except (OSError, EOFError, ValueError, zlib.error, csv.Error):
         return False
     return False
 
@@ -167,21 +169,36 @@ def _records(file: Path, source: Source, table: Table) -> Iterator[tuple[str | N
 
 
 def _csv_rows(content: bytes, source: Source, columns: list[str]) -> Iterator[Record]:
-    """The rows by each separator that the file can have."""
+    """The rows by each separator and each escape that the file can have."""
     written = source.csv
     encoding = written.encoding or encoding_by_mark(content[:100]) or "utf-8"
     text = content.decode(encoding, errors="replace").removeprefix("\ufeff")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     for sep in [written.sep] if written.sep else SEPARATORS:
-        fields: Iterator[list[str]]
-        if len(sep) > 1:
-            fields = (line.split(sep) for line in text.splitlines())
-        else:
-            lines, quote = io.StringIO(text, newline=""), written.quote or "\0"
-            fields = csv.reader(lines, delimiter=sep, escapechar=written.escape, quotechar=quote)
-        names = [name.strip() for name in next(fields, [])] if written.header else columns
-        for cells in fields:
-            values = (None if cell in ("", written.nullValue) else cell for cell in cells)
-            yield dict(zip(names, values, strict=False))
+        for escape in _escapes(written):
+            yield from _csv_rows_by(text, written, sep, escape, columns)
+
+
+def _escapes(written: Csv) -> list[str | None]:
+    """What may escape a quote as Python's reader takes it: None for a second quote."""
+    if written.escape is None:
+        return [None, "\\"]
+    return [None if written.escape in ("", written.quote) else written.escape]
+
+
+def _csv_rows_by(
+    text: str, written: Csv, sep: str, escape: str | None, columns: list[str]
+) -> Iterator[Record]:
+    fields: Iterator[list[str]]
+    if len(sep) > 1:
+        fields = (line.split(sep) for line in text.splitlines())
+    else:
+        lines, quote = io.StringIO(text, newline=""), written.quote or "\0"
+        fields = csv.reader(lines, delimiter=sep, escapechar=escape, quotechar=quote)
+    names = [name.strip() for name in next(fields, [])] if written.header else columns
+    for cells in fields:
+        values = (None if cell in ("", written.nullValue) else cell for cell in cells)
+        yield dict(zip(names, values, strict=False))
 
 
 def _objects(content: bytes) -> Iterator[Record]:

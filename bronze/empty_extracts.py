@@ -5,6 +5,7 @@ Looks at the files of a landing folder on this machine, without Spark.
 
 import gzip
 import re
+import zlib
 from pathlib import Path
 
 from bronze.file_kinds import encoding_by_mark
@@ -46,7 +47,7 @@ def _has_no_row(file: Path, source: Source) -> bool:
             import pyarrow.parquet as pq
 
             return bool(pq.read_metadata(file).num_rows == 0)
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return False
     encoding = source.csv.encoding or encoding_by_mark(content[:100]) or "utf-8"
     text = content.decode(encoding, errors="replace").strip(_BLANKS)

@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from bronze.contract import folder_columns
-from bronze.csv_files import BYTES, CsvFile, look_at, nameless
+from bronze.contract import NOT_TEXT, folder_columns
+from bronze.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
 from bronze.feeds import Feed
 from bronze.file_kinds import UnreadableFile
 from bronze.json_files import has_other_records, other_records
-from bronze.parquet_files import arrow_rows, no_text
+from bronze.parquet_files import arrow_rows
 from lakehouse.names import quote
 from lakehouse.spark_failures import SPARK_FAILURES
 
@@ -25,7 +25,6 @@ _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-_BLANKS = " \t\r\n\f\x1a"  # and what DOS writes at the end of a file
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
@@ -47,9 +46,9 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
     left out. The elements of a file that is one JSON array are records as its lines would be, and
     so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
-    nulls kept, columns that its file lacks absent; a CSV row that does not fit its header is its
-    own text, and bytes that are not UTF-8 stay here too. `_block` is the byte offset of the split,
-    `_row` grows within the split.
+    nulls kept, columns that its file lacks absent, and `NOT_TEXT` added where bytes are no text. A
+    CSV row that does not fit its header is its own text, and bytes that are not UTF-8 stay here
+    too. `_block` is the byte offset of the split, `_row` grows within the split.
 
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
@@ -119,7 +118,20 @@ def _parquet_alike(
     spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
 ) -> DataFrame:
     columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
-    return _placed(spark.read.schema(schema).parquet(*paths), _json(columns))
+    raw = _json(columns)
+    bytes_as_text = [field.name for field in schema.fields if _is_bytes_as_text(field, texts)]
+    if bytes_as_text:
+        faults = [
+            F.when(~F.is_valid_utf8(F.col(quote(name)).cast("string")), F.lit(name))
+            for name in bytes_as_text
+        ]
+        names = F.array_compact(F.array(*faults))
+        raw = F.when(F.size(names) > 0, _json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
+    return _placed(spark.read.schema(schema).parquet(*paths), raw)
+
+
+def _is_bytes_as_text(field: StructField, texts: Collection[str]) -> bool:
+    return isinstance(field.dataType, BinaryType) and field.name.lower() in texts
 
 
 def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
@@ -127,25 +139,28 @@ def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
     column = F.col(quote(field.name))
     if field.dataType.simpleString().startswith(_TIME):
         return column.cast("string")
-    if isinstance(field.dataType, BinaryType) and field.name.lower() in texts:
+    if _is_bytes_as_text(field, texts):
         text = column.cast("string")
-        fault = F.raise_error(F.lit(no_text(field.name))).cast("string")
-        return F.when(column.isNull() | F.is_valid_utf8(text), text).otherwise(fault)
+        return F.when(F.is_valid_utf8(text), text).otherwise(F.base64(column))
     return column
 
 
 def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
     """Rows of CSV files, those that are written alike read at once."""
-    alike: dict[CsvFile, list[str]] = {}
+    alike: dict[CsvFile, tuple[list[str], set[str]]] = {}
     for file in files:
         path = literal_path(file.path)
         found = look_at(spark, feed, path, list(folder_columns(file.path)))
         if found.names:
-            alike.setdefault(found, []).append(path)
-    return [_rows_alike(spark, kind, paths) for kind, paths in alike.items()]
+            paths, ends = alike.setdefault(found._replace(end=""), ([], set()))
+            paths.append(path)
+            ends |= {found.end} - {""}
+    return [_rows_alike(spark, kind, *parts) for kind, parts in alike.items()]
 
 
-def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFrame:
+def _rows_alike(
+    spark: SparkSession, kind: CsvFile, paths: list[str], ends: Collection[str]
+) -> DataFrame:
     options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
     names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
@@ -156,19 +171,21 @@ def _rows_alike(spark: SparkSession, kind: CsvFile, paths: list[str]) -> DataFra
     if kind.returns:
         last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
         values[-1] = last.alias(names[-1])
-    text = F.coalesce(F.col(_CORRUPT), _json(values))
-    for sign, broken in _broken(kind, names, values):
+    text = _json(values)
+    for sign, broken in _broken(kind, names, values, ends):
         text = F.when(sign, broken).otherwise(text)
+    text = F.coalesce(F.col(_CORRUPT), text)
     placed = _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
-    return placed.where(F.trim(F.col("_raw"), F.lit(_BLANKS)) != "")
+    return placed.where(F.trim(F.col("_raw"), F.lit(BLANKS)) != "")
 
 
 def _broken(
-    kind: CsvFile, names: Sequence[str], values: Sequence[Column]
+    kind: CsvFile, names: Sequence[str], values: Sequence[Column], ends: Collection[str]
 ) -> Iterator[tuple[Column, Column]]:
     """What shows that a row is none though it fits its header, and the row's text then.
 
-    It is the header again, or a quote in it is not escaped or not closed.
+    It is the header again, or a quote in it is not escaped or not closed. `ends` are the ends of
+    the files (`CsvFile.end`).
     """
     options = dict(kind.options)
     fields = [F.coalesce(value, F.lit("")) for value in values]
@@ -179,9 +196,14 @@ def _broken(
         yield reduce(Column.__and__, again), text
     if kind.bare_quotes:
         yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
-    if kind.unclosed:
+    spans_lines = values[-1].rlike(r"[\r\n]")
+    if kind.odd_quotes:  # cut off at a later value's quote, which leaves the quotes around it
+        yield spans_lines & values[-1].startswith('"'), text
+    if ends:  # with the rest of its file in it
+        plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
+        whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
         opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))
-        yield values[-1].rlike(r"[\r\n]"), opened
+        yield spans_lines & whole, opened
 
 
 def _json(columns: Iterable[Column]) -> Column:

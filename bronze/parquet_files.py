@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.contract import NOT_TEXT
 from bronze.file_kinds import UnreadableFile
 
 _ROWS = 10_000
@@ -28,16 +29,12 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]) -> DataFrame:
     """The rows of Parquet files as JSON objects, as `bronze.lines.lines` gives records.
 
-    Bytes of the columns in `texts`, named in lower case, are text.
+    Bytes of the columns in `texts`, named in lower case, are text; `NOT_TEXT` is a member of rows
+    in which they are none.
     """
     files = spark.read.format("binaryFile").load([*paths])
     named = files.select("content", F.col("_metadata.file_path").alias("_url"))
     return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
-
-
-def no_text(name: str) -> str:
-    """What is wrong with a column that is declared to be text, and has bytes that are none."""
-    return f"column {name}: found bytes that are not UTF-8, expected text: declare it as binary"
 
 
 def json_rows(
@@ -80,31 +77,34 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
     names = part.schema.names
-    given = (
-        _text(column, name) if name.lower() in texts else _cut(column)
-        for name, column in zip(names, part.columns, strict=True)
-    )
     columns = [
         [json_value(value, kind) for value in column.to_pylist()]
-        for column in given
+        for column in map(_cut, part.columns)
         for kind in [column.type if pa.types.is_nested(column.type) else None]
     ]
-    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    not_text: dict[int, list[str]] = {}
+    for at, (name, column) in enumerate(zip(names, part.columns, strict=True)):
+        if name.lower() in texts and _is_bytes(column.type):
+            columns[at] = [_text(value) for value in column.to_pylist()]
+            for row, value in enumerate(columns[at]):
+                if isinstance(value, bytes):
+                    columns[at][row] = json_value(value)
+                    not_text.setdefault(row, []).append(name)
+    for row, values in enumerate(zip(*columns, strict=True)):
+        faults = {NOT_TEXT: not_text[row]} if row in not_text else {}
+        yield {**dict(zip(names, values, strict=True)), **faults}
 
 
-def _text(column: pa.Array, name: str) -> pa.Array:
-    """The column, bytes as text.
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
-    Raises:
-        UnreadableFile: some bytes are no text.
-    """
-    kind = column.type
-    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        return _cut(column)
+
+def _text(value: bytes | None) -> str | bytes | None:
+    """Bytes as text; as they are where they are none."""
     try:
-        return column.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise UnreadableFile(no_text(name)) from None
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _cut(column: pa.Array) -> pa.Array:

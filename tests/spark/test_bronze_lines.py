@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.contract import NOT_TEXT
 from bronze.feeds import feeds
 from bronze.file_kinds import UnreadableFile
 from bronze.lines import DroppedFile, lines
@@ -101,6 +101,19 @@ def test_a_csv_row_that_does_not_fit_its_header_is_kept_as_text(
 ) -> None:
     file = csv(tmp_path, "a.csv", "id,x\n1,2,3\n4\n5,6\n")
     assert records(spark, "csv", file) == ["1,2,3", "4", '{"id":"5","x":"6"}']
+
+
+def test_of_files_that_are_read_at_once_only_the_one_with_an_open_quote_is_broken(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    a = csv(tmp_path, "a.csv", 'id,x\n1,"a\nb"\n2,c\n')
+    b = csv(tmp_path, "b.csv", 'id,x\n1,"a\nb"\n2,"c\n3,d\n')
+    assert records(spark, "csv", a, b) == [
+        '{"id":"1","x":"a\\nb"}',
+        '{"id":"2","x":"c"}',
+        '{"id":"1","x":"a\\nb"}',
+        '2,"c\n3,d\n',
+    ]
 
 
 def test_a_csv_file_of_nothing_gives_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -221,6 +234,19 @@ def test_options_have_the_names_of_sparks_own(spark: SparkSession, tmp_path: Pat
         ('id,name\n1,"b\n2,"c\n3,d\n', ['1,"b\n2,"c', {"id": "3", "name": "d"}]),
         ('id,name\n1,"""a"" b"\n2,"c\nd"\n', [("1", '"a" b'), ("2", "c\nd")]),
         ('id,name\n1,5" pipe\n2,b\n', [("1", '5" pipe'), ("2", "b")]),
+        # Quotes that neither open nor close a value say nothing of one that is.
+        ('id,name\n1,5" pipe\n2,"c\nd"\n', [("1", '5" pipe'), ("2", "c\nd")]),
+        ('id,name\n1,TV 50"\n2,"c\nd"\n3,e', [("1", 'TV 50"'), ("2", "c\nd"), ("3", "e")]),
+        ('id,name\n1,50"\n2,"c ""d""\n3,""e""\n \x1a', [("1", '50"'), '2,"c "d"\n3,"e"\n \x1a']),
+        ('id,name\n"""1""",a\n2,"b\n3,"c"\n', [('"1"', "a"), '2,"b\n3,"c"']),
+        (
+            'id,name\n1,"C:\\\\"\n2,"a \\"b\\" c"\n3,"c\nd"\n',
+            [("1", "C:\\"), ("2", 'a "b" c'), ("3", "c\nd")],
+        ),
+        ('id,name\n1,"a \\"b"\n2,"c\n3,d\n', [("1", 'a "b'), '2,"c\n3,d\n']),
+        ('id,name\r1,"c\nd"\r2,"e\r3,f\r', [("1", "c\nd"), '2,"e\r3,f\r']),
+        # A row that does not fit its header stays whole.
+        ('id,name\n1,"a"b,c,d\n2,e\n', ['1,"a"b,c,d', ("2", "e")]),
         # Files one behind the other.
         ("\ufeffid,name\n1,a\n\ufeffid,name\n2,b\n", [("1", "a"), "id,name", ("2", "b")]),
         ("\ufeffid,name\n1,a\n\ufeff2,b\n", [("1", "a"), ("2", "b")]),
@@ -362,8 +388,19 @@ def test_bytes_of_a_parquet_column_are_text_where_the_table_declares_text(
     assert records(spark, "parquet", file, columns=columns) == [
         '{"id":1,"S":"Zoë","b":"/w==","n":null}'
     ]
-    with pytest.raises(PySparkException, match="column b: found bytes that are not UTF-8"):
-        records(spark, "parquet", file, columns={"b": "string"})
+
+
+def test_bytes_that_are_no_text_are_told_in_their_row_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    s, t = pa.array([b"\xff" * 60, b"a", None]), pa.array([b"\xfe", b"b", b"\xfd"])
+    pq.write_table(pa.table({"S": s, "t": t}), tmp_path / "a")
+    columns = {"s": "string", "t": "string"}
+    assert [json.loads(r) for r in records(spark, "parquet", tmp_path / "a", columns=columns)] == [
+        {"S": "/" * 80, "t": "/g==", NOT_TEXT: ["S", "t"]},
+        {"S": "a", "t": "b"},
+        {"S": None, "t": "/Q==", NOT_TEXT: ["t"]},
+    ]
 
 
 def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_a_null_in_a_key_is_a_null_in_the_file(
         (FILES, "id\tname\n7\tZo\u00eb\n".encode("utf-16")),
         (FILES | {"csv": {"header": False, "sep": "||"}}, b"7||x\n"),
         (FILES | {"csv": {"encoding": "ISO-8859-1"}}, b"name,id\nZo\xeb,7\n"),
+        (FILES | {"csv": {"escape": ""}}, b"name,id\nx,7\n"),
+        (FILES | {"csv": {"escape": '"'}}, b'name,id\n"a ""b"", c",7\n'),
+        (FILES, b'name,id\n"a ""b"", c",7\n'),
+        (FILES | {"csv": {"escape": "\\"}}, b'name,id\n"say \\"hi, you\\" now",7\n'),
+        (FILES, b'name,id\n"say \\"hi, you\\" now",7\n'),
+        (FILES, b'name,id\n"C:\\",7\n'),
+        (FILES, b'name,id\n"' + b"x" * 200_000 + b'",7\n'),
         (YDB | {"format": "bigquery"}, b'[\n{"id": 6},\n{"Id": 7}\n]\n'),
         (YDB | {"format": "bigquery"}, b'{\n"id": 7\n}\n'),
         (YDB | {"format": "bigquery"}, b'\xef\xbb\xbf{"id": 6}{"id": 7}'),
@@ -152,7 +159,8 @@ def test_a_file_that_cannot_be_read_and_a_folder_that_is_not_there_hold_nothing(
     tmp_path: Path,
 ) -> None:
     target = landed(tmp_path, "", "a.jsonl.gz")
-    (tmp_path / "landing" / "shop" / "deep" / "a.jsonl.gz").write_bytes(b"no gzip")
-    assert files_with_key(target, table(DEBEZIUM), {"id": "7"}) == []
+    for content in (b"no gzip", b"\x1f\x8b\x08" + bytes(7) + b"no deflate"):
+        (tmp_path / "landing" / "shop" / "deep" / "a.jsonl.gz").write_bytes(content)
+        assert files_with_key(target, table(DEBEZIUM), {"id": "7"}) == []
     elsewhere = table(DEBEZIUM | {"path": "nowhere"})
     assert (files_with_key(target, elsewhere, {"id": "7"}), folders(target, elsewhere)) == ([], [])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bronze.contract import NOT_TEXT
 from bronze.file_kinds import UnreadableFile
 from bronze.parquet_files import json_rows, json_value
 
@@ -93,5 +94,13 @@ def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:
     values = pa.table({"S": pa.array(["Zoë".encode(), None]), "b": pa.array([b"ab", b""])})
 
     assert read(values, ["s"]) == [{"S": "Zoë", "b": "YWI="}, {"S": None, "b": ""}]
-    with pytest.raises(UnreadableFile, match="column s: found bytes that are not UTF-8"):
-        read(pa.table({"s": pa.array([b"\xff"])}), ["s"])
+
+
+def test_bytes_that_are_no_text_are_told_in_their_row_alone() -> None:
+    s, t = pa.array([b"\xff", b"a", None]), pa.array([b"\xfe", b"b", b"\xfd"])
+
+    assert read(pa.table({"S": s, "t": t}), ["s", "t"]) == [
+        {"S": "/w==", "t": "/g==", NOT_TEXT: ["S", "t"]},
+        {"S": "a", "t": "b"},
+        {"S": None, "t": "/Q==", NOT_TEXT: ["t"]},
+    ]

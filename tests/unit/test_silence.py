@@ -101,6 +101,7 @@ EXTRACT = {"format": "snapshot", "mode": "full"}
         ("json", b"[\n]\n", True),
         ("json", b'{"id": 1}', False),
         ("json", gzip.compress(b" ", mtime=0), True),
+        ("json", b"\x1f\x8b\x08" + bytes(7) + b"no deflate", False),
         ("parquet", b"PAR1 and no more", False),
     ],
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from bronze.contract import NOT_TEXT
 from lakehouse.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import (
@@ -21,7 +22,7 @@ from silver.decode.flat.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
 
-_OF_FORMATS = ("__", "_CHANGE_")
+_OF_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
 _MOST_NAMES = 4 * MOST_COLUMNS
 
 

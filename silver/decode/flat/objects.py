@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyspark.sql import types as T
 
-from bronze.contract import avro_schema_id
+from bronze.contract import NOT_TEXT, avro_schema_id
 from lakehouse.table import Table
 from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
@@ -32,6 +32,7 @@ from silver.decode.values.undeclared_fields import UndeclaredFields
 _MOST_NAMES = 4 * MOST_COLUMNS
 _HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+_TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
 
@@ -126,6 +127,7 @@ class RowReader:
             made = _no_hex
         if table.feeds[0].file_format == "csv":
             made = _of_csv(made)
+        self._tells_bytes = table.feeds[0].file_format == "parquet"
         self._readers = [
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
@@ -133,7 +135,7 @@ class RowReader:
         self._nullable_keys = table.nullable_keys
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
-        self._names = {name for name, _ in self._readers} | set(protocol)
+        self._names = {name for name, _ in self._readers} | {*protocol, NOT_TEXT}
         self._unknown = _UnknownMembers(table, columns, self._names)
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         ignored = table.ignore_null_updates
@@ -177,6 +179,10 @@ class RowReader:
             except Misfit:
                 misfits.append(len(values))
                 values.append(None)
+        if self._tells_bytes and NOT_TEXT in row:
+            for at in self._bytes(row):
+                misfits.append(at)
+                values[at] = None
         unlike, unfit = False, None
         if not row.keys() <= self._names:
             unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
@@ -242,8 +248,20 @@ class RowReader:
                 return Fault(BAD_VALUE, found)
         return None
 
+    def _bytes(self, row: Mapping[str, object]) -> list[int]:
+        """The places of text columns whose bytes are no text in a row of a Parquet file."""
+        told = row[NOT_TEXT]
+        named = {str(name).lower() for name in told} if isinstance(told, list) else set()
+        return [
+            at
+            for at, (name, _) in enumerate(self._readers)
+            if name.lower() in named and isinstance(self._columns[at].type, _TEXTS)
+        ]
+
     def _message(self, row: Mapping[str, object], at: int) -> str:
         name = self._readers[at][0]
+        if self._tells_bytes and NOT_TEXT in row and at in self._bytes(row):
+            return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
 
 

@@ -1,10 +1,12 @@
 """Names in CSV headers, and columns that folders give."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from bronze.contract import NOT_TEXT
 from lakehouse.table import Table
 from silver.decode.columns import known_columns
 from silver.decode.expressions.names import FAULT, MEMBER
@@ -151,6 +153,31 @@ def test_a_csv_row_that_is_none_says_what_it_is(of: Table) -> None:
     assert found.told("reason") == ["not_csv", "not_csv"]
     assert "header" in found.told("message")[0]
     assert "source.csv.encoding" in found.told("message")[1]
+
+
+@pytest.mark.parametrize("make", [rows, snapshot])
+def test_bytes_that_are_no_text_are_a_bad_value_of_their_row(make: Callable[..., Table]) -> None:
+    lines = [{"id": 1, "NAME": "/w==", NOT_TEXT: ["NAME"]}, {"id": 2, "name": "/w=="}]
+    parquet = {"file_format": "parquet", "path": "in/t"}
+
+    found = decoded(make(parquet), lines, file=DAY)
+
+    assert found.values("id", "name") == [(1, None), (2, "/w==")]
+    assert found.told("reason") == ["bad_value", None]
+    assert "column name: found bytes that are not UTF-8" in found.told("message")[0]
+    assert found.columns.left_out == ()
+    as_bytes = decoded(make(parquet, columns=COLUMNS | {"name": "binary"}), lines, file=DAY)
+    assert as_bytes.values("name") == [b"\xff", b"\xff"]
+    assert as_bytes.told("reason") == [None, None]
+
+
+def test_a_key_whose_bytes_are_no_text_is_a_bad_value() -> None:
+    of = rows({"file_format": "parquet", "path": "in/t"}, columns={"id": "string"})
+
+    found = decoded(of, [{"id": "/w==", NOT_TEXT: ["id"]}])
+
+    assert found.values("id") == [None]
+    assert found.told("reason") == ["bad_value"]
 
 
 def test_a_discovery_of_files_is_picklable() -> None:
