@@ -141,7 +141,9 @@ def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
         return column.cast("string")
     if _is_bytes_as_text(field, texts):
         text = column.cast("string")
-        return F.when(F.is_valid_utf8(text), text).otherwise(F.base64(column))
+        return F.when(F.is_valid_utf8(text), text).otherwise(
+            F.translate(F.base64(column), "\r\n", "")
+        )
     return column
 
 
