@@ -248,5 +248,5 @@ def test_each_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture
     warner = Warner(Target(root=str(tmp_path)), [table()])
     warner.tell()
     warner.tell()
-    told = capsys.readouterr().err
+    told = " ".join(capsys.readouterr().err.split())
     assert told.startswith("warning: orders: the landing folder ") and told.count("warning:") == 1
