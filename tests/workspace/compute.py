@@ -35,7 +35,7 @@ for line in sys.stdin:
         code = 0
     except SystemExit as left:
         print(f"{name} left with {left.code}")
-    except Exception:
+    except Exception:  # whatever a task raises is its failure, as on Databricks
         traceback.print_exc()
     sys.stdout.flush()
     print(code, file=codes, flush=True)
