@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks.events import Workload, batches, columns, key_columns, lines
 from benchmarks.measure import Parts, Plan, counted, in_turn
 from benchmarks.result import Line
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.arrow import CARRIED, READ, DecodePlan, decode_batches
 from silver.decode.change import Record
 from silver.decode.columns import known_columns

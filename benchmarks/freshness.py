@@ -20,10 +20,10 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.names import name
-from lakehouse.session import get_spark
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.target import Target
+from lakehouse.spark.session import get_spark
+from lakehouse.storage.names import name
+from lakehouse.storage.views import stored
 from tests.e2e import broker, connector, parts, postgres
 from tests.e2e.live import lakehouse
 from tests.e2e.postgres import Postgres

@@ -21,7 +21,7 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Plan, counted, in_turn, timed
 from benchmarks.result import Line
 from benchmarks.truth import true_versions, wrong_versions
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 
 LOADS = Plan(rounds=0, warm=1, seconds=0)
 LEFT = "cdc-lakehouse: merging what waits at the end"

@@ -16,7 +16,7 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import living, truth, wrong
-from gold.catalog import open_catalog
+from gold.views.catalog import open_catalog
 
 QUESTION = "A large and wide table in a driver of 4 GB"
 FILES_AT_ONCE, ONE_IN = 10, 20

@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
-from gold.catalog import open_catalog
-from lakehouse.cli.rounds import JOBS, Round, do_layer, telling_together
-from lakehouse.cli.run import WATCH_SECONDS, failed, one_round, raise_all
-from lakehouse.ledger import Entry
-from lakehouse.loading import load_tables, load_target
-from lakehouse.memory import Memory
-from lakehouse.session import get_spark
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, telling_together
+from cdc_lakehouse.cli.work.run import WATCH_SECONDS, failed, one_round, raise_all
+from gold.views.catalog import open_catalog
+from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.target import LAYERS, Target
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
+from lakehouse.spark.session import get_spark
 
 TARGET = {"kind": "local", "root": ".", "driver_memory": "4g"}
 
@@ -86,16 +86,16 @@ def engine(
     given, watched = Round(spark, target, memory=memory), -WATCH_SECONDS
     run = contextlib.ExitStack()  # It goes on for as long as the process: nothing ends it.
     if goes_on:
-        run.enter_context(telling_together(spark, target, list(JOBS), memory))
+        run.enter_context(telling_together(spark, target, list(LAYERS), memory))
 
     def once() -> list[Entry]:
         nonlocal watched
         if not goes_on:
-            return one_round(given, tables, list(JOBS))
+            return one_round(given, tables, list(LAYERS))
         watch = time.monotonic() - watched >= WATCH_SECONDS
         watched = time.monotonic() if watch else watched
         entries = []
-        for layer in JOBS:
+        for layer in LAYERS:
             entries += do_layer(given, tables, layer, print, watch)
             if layer_done is not None:
                 layer_done(layer)
@@ -105,7 +105,7 @@ def engine(
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
             entries = once()
         raise_all(failed(entries))
-        return {layer: _seconds(entries, layer) for layer in JOBS}
+        return {layer: _seconds(entries, layer) for layer in LAYERS}
 
     def apply(files: Files) -> Mapping[str, float]:
         drop(root, files)

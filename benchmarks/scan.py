@@ -19,11 +19,11 @@ from benchmarks.events import Workload, batches, key_columns, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
-from gold.catalog import open_catalog
-from lakehouse.cli.maintain import tend
-from lakehouse.cli.rounds import Round
-from lakehouse.cli.run import one_round
-from lakehouse.loading import load_tables
+from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.cli.work.run import one_round
+from gold.views.catalog import open_catalog
+from lakehouse.config.loading import load_tables
 
 QUESTION = "Reading gold, against a plain Delta table of the same rows"
 APPLIED, WAITING = "orders", "waiting"

@@ -16,14 +16,14 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
-from gold.catalog import open_catalog
-from lakehouse.cli.rounds import Round
-from lakehouse.cli.run import one_round
-from lakehouse.lake import Lake
-from lakehouse.loading import load_tables
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.cli.work.run import one_round
+from gold.views.catalog import open_catalog
+from lakehouse.config.loading import load_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from silver import states
 from silver.changelog import bronze_rows, log, order
 from silver.merge import pending_view

@@ -1,6 +1,6 @@
 """`python -m bronze`, and the console script of the same name: run the bronze layer."""
 
-from lakehouse.cli import layer_main
+from cdc_lakehouse.cli import layer_main
 
 
 def main() -> None:

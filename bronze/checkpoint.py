@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from bronze.feeds import Feed
 from bronze.storage import properties, set_properties
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 
 CHECKPOINT, KNOWN = "lakehouse.checkpoint", "lakehouse.known"
 

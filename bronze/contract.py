@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from lakehouse.table import Source, Table
+from lakehouse.config.table import Source, Table
 
 
 class BronzeColumn(NamedTuple):

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bronze.contract import feed_name, topics, transaction_feed
-from lakehouse.csv_options import Csv
-from lakehouse.formats import Format
-from lakehouse.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, Table
-from lakehouse.target import Target
+from lakehouse.config.csv_options import Csv
+from lakehouse.config.formats import Format
+from lakehouse.config.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, Table
+from lakehouse.config.target import Target
 
 TRANSACTIONS = "(transactions)"
 _TEXTS = ("string", "char", "varchar")

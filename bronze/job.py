@@ -7,23 +7,23 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from bronze.brokers import unreachable_brokers
 from bronze.checkpoint import Checkpoint, caught_up, checkpoint, kept
 from bronze.counted import News, Records
 from bronze.feeds import Feed, feeds
-from bronze.files import ingest_files
-from bronze.kafka import ingest_kafka
+from bronze.files.ingest import ingest_files
+from bronze.files.unreadable import noted
+from bronze.kafka.brokers import unreachable_brokers
+from bronze.kafka.ingest import ingest_kafka
 from bronze.outcome import Outcome, entries, unread
 from bronze.storage import news, prepare, properties, set_properties
-from bronze.unreadable import noted
 from bronze.views import published
-from lakehouse.failures import in_short
-from lakehouse.ledger import Entry
-from lakehouse.memory import Arrived, Memory
-from lakehouse.newest import newest_batches
-from lakehouse.spark_failures import TABLE_FAILURES
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Arrived, Memory
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage.newest import newest_batches
 
 # Set when a feed with `once: true` has been read: what comes to it later is left alone.
 ONCE = "lakehouse.once"

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from bronze.contract import feed_name, transaction_feed
 from bronze.feeds import Feed
-from lakehouse import ledger
-from lakehouse.ledger import Entry
-from lakehouse.table import Strict, Table
-from lakehouse.unread import counts_of
+from lakehouse.config.table import Strict, Table
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.unread import counts_of
 
 
 class Outcome(Strict):
@@ -40,7 +40,7 @@ def entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -
 
 
 def unread(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
-    """An entry per feed that brought records which none of the tables reads (`lakehouse.unread`).
+    """An entry per feed that brought records which none of the tables reads.
 
     With the entries of the tables, all counts add up to what was read. `tables` are all that are
     configured, be they worked on or not.

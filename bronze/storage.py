@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from bronze.contract import COLUMNS
 from bronze.counted import News, Records, counting
 from bronze.feeds import Feed
-from lakehouse import writing
-from lakehouse.names import literal, name
-from lakehouse.newest import newest_batch
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage import writing
+from lakehouse.storage.names import literal, name
+from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import feed_name
-from lakehouse import ledger
-from lakehouse.ledger import Entry
-from lakehouse.newest import newest_batches
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage.newest import newest_batches
 
 TASK_VALUE = "unapplied"
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from bronze.feeds import feeds
-from lakehouse.names import exists, name
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.names import exists, name
 
 
 def of_feeds(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:

@@ -5,13 +5,13 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import SparkSession
 
 from bronze.contract import COLUMNS, feed_name, topics
-from lakehouse.failures import in_short
-from lakehouse.ledger import Entry
-from lakehouse.names import exists, literal, name, quote
-from lakehouse.spark_failures import SPARK_FAILURES
-from lakehouse.table import Source, Table
-from lakehouse.target import Target
-from lakehouse.views import View, publish
+from lakehouse.config.table import Source, Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.names import exists, literal, name, quote
+from lakehouse.storage.views import View, publish
 
 
 def published(

@@ -6,7 +6,7 @@ the module of that name instead gets the task's command, or all three layers for
 
 import sys
 
-from lakehouse.cli import main
+from cdc_lakehouse.cli import main
 
 if __name__ == "__main__":
     if not sys.argv[1:] or sys.argv[1].startswith("-"):

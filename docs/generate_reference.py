@@ -15,12 +15,16 @@ from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
 from bronze import contract as bronze
-from gold import extract_views, pipeline, quality_results, reads, views
-from lakehouse import errors, gaps, ledger, source_rules, table, table_rules, target
-from lakehouse.cli.commands import app
-from lakehouse.cli.help import EXAMPLES, TASKS
-from lakehouse.csv_options import Csv
-from lakehouse.options import HELP
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.help import EXAMPLES, TASKS
+from cdc_lakehouse.cli.options import HELP
+from gold.quality import results
+from gold.status import pipeline, reads
+from gold.views import extract_views, selects
+from lakehouse import errors
+from lakehouse.config import source_rules, table, table_rules, target
+from lakehouse.config.csv_options import Csv
+from lakehouse.run import gaps, ledger
 from silver import contract as silver
 from silver.changelog import late_changes, schema_changes
 from silver.expectations.names import EXPECTATIONS
@@ -219,10 +223,10 @@ def _views_page() -> Iterator[str]:
     yield "## Gold"
     yield "### gold.T"
     yield "The table's own columns, one row per live key. With `on_delete: flag` also:"
-    yield _columns([views.FLAG_COLUMN])
+    yield _columns([selects.FLAG_COLUMN])
     yield "### gold.T_history"
     yield "One row per version, with `stored_as_scd_type: 2`: the table's own columns, and"
-    yield _columns(views.VERSION_COLUMNS)
+    yield _columns(selects.VERSION_COLUMNS)
     yield "### gold.T_changes"
     yield "What every snapshot file says of every key: the table's own columns, and"
     yield _columns(extract_views.LETTER_COLUMNS)
@@ -238,7 +242,7 @@ def _views_page() -> Iterator[str]:
         ),
         "pipeline_runs": ("What every run did to every table.", of_runs),
         reads.TABLE: ("What `lakehouse sql` read of tables with `max_staleness`.", reads.COLUMNS),
-        quality_results.TABLE: ("What `lakehouse quality` found.", quality_results.COLUMNS),
+        results.TABLE: ("What `lakehouse quality` found.", results.COLUMNS),
     }
     for name, (text, columns) in kept.items():
         yield f"### gold.{name}"

@@ -1,6 +1,6 @@
 """`python -m gold`, and the console script of the same name: run the gold layer."""
 
-from lakehouse.cli import layer_main
+from cdc_lakehouse.cli import layer_main
 
 
 def main() -> None:

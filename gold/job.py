@@ -5,18 +5,20 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from gold import empty, extract_views, groups, merged, stale, status, views
-from gold.catalog import open_catalog
-from gold.sensitive import masked
-from lakehouse import ledger, names
+from gold.status import stale, table_status
+from gold.views import empty, extract_views, groups, merged, selects
+from gold.views.catalog import open_catalog
+from gold.views.sensitive import masked
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.durations import seconds
-from lakehouse.failures import in_short
-from lakehouse.ledger import Entry
-from lakehouse.spark_failures import TABLE_FAILURES
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import View
-from lakehouse.views import publish as publish_views
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage import names
+from lakehouse.storage.views import View
+from lakehouse.storage.views import publish as publish_views
 from silver.contract import PENDING, waits_in_log
 
 __all__ = ["open_catalog", "publish"]
@@ -38,7 +40,7 @@ def publish(
 
     `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
     """
-    entries, shown = [], [*status.views(spark, target, configured or tables)]
+    entries, shown = [], [*table_status.views(spark, target, configured or tables)]
     sets, broken = groups.published(spark, target, tables), set[str]()
     for table in tables:
         progress(f"gold {table.table}")
@@ -68,9 +70,12 @@ def table_views(
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
     extracts = extract_views.of(spark, target, table)
-    kept, kinds = table.table, list[Kind]([views.current if table.keys else views.keyless])
+    kept, kinds = (
+        table.table,
+        list[Kind]([selects.current if table.keys else selects.keyless]),
+    )
     if table.stored_as_scd_type == 2:
-        kept, kinds = f"{table.table}_history", [views.current, views.history]
+        kept, kinds = f"{table.table}_history", [selects.current, selects.history]
     if not names.exists(spark, target, "silver", kept):
         if not table.is_declared:
             return extracts

@@ -1,6 +1,6 @@
 """`python -m lakehouse`: the same as the console script."""
 
-from lakehouse.cli import main
+from cdc_lakehouse.cli import main
 
 if __name__ == "__main__":
     main()

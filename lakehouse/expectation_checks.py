@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from lakehouse import names
-from lakehouse.delta_log import read_log
-from lakehouse.table import Expectation, Table
-from lakehouse.target import Target
+from lakehouse.config.table import Expectation, Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_log
 
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
 ABOUT_OTHER_COLUMNS = ("expect_column_to_exist", "expect_table_columns_")

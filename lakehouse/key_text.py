@@ -2,8 +2,8 @@
 
 import json
 
+from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
-from lakehouse.table import Table
 
 KEY = "--key"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 
 Effect = Literal["nothing", "new", "add", "widen", "rebuild"]
 

@@ -1,6 +1,6 @@
 """`python -m silver`, and the console script of the same name: run the silver layer."""
 
-from lakehouse.cli import layer_main
+from cdc_lakehouse.cli import layer_main
 
 
 def main() -> None:

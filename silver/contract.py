@@ -8,8 +8,8 @@ change in it (heartbeat, log-compaction tombstone, schema record) has the operat
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.fold import order_key
 from silver.fold.rules import OUTCOMES
 

@@ -10,7 +10,7 @@ applied any began half the promised interval ago or more: so the table is applie
 interval, a change waits for half of it, and the other half is for the apply itself and for the
 pause until the next run. Where runs are rarer than that each one applies; `max_staleness: 0` makes
 every run apply. What waits for longer than promised, because runs are late, fail or were killed, is
-merged by gold's views when they are asked (see `gold.merged`).
+merged by gold's views when they are asked (see `gold.views.merged`).
 
 A log in which very much waits is applied at once, as every reader would merge all of it, and so is
 what cannot be shown beside the table (see `silver.merge.pending`).
@@ -18,9 +18,9 @@ what cannot be shown beside the table (see `silver.merge.pending`).
 
 from datetime import datetime
 
+from lakehouse.config.table import Table
 from lakehouse.durations import seconds
-from lakehouse.memory import LULL_SECONDS
-from lakehouse.table import Table
+from lakehouse.run.memory import LULL_SECONDS
 from silver.state.batch import TableState
 
 MOST_PENDING = 500_000

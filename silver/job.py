@@ -2,11 +2,11 @@
 
 from pyspark.sql import SparkSession
 
-from lakehouse.lake import Lake
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from silver.maintenance import swap
 from silver.run import Progress, Run
 from silver.table_runs import at_once, run_tables

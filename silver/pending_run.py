@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from lakehouse.local_settings import SMALL
+from lakehouse.spark.local_settings import SMALL
 from silver import freshness
 from silver.changelog import dead_letters, order
 from silver.merge import pending, pending_view

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from lakehouse.lake import Lake
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 
 Progress = Callable[[str], None]
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import ledger
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
 from silver.changelog import late_changes, log, schema_changes
 from silver.decode.debezium.events.source_log import from_text
 from silver.run import SilverTable

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lakehouse.ledger import Entry
+from lakehouse.run.ledger import Entry
 from silver.decode.debezium.events.source_log import to_text
 from silver.state.batch import TableState
 from silver.state.snapshots import TableChanges

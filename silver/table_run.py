@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.memory import Arrived
+from lakehouse.run.memory import Arrived
 from silver import freshness, reconciliation
 from silver.changelog import bronze_rows, dead_letters, late_changes, log, order
 from silver.changelog.extend import append_new, finish_batch

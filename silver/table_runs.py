@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
-from lakehouse import ledger
-from lakehouse.failures import in_short
-from lakehouse.lake import Lake
-from lakehouse.ledger import Entry
-from lakehouse.memory import Arrived
-from lakehouse.spark_failures import TABLE_FAILURES
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Arrived
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage.lake import Lake
 from silver import pending_run
 from silver.changelog import bronze_rows
 from silver.changelog.extend import WaitsForForm

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from bronze import storage
 from bronze.feeds import feeds
-from lakehouse import names
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
 from silver import job
 from tests.builders import bronze_rows
 from tests.lake import quiet

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze.contract import COLUMNS
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 
 ARRIVED_AT = datetime(2024, 5, 1, 12, 0, tzinfo=timezone.utc)
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS) + ", _feed string"

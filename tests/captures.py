@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse.loading import load_tables
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.loading import load_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.views import stored
 from tests import lake, truth
 
 CONFIGURATIONS = (Path(__file__).parents[1] / "conf", Path(__file__).parent / "fixtures" / "conf")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def target(tmp_path: Path) -> Target:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    from lakehouse.session import get_spark
+    from lakehouse.spark.session import get_spark
 
     session = get_spark(target_at(tmp_path_factory.mktemp("session")))
     yield session

@@ -6,11 +6,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.lake import Lake
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog import log, order
 from silver.contract import GATED_COLUMNS
 from silver.merge.write import write_batch

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.spark import decode_alone
 
 

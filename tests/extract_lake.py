@@ -6,13 +6,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze import batches, storage
+from bronze import storage
 from bronze.feeds import feeds
-from bronze.files import in_order
-from bronze.unreadable import still_there
+from bronze.files import batches
+from bronze.files.ingest import in_order
+from bronze.files.unreadable import still_there
 from gold import job as gold
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver import job as silver
 from tests import lake
 

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from gold import job as gold
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import resolved, stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.views import resolved, stored
 from silver.changelog import log, order
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns, Discovery, known_columns
 from silver.decode.flat import bigquery, rows, snapshot_files, ydb

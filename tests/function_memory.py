@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bronze.json_files import split_files
-from bronze.parquet_files import json_rows
+from bronze.files.json_files import split_files
+from bronze.files.parquet_files import json_rows
 from silver.decode.arrow import DiscoveryPlan, decode_batches, discover_batches
 from silver.decode.columns import known_columns
 from silver.fold.arrow import fold_batches

@@ -5,12 +5,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from gold import job as gold
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.session import interpreted
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
+from lakehouse.spark.session import interpreted
+from lakehouse.storage.views import stored
 from silver import job as silver
 from silver.merge import pending_view
 from tests import core

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from gold import groups, job
-from lakehouse.lake import Lake
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import stored
+from gold import job
+from gold.views import groups
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.views import stored
 from silver.changelog import log
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
 from silver.groups import group_runs

@@ -8,16 +8,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
-from bronze import kafka
-from bronze.avro_schemas import keep_schemas
 from bronze.contract import feed_name
 from bronze.feeds import feeds
+from bronze.kafka import ingest
+from bronze.kafka.avro_schemas import keep_schemas
 from bronze.storage import append, prepare
 from gold import job as gold
-from lakehouse import ledger, names
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
 from silver import job as silver
 from tests.builders import Line, bronze_rows
 from tests.forms import Sent
@@ -75,7 +76,7 @@ def arrive_from_kafka(
     ]
     taken = spark.createDataFrame(found, KAFKA)
     keep_schemas(taken, target, feed)
-    append(spark, target, feed, kafka.rows(taken, feed.kafka, feed, batch), None)
+    append(spark, target, feed, ingest.rows(taken, feed.kafka, feed, batch), None)
 
 
 def _time(ms: int) -> datetime:

@@ -7,11 +7,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bronze import contract as bronze
-from lakehouse import names
-from lakehouse.ledger import Entry
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
 from silver import job as silver
 from tests.lake import quiet
 from tests.records import AT

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from tests.mariadb_truth import TRUE_NAMES, Row
 
 FOLDER = Path(__file__).parent / "fixtures" / "mariadb"

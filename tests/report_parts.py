@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehouse.ledger import Entry
+from lakehouse.run.ledger import Entry
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=timezone.utc)
 

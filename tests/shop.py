@@ -5,9 +5,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.views import stored
 from tests import lake
 from tests.groups_core import members
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger, names
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
 
 NOW = datetime.now(timezone.utc)
 SOURCE = {"format": "debezium", "path": "shop"}

@@ -4,8 +4,8 @@ from collections import Counter
 
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from silver.contract import ACCOUNT_NOTES
 
 BESIDE = ("records", *ACCOUNT_NOTES)

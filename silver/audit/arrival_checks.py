@@ -6,9 +6,9 @@ Frames of units as in `silver.audit.row_checks`.
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import ledger
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from silver.changelog import bronze_rows, log
 from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
 from silver.state.batch import TableState

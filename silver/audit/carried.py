@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakehouse.answers import JSON_OPTIONS
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.terminal.answers import JSON_OPTIONS
 from silver.storage.row_columns import column
 
 HIDDEN = "(sensitive)"

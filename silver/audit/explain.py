@@ -10,10 +10,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.answers import TIME_FORMAT
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.terminal.answers import TIME_FORMAT
 from silver.audit.carried import as_json, carried, listed
 from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
 from silver.changelog import log

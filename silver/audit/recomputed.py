@@ -8,11 +8,11 @@ transaction, is left out, so that a rule that came later is no difference.
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.answers import JSON_OPTIONS
-from lakehouse.lake import Lake
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
+from lakehouse.terminal.answers import JSON_OPTIONS
 from silver.audit.row_checks import key_text
 from silver.changelog import bronze_rows, key_changes, log
 from silver.contract import sequence_text

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.audit import arrival_checks, row_checks
 from silver.audit import recomputed as rebuilt_laws
 from silver.state.batch import TableState

@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
-from lakehouse import names
-from lakehouse.memory import Arrived
-from lakehouse.spark_failures import SPARK_FAILURES
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Arrived
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage import names
 from silver.storage.stages import apart
 
 ANY = ""

@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import feed_name
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.decode.change import NOT_JSON
 from silver.decode.spark import position
 from silver.storage import one_key

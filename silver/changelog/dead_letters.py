@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.words import counted
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
+from lakehouse.terminal.words import counted
 from silver.changelog import schema_changes
 from silver.changelog.order import Placed
 from silver.contract import DEAD_LETTER_COLUMNS

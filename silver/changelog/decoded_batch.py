@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.changelog import bronze_rows, schema_changes
 from silver.decode.columns import (
     Column,

@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse.local_rows import local_rows
-from lakehouse.names import quote
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.names import quote
 from silver.contract import UPSERT
 from silver.fold.rules import Cutoff
 from silver.state.batch import of_keys

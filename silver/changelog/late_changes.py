@@ -14,11 +14,11 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import append
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
 from silver.state.batch import of_keys

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names, writing
-from lakehouse.newest import newest_batch, newest_batches
-from lakehouse.numbers import as_text
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.numbers import as_text
+from lakehouse.storage import names, writing
+from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.state.epochs import Epoch, sequence_sql
 from silver.state.summary import Summary, Watched, watched

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.config.table import Table
 from lakehouse.errors import TruncateRefused
-from lakehouse.table import Table
 from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff

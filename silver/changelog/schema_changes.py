@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import SchemaChangeRefused
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.writing import append
 from silver.decode.columns import Shape
 from silver.state.drift import Drift, declares, drifts, normal_type
 from silver.state.fingerprint import SOURCE_COLUMNS, Built, source_columns

@@ -13,8 +13,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import functions as F
 
-from lakehouse import gaps
-from lakehouse.gaps import Gap
+from lakehouse.run import gaps
+from lakehouse.run.gaps import Gap
 from silver.changelog import bronze_rows, log
 from silver.changelog.decoded_batch import RawBatch
 from silver.decode.debezium.events.log_follower import segments_of

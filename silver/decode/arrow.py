@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from bronze.contract import Part, avro_schema_id
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.arrow_types import arrow_type
 from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
 from silver.decode.change import Change, FollowsLog, Record

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
 
-from lakehouse.table import LearnedColumn, Table
+from lakehouse.config.table import LearnedColumn, Table
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Decoder
 from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery

@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.storage.names import quote
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import (
     CARRIED,

@@ -17,8 +17,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.names import quote
-from lakehouse.table import Expectation, Table
+from lakehouse.config.table import Expectation, Table
+from lakehouse.storage.names import quote
 from silver.contract import GATED_COLUMNS, UPSERT
 from silver.expectations.mismatches import mismatch
 from silver.expectations.names import EXPECTATIONS

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from lakehouse.table import Expectation
+from lakehouse.config.table import Expectation
 from silver.expectations.row_condition import comparisons, structured
 from silver.expectations.row_rules import columns_of
 from silver.expectations.value_kinds import incomparable, kind_of_type

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from lakehouse.table import Expectation, Table
+from lakehouse.config.table import Expectation, Table
 from silver.expectations.arguments import argument_problem, condition_problem
 from silver.expectations.mismatches import mismatch
 from silver.expectations.names import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY

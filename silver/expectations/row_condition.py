@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakehouse.names import quote
-from lakehouse.table import Expectation
+from lakehouse.config.table import Expectation
+from lakehouse.storage.names import quote
 from silver.expectations.row_condition import row_condition
 from silver.expectations.text_formats import is_json, matches_strftime
 from silver.expectations.value_kinds import bound

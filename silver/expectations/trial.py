@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.table import Expectation
+from lakehouse.config.table import Expectation
 from silver.expectations.mismatches import mismatch
 from silver.expectations.row_rules import SAYABLE, failing
 

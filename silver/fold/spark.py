@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 from silver.fold.arrow import (
     COUNTS,
     CURRENT_FACTS,

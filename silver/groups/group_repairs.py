@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Aside, Target
 from lakehouse.errors import TableFailed
-from lakehouse.table import Table
-from lakehouse.target import Aside, Target
+from lakehouse.storage import names
 from silver.changelog import log
 from silver.groups import group_state
 from silver.groups.group_run import versions_of

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.failures import in_short
-from lakehouse.lake import Lake
-from lakehouse.spark_failures import TABLE_FAILURES
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog import log
 from silver.contract import TRANSACTIONS
 from silver.groups import group_state, transaction_ends

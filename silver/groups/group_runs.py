@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from lakehouse import ledger
-from lakehouse.lake import Lake
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.run import ledger
+from lakehouse.storage.lake import Lake
 from silver.groups import group_run, group_state
 from silver.groups.group_run import Group, Moved, Steps
 from silver.groups.transactions import Waiting

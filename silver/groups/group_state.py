@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import replace
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import replace
 from silver.contract import GROUPS, TRANSACTIONS
 from silver.groups.transactions import Waiting, unit
 from silver.storage import layout

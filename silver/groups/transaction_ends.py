@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from bronze.contract import TransactionFeed
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import append
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.writing import append
 from silver.changelog import bronze_rows
 from silver.contract import TRANSACTIONS
 from silver.decode.expressions.sequence_columns import section

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.local_rows import local_rows
+from lakehouse.spark.local_rows import local_rows
 from silver.contract import NONE
 from silver.groups import transactions
 from silver.groups.transactions import Known, Unit, Waiting, explained

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from lakehouse import gaps
-from lakehouse.ledger import Entry
-from lakehouse.names import literal
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import gaps
+from lakehouse.run.ledger import Entry
+from lakehouse.storage.names import literal
 from silver.state import snapshots
 
 

@@ -9,11 +9,11 @@ from datetime import datetime, timezone
 
 from pyspark.sql import Column, SparkSession
 
-from lakehouse import ledger
-from lakehouse.lake import Lake
-from lakehouse.names import literal
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import literal
 from silver.changelog import dead_letters, log
 from silver.decode.flat.snapshot_files import day_of_sequence
 from silver.run import Run, SilverTable

@@ -15,12 +15,13 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger, names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Aside, Target
 from lakehouse.errors import TableFailed
-from lakehouse.lake import Lake
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Aside, Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.groups import group_repairs
 from silver.maintenance import rebuild_steps, swap
 from silver.maintenance.rebuild_steps import ABANDONED, BUILDING, Rebuild

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Aside, Target
-from lakehouse.writing import append
+from lakehouse.config.table import Table
+from lakehouse.config.target import Aside, Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import append
 from silver.contract import LayerColumn
 from silver.storage import layout
 

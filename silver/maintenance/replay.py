@@ -15,11 +15,12 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import ledger, names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
-from lakehouse.lake import Lake
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog import bronze_rows, dead_letters, log
 from silver.contract import LOG_COLUMNS
 from silver.decode.spark import decode_alone

@@ -5,13 +5,14 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger, names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.failures import in_short
-from lakehouse.ledger import Entry
-from lakehouse.spark_failures import TABLE_FAILURES
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage import names
 from silver.changelog.dead_letter_list import Wanted, condition
 from silver.maintenance.replay import Replayed, replay
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import ledger, names
-from lakehouse.ledger import Entry
-from lakehouse.loading import SUFFIXES
-from lakehouse.target import Aside, Target
-from lakehouse.writing import alone
+from lakehouse.config.loading import SUFFIXES
+from lakehouse.config.target import Aside, Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
+from lakehouse.storage.writing import alone
 from silver.changelog.late_changes import HORIZONS
 from silver.changelog.schema_changes import DRIFT
 from silver.groups import group_repairs

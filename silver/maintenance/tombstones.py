@@ -11,10 +11,10 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.durations import seconds
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.storage import names
 from silver.changelog import late_changes, log
 from silver.changelog.late_changes import Purged
 from silver.contract import DELETE, UPSERT

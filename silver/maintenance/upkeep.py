@@ -2,10 +2,11 @@
 
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger, names
-from lakehouse.loading import SUFFIXES
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.loading import SUFFIXES
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
 from silver.changelog.late_changes import HORIZONS
 from silver.changelog.schema_changes import DRIFT
 from silver.maintenance.rebuild_steps import REBUILDS

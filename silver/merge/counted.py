@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.target import Target
-from lakehouse.writing import replace
+from lakehouse.config.target import Target
+from lakehouse.storage.writing import replace
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
 from silver.state.batch import to_all

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.changelog import log
 from silver.contract import HISTORY_COLUMNS
 from silver.decode.expressions.names import grouped_columns

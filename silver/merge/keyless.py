@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bronze.contract import feed_name
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.equal_rows import count_batches
 from silver.fold.order_key import order_literal, sequence_sql
@@ -33,7 +33,7 @@ _KIND = "_kind"
 _FILE, _SPLIT = 14, 24
 """How many digits of the `_arrival` of a dropped record tell its file, and its split of the file.
 
-The eight after these are the row in the split (`bronze.batches`).
+The eight after these are the row in the split (`bronze.files.batches`).
 """
 
 

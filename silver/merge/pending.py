@@ -24,10 +24,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import replace
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.writing import replace
 from silver.changelog.order import Placed
 from silver.contract import (
     CURRENT_COLUMNS,

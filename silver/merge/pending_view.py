@@ -12,7 +12,7 @@ what was shown before it, so that no reader goes back. The numbers make it right
 is applied and shown as well is shown once, as it is the same.
 
 Only a lake without a catalog has these views: there a run holds its tables' locks and remembers
-what it has shown (`lakehouse.memory`).
+what it has shown (`lakehouse.run.memory`).
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.names import literal, quote
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import View, publish, retract, stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.names import literal, quote
+from lakehouse.storage.views import View, publish, retract, stored
 from silver.changelog.order import Placed
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH

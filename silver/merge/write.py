@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.fold.spark import Counts
 from silver.merge.current import write_current
 from silver.merge.history import write_history

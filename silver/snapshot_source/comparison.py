@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.snapshot_source.row_digests import (
     DIGESTS,

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 
 KEY_DIGEST, VALUE_DIGEST, REST_DIGEST = "_key_digest", "_value_digest", "_rest_digest"
 LETTER, REFRESHED = "operation", "_refreshed"

@@ -12,12 +12,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
-from lakehouse import names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import replace
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import replace
 from silver.decode.flat.snapshot_files import folder_of, folder_pattern
 from silver.storage import layout
 from silver.storage.side_columns import EXTRACT_COLUMNS

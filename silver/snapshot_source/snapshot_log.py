@@ -10,10 +10,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import append, replace
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.writing import append, replace
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.flat.snapshot_files import sequence_of_day

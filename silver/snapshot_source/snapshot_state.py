@@ -12,10 +12,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import replace
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.writing import replace
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.flat.snapshot_files import day_of_sequence, sequence_of_day

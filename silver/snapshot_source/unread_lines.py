@@ -11,11 +11,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.storage.row_columns import column, has_key
 
 _FILE = 14
-"""How many digits of an `_arrival` tell the batch and the file (`bronze.batches`)."""
+"""How many digits of an `_arrival` tell the batch and the file (`bronze.files.batches`)."""
 
 
 class UnreadLines(NamedTuple):

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import DELETE, UPSERT
 from silver.decode.debezium.events.source_log import Reached
 from silver.fold.order_key import order_sql

@@ -7,7 +7,7 @@ holds. Types of one kind widen; others are incompatible. A declared column keeps
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from lakehouse.table import LearnedColumn, Table
+from lakehouse.config.table import LearnedColumn, Table
 from silver.decode.columns import Shape, is_published
 from silver.decode.values.column_types import parse_type, wider
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakehouse.names import literal
+from lakehouse.storage.names import literal
 from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.restarts import Restart
 from silver.decode.values.sequences import WIDTH

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from lakehouse import names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ConfigurationDrift, LakeOutdated
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Layer, Target
-from lakehouse.writing import append
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import append
 from silver.contract import TABLE_NOTES
 from silver.decode.columns import SHOWN
 from silver.decode.values.column_types import parse_type, wider

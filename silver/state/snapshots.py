@@ -11,10 +11,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.local_rows import local_rows
-from lakehouse.target import Target
-from lakehouse.writing import alone, append
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.writing import alone, append
 from silver.contract import TRUNCATE
 from silver.fold.rules import Cutoff
 from silver.state.epochs import Epoch, Sighting, number

@@ -22,10 +22,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.writing import alone, append, create, replace
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.storage.side_columns import DIGEST_COLUMNS
 

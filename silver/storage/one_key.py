@@ -8,7 +8,7 @@ from pyspark.sql.types import BinaryType, DataType, StructType
 
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import KEY
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 from silver.storage.row_columns import all_of, column
 
 Key = Mapping[str, str | None]

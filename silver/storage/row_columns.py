@@ -5,8 +5,8 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.storage import names
 
 
 def column(name: str) -> Column:

@@ -10,7 +10,7 @@ its work. So numbers stand in small stages, apart from the large ones that decod
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 
 _MORE_TASKS_THAN_ANY = 10_000
 _ROW = "_whole_row"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 
 ROWS = "{rows}"
 

@@ -5,9 +5,9 @@ import pytest
 from pyspark.sql import SparkSession
 from selenium.webdriver import Chrome
 
-from gold import report
-from lakehouse.cli.ask import print_status
-from lakehouse.target import Target
+from cdc_lakehouse.cli.ask.queries import print_status
+from gold.report import html
+from lakehouse.config.target import Target
 from tests.browser.conftest import look
 from tests.browser.test_report_page import expected, numbers
 from tests.status_lake import TABLES, fill
@@ -22,7 +22,7 @@ def test_the_report_of_a_lake_shows_what_status_prints(
 ) -> None:
     fill(spark, target)
     page = tmp_path / "report.html"
-    report.write(spark, target, TABLES, page)
+    html.write(spark, target, TABLES, page)
     print_status(spark, target, TABLES, as_json=True)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     opened = look(driver, page, 1280, "light")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from gold.report import render
+from gold.report.html import render
 from tests.browser.conftest import Opened, look
 from tests.report_parts import ENTRIES, IN_TROUBLE, NOW, RESULTS, record
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.loading import load_tables
-from lakehouse.target import Target
+from lakehouse.config.loading import load_tables
+from lakehouse.config.target import Target
 from tests import lake
 from tests.bundle.conftest import ended
 from tests.bundle.reading import Bundle, read

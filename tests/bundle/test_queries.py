@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import pipeline
+from gold.status import pipeline
 from tests.bundle.conftest import PROJECT
 from tests.bundle.reading import read, resolved
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests.bundle.conftest import PROJECT
 from tests.bundle.reading import read, resolved, targets
 

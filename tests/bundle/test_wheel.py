@@ -40,7 +40,7 @@ def test_the_wheel_holds_what_it_runs_with_and_no_tests(programs: Path) -> None:
 
 
 def test_the_wheel_holds_the_reports_template(programs: Path) -> None:
-    [folder] = programs.parent.glob("lib/python*/site-packages/gold")
+    [folder] = programs.parent.glob("lib/python*/site-packages/gold/report")
     assert {"report.html.j2", "report.css"} <= {file.name for file in folder.iterdir()}
 
 

@@ -13,10 +13,10 @@ import pyspark
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
-from lakehouse.java import use_java
-from lakehouse.local_settings import local_settings
-from lakehouse.scratch import make_temporary
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.spark.java import use_java
+from lakehouse.spark.local_settings import local_settings
+from lakehouse.spark.scratch import make_temporary
 from tests.wheel import build_wheel, install_wheel
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"

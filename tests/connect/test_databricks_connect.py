@@ -13,9 +13,9 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from lakehouse.loading import load_tables, load_target
-from lakehouse.names import name, schema
-from lakehouse.target import Target
+from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.target import Target
+from lakehouse.storage.names import name, schema
 from tests import truth
 from tests.captures import comparable, lines
 from tests.conftest import REMOTE

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import server_python
-from lakehouse.cli.front import start
+from cdc_lakehouse.cli.front import start
+from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.target import Target
+from lakehouse.spark import server_python
 from tests.conftest import REMOTE
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lakehouse.loading import load_target
+from lakehouse.config.loading import load_target
 from tests.captures import lines
 from tests.connect.server import free_port, serving
 from tests.e2e.one_table import command, succeeds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from lakehouse.java import system_java, use_java
+from lakehouse.spark.java import system_java, use_java
 from tests.e2e import parts
 from tests.e2e.parts import Process
 

@@ -55,8 +55,8 @@ def apicurio() -> Apicurio:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A classic session with Spark's Kafka connector, or the Connect server's."""
-    from bronze.kafka import CONNECTOR, TOKENS
-    from lakehouse.session import get_spark
+    from bronze.kafka.ingest import CONNECTOR, TOKENS
+    from lakehouse.spark.session import get_spark
 
     target = target_at(tmp_path_factory.mktemp("session"))
     session = get_spark(target, [CONNECTOR], [TOKENS])

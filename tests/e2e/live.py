@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from lakehouse.loading import load_tables
+from lakehouse.config.loading import load_tables
 from tests.conftest import REMOTE
 from tests.e2e import parts
 from tests.e2e.parts import ROOT, Process, wait_for

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from gold.catalog import open_catalog
-from lakehouse.target import Target
-from lakehouse.views import stored
+from gold.views.catalog import open_catalog
+from lakehouse.config.target import Target
+from lakehouse.storage.views import stored
 
 TABLES = ("orders", "order_items")
 PAUSE_SECONDS = 1.0

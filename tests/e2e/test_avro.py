@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.table import Table
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from tests import lake
 from tests.avro import envelope_schema, optional, packed
 from tests.e2e.apicurio import Apicurio, Ids

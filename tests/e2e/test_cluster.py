@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gold.catalog import read
-from lakehouse.loading import load_tables
-from lakehouse.target import Target
+from gold.views.catalog import read
+from lakehouse.config.loading import load_tables
+from lakehouse.config.target import Target
 from tests.captures import CONFIGURATIONS
 from tests.e2e.cluster import cluster
 from tests.e2e.parts import ROOT

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
-from lakehouse.loading import load_tables
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from lakehouse.config.loading import load_tables
 from tests.e2e import postgres
 
 pytestmark = [

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.rounds import Round, do_layer
-from lakehouse.ledger import Entry
-from lakehouse.names import name
-from lakehouse.table import Table
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.rounds import Round, do_layer
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.storage.names import name
 from silver.fold.order_key import sequence_of
 from tests import lake
 from tests.captures import shop

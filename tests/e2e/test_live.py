@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from lakehouse.loading import load_tables
-from lakehouse.target import Target
+from lakehouse.config.loading import load_tables
+from lakehouse.config.target import Target
 from tests.captures import yaml_file
 from tests.e2e import broker, compared, connector, postgres, reader, workload
 from tests.e2e.broker import Broker

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 import yaml
 
-from lakehouse.loading import load_tables
-from lakehouse.target import Target
+from lakehouse.config.loading import load_tables
+from lakehouse.config.target import Target
 from tests import lake, mariadb_truth
 from tests.e2e import broker, connector, mariadb, workload_mariadb
 from tests.e2e.live import (

@@ -13,10 +13,10 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from gold.source_verdict import Source, Verdict, verdict
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.source_check.verdict import Source, Verdict, verdict
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from tests import captures, lake
 from tests.captures import lines
 from tests.conftest import target_at

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from lakehouse.local_rows import local_rows
+from lakehouse.spark.local_rows import local_rows
 from silver.snapshot_source.row_digests import (
     KEY_DIGEST,
     VALUE_DIGEST,

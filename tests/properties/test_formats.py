@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from tests import flat, oracle
 from tests.builders import table
 from tests.flat import Stop

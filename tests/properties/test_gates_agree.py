@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from gold.quality import evaluate
-from lakehouse.table import Expectation, Table
+from gold.quality.run import evaluate
+from lakehouse.config.table import Expectation, Table
 from silver.expectations.problems import problems
 from silver.expectations.row_rules import SAYABLE, failing
 

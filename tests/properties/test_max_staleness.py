@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gold import job as gold
-from lakehouse.lake import Lake
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import resolved, stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.views import resolved, stored
 from silver.changelog import log
 from silver.run import Run, SilverTable
 from silver.state import snapshots

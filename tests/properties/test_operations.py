@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
-from lakehouse.target import Target
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from lakehouse.config.target import Target
 from tests import oracle
 from tests.conftest import REMOTE
 from tests.lake import land

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from gold import agreement
+from gold.views import agreement
 from silver.audit.verify import verify
 from tests import lake, oracle
 from tests.builders import table

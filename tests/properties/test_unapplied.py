@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from lakehouse.memory import Memory
+from lakehouse.run.memory import Memory
 from silver.merge import pending_view
 from tests import core, oracle
 from tests.conftest import target_at

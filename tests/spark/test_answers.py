@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.answers import csv_lines, json_lines, texts, unique_names
-from lakehouse.cli.ask import print_answer
+from cdc_lakehouse.cli.ask.queries import print_answer
 from lakehouse.errors import QueryRefused
+from lakehouse.terminal.answers import csv_lines, json_lines, texts, unique_names
 from tests.conftest import target_at
 
 VALUES = """

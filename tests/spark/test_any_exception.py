@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from bronze import job as bronze
 from bronze.feeds import Feed
 from gold import job as gold
-from lakehouse.ledger import Entry
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
 from silver import job as silver
 from tests import lake
 from tests.spark.test_memory import drop, quiet, table

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.contract import feed_name
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from tests import lake
 from tests.conftest import REMOTE, target_at
 from tests.moments import Moments, moved

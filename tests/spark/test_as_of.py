@@ -5,12 +5,12 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.cli.ask.queries import print_answer, utc
 from gold import job as gold
-from lakehouse.cli.ask import print_answer, utc
-from lakehouse.names import name
-from lakehouse.target import Target
-from lakehouse.views import publish
-from lakehouse.writing import create
+from lakehouse.config.target import Target
+from lakehouse.storage.names import name
+from lakehouse.storage.views import publish
+from lakehouse.storage.writing import create
 from tests import flat
 from tests.builders import table
 

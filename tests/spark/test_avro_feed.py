@@ -5,11 +5,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze.avro_schemas import known
-from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.names import name
-from lakehouse.table import Table
-from lakehouse.target import Target
+from bronze.kafka.avro_schemas import known
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.names import name
 from tests.avro import envelope_schema, optional, packed
 from tests.forms import Sent
 from tests.lake import arrive_from_kafka, quiet, rows, settle

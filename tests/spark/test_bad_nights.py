@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.job import ingest
-from lakehouse.cli.rounds import Round, do_layer
-from lakehouse.cli.run import failed
+from cdc_lakehouse.cli.work.rounds import Round, do_layer
+from cdc_lakehouse.cli.work.run import failed
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ManyTablesFailed
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Layer, Target
-from lakehouse.ways_out import with_way_out
+from lakehouse.run.ledger import Entry
+from lakehouse.terminal.ways_out import with_way_out
 from silver.job import apply
 from tests import lake
 

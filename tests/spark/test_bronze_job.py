@@ -12,15 +12,15 @@ from pyspark.sql import functions as F
 
 from bronze import job
 from bronze.feeds import feeds
+from bronze.files.unreadable import unreadable_files
 from bronze.job import ingest
 from bronze.storage import news
-from bronze.unreadable import unreadable_files
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.names import name
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
+from lakehouse.storage.names import name
+from lakehouse.storage.views import stored
 from tests.conftest import REMOTE, target_at
 
 

@@ -5,8 +5,8 @@ from pyspark.sql import Row, SparkSession
 
 from bronze.contract import COLUMNS
 from bronze.feeds import feeds
-from bronze.kafka import rows
-from lakehouse.table import Kafka, Table
+from bronze.kafka.ingest import rows
+from lakehouse.config.table import Kafka, Table
 
 KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092")
 SCHEMA = (

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from bronze.contract import NOT_TEXT
 from bronze.feeds import feeds
-from bronze.file_kinds import UnreadableFile
-from bronze.lines import DroppedFile, lines
-from lakehouse.table import Table
+from bronze.files.file_kinds import UnreadableFile
+from bronze.files.lines import DroppedFile, lines
+from lakehouse.config.table import Table
 
 
 def records(

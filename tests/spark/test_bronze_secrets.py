@@ -1,7 +1,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze.secrets import resolved
+from bronze.kafka.secrets import resolved
 from lakehouse.errors import ConfigurationError
 
 

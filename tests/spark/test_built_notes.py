@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver import job
 from silver.state import fingerprint
 from silver.state.fingerprint import Built

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests import lake
 from tests.captures import check, lines, shop
 

@@ -23,11 +23,12 @@ from pyspark.sql import Row, SparkSession
 
 from bronze import job as bronze
 from gold import job as gold
-from lakehouse import ledger, names
-from lakehouse.ledger import Entry
-from lakehouse.loading import load_tables
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.loading import load_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
 from silver import job as silver
 from tests.conftest import target_at
 from tests.lake import quiet

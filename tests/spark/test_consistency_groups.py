@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import groups
-from gold.status import status
-from lakehouse.target import Target
+from gold.status.table_status import status
+from gold.views import groups
+from lakehouse.config.target import Target
 from tests import lake
 from tests.shop import Source, land, shop, shown
 

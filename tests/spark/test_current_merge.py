@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lakehouse import names
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.fold.order_key import make_order
 from silver.merge import counted
 from silver.state.batch import TableState

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import TOLD
 from silver.decode.spark import decode_known, position

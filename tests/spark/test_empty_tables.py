@@ -6,10 +6,10 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from bronze.missing_input import missing_input
+from bronze.loss.missing_input import missing_input
 from gold.job import open_catalog
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from tests import lake
 
 COLUMNS = {"id": "int", "name": "varchar(10)", "at": "timestamp", "tags": "array<string>"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from silver.audit.verify import verify
 from tests import lake
 from tests.builders import Line, table

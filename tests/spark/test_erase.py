@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze import erasure as bronze
-from lakehouse import ledger, names
-from lakehouse.cli.erase import Erasure, erase_key, prove
+from bronze.erasure import erase as bronze
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key, prove
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
 from silver.maintenance import erase
 from tests.arrivals import applied, arrive, silver
 from tests.lake import land, rows

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import GATED_COLUMNS
 from silver.expectations.gate import conditions, gate
 from tests.builders import bronze_rows

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.target import Target
 from silver.audit.explain import explain
 from silver.changelog.dead_letter_list import Wanted, by_reason, dead_letters, newest
 from tests import lake

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver import job
 from silver.changelog import log
 from silver.snapshot_source.comparison import last_state

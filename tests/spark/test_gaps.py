@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze import watch
 from bronze.feeds import Feed
-from lakehouse import gaps
-from lakehouse.cli.rounds import Round, do_layer
-from lakehouse.gaps import Gap
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from bronze.loss import watch
+from cdc_lakehouse.cli.work.rounds import Round, do_layer
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import gaps
+from lakehouse.run.gaps import Gap
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
 from silver.job import apply
 from silver.maintenance.closed_gaps import close_gaps
 from tests.lake import quiet

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
-from lakehouse.views import stored
+from lakehouse.config.target import Target
+from lakehouse.storage.views import stored
 from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
 
 pytestmark = pytest.mark.slow

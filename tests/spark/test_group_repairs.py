@@ -8,14 +8,14 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from gold import job as gold
-from lakehouse.cli.commands import app
-from lakehouse.cli.erase import Erasure, erase_key
-from lakehouse.cli.front import enter
-from lakehouse.cli.rebuild import rebuild_table
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
-from lakehouse.table import Table
-from lakehouse.target import Target
 from silver import job as silver
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay

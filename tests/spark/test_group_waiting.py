@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.groups.transaction_ends import ends
 from silver.groups.transactions import Waiting
 from silver.groups.waiting import Ends, waiting

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests import captures, flat, truth
 from tests.records import captured, whole_rows
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests import core, oracle
 from tests.oracle import Event
 

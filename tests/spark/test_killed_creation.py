@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger, writing
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import writing
 from tests import lake
 from tests.conftest import target_at
 

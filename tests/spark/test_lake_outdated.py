@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import names
+from lakehouse.config.target import Target
 from lakehouse.errors import LakeOutdated
-from lakehouse.target import Target
+from lakehouse.storage import names
 from silver import job, states
 from tests.spark.test_memory import quiet, table
 

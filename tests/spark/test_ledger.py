@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import ledger
-from lakehouse.cli.rounds import Round, do_layer, telling_together
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Layer, Target
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, telling_together
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
+from lakehouse.run import ledger
+from lakehouse.run.memory import Memory
 from tests import lake
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)

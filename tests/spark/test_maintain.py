@@ -2,11 +2,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import ledger, names
-from lakehouse.cli.maintain import tend
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.upkeep import facts
+from cdc_lakehouse.cli.work.maintain import tend
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
+from lakehouse.storage.upkeep import facts
 from silver.storage import layout
 from silver.storage.side_columns import DIGEST_COLUMNS
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests import lake, mariadb_capture
 from tests.mariadb_capture import HELD
 from tests.mariadb_truth import gold_rows, in_order

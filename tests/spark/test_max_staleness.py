@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold import job as gold
-from gold import reads
-from lakehouse import names
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.status import reads
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.storage import names
 from silver.maintenance.replay import replay
 from tests.arrivals import applied, arrive, silver
 from tests.conftest import target_at

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
-from lakehouse.memory import Arrived, Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Arrived, Memory
 from silver import job as silver
 from silver import reconciliation, states
 from silver.changelog import bronze_rows

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import agreement
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from gold import job as gold
-from lakehouse.cli.erase import Erasure, erase_key
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.views import agreement
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.audit.explain import explain
 from silver.audit.verify import verify
 from tests import extract_lake, lake

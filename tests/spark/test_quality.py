@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gold import catalog
-from gold.quality import check, critical_failures, run
-from lakehouse.cli.quality import check_all, try_rules
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import View, publish
+from cdc_lakehouse.cli.check.quality import check_all, try_rules
+from gold.quality.run import check, critical_failures, run
+from gold.views import catalog
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.views import View, publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +115,7 @@ def test_rules_of_a_file_are_tried_on_what_gold_shows(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lakehouse.cli.quality.start", lambda *_: spark)
+    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.start", lambda *_: spark)
     published(target, spark)
     file = Path(target.lake, "rules.yml")
     file.write_text(

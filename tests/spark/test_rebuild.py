@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from gold import job as gold
-from lakehouse import ledger, names
-from lakehouse.cli.erase import Erasure, erase_key
-from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
 from silver import table_run
 from silver.audit.verify import verify
 from silver.maintenance import rebuild_steps, swap

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import agreement
-from lakehouse.target import Target
+from gold.views import agreement
+from lakehouse.config.target import Target
 from silver.audit.verify import verify
 from silver.state.batch import TableState
 from tests import core, lake, oracle

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.names import exists
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage.names import exists
 from silver.state.batch import TableState
 from tests import core, lake, oracle
 from tests.builders import table

@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold import job as gold
-from gold.status import status
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.status.table_status import status
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.changelog.dead_letters import alarms
 from silver.maintenance.replay import replay
 from tests import lake

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from silver.maintenance.replay import replay
 from tests import lake
 from tests.rubbish import BAD, MENDED, outcome, stream

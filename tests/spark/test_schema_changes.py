@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gold import job as gold
-from lakehouse import names
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Memory
+from lakehouse.storage import names
 from silver import job as silver
 from tests import lake
 from tests.lake import quiet

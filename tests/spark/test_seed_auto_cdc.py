@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from tests import flat
 from tests.builders import table
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from tests import flat
 from tests.builders import table
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks import extracts
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from tests import extract_lake
 
 pytestmark = pytest.mark.slow

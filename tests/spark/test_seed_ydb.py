@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from tests import flat
 from tests.builders import table
 

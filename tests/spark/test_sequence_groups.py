@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.target import Target
+from lakehouse.config.target import Target
 from silver.decode.values.sequences import literal_sequence as literal
 from tests import flat
 from tests.builders import bronze_rows, decoded, table

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.names import exists, name
-from lakehouse.server_python import check_server_python
-from lakehouse.target import Target
+from lakehouse.spark.server_python import check_server_python
+from lakehouse.storage.names import exists, name
 from tests.conftest import REMOTE
 
 

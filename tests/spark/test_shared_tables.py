@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lakehouse import gaps, ledger
-from lakehouse.gaps import Gap
-from lakehouse.locks import sharing
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.run import gaps, ledger
+from lakehouse.run.gaps import Gap
+from lakehouse.storage.locks import sharing
 from silver.fold.rules import Cutoff
 from silver.state import snapshots
 from silver.state.snapshots import TableChanges

@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from gold.source_plan import gold_texts, planned
-from lakehouse.table import Table
+from gold.source_check.plan import gold_texts, planned
+from lakehouse.config.table import Table
 
 
 def test_a_time_of_day_is_the_same_as_a_clock_shows_it_and_as_debezium_counts_it(

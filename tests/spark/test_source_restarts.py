@@ -6,14 +6,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import agreement
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from gold import job as gold
-from gold.status import status
-from lakehouse import gaps, names
-from lakehouse.cli.rebuild import rebuild_table
-from lakehouse.cli.rounds import Round, do_layer
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.status.table_status import status
+from gold.views import agreement
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import gaps
+from lakehouse.storage import names
 from silver import states
 from silver.audit.verify import verify
 from silver.changelog import log

@@ -10,16 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import create_engine, text
 
-from gold import views
-from gold.source_database import connected, find
-from gold.source_digests import compare
-from gold.source_plan import planned
-from gold.source_verdict import Source, Verdict, published, verdict
-from lakehouse import names
+from gold.source_check.database import connected, find
+from gold.source_check.digests import compare
+from gold.source_check.plan import planned
+from gold.source_check.verdict import Source, Verdict, published, verdict
+from gold.views import selects
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import SourceUnreachable, TableFailed
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import publish
+from lakehouse.storage import names
+from lakehouse.storage.views import publish
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], confi
     frame.write.format("delta").save(f"{target.lake}/silver/things")
     columns = [c for c in frame.columns if c != "_deleted"]
     keyed = config.model_copy(update={"keys": ["id"]})
-    publish(spark, target, "gold", [views.current(keyed, source, columns)])
+    publish(spark, target, "gold", [selects.current(keyed, source, columns)])
 
 
 def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:

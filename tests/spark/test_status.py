@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import catalog
 from gold.job import publish
-from gold.pipeline import STATUS_COLUMNS
-from gold.status import status
-from lakehouse import ledger
-from lakehouse.target import Target
+from gold.status.pipeline import STATUS_COLUMNS
+from gold.status.table_status import status
+from gold.views import catalog
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from tests.conftest import target_at
 from tests.lake import quiet
 from tests.status_lake import NOW, TABLES, fill

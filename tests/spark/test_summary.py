@@ -5,8 +5,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.local_rows import local_rows
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
 from silver.changelog import log
 from silver.state.summary import summarize
 from tests import core

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.task_value import is_unapplied, set_unapplied
-from lakehouse import ledger
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
 from tests import lake
 
 ROWS = Table.model_validate(

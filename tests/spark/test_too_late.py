@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.maintain import tend
-from lakehouse.table import Table
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.maintain import tend
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.changelog import late_changes
 from silver.maintenance import tombstones
 from tests.arrivals import applied, arrive, raw, silver

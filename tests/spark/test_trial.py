@@ -1,6 +1,6 @@
 from typing import TYPE_CHECKING
 
-from lakehouse.table import Expectation
+from lakehouse.config.table import Expectation
 from silver.expectations.trial import Trial, trial
 
 if TYPE_CHECKING:

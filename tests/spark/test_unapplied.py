@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.memory import Memory
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Memory
+from lakehouse.storage import names
 from silver.merge import pending_view
 from tests.going_on import Lake, table
 from tests.oracle import Event

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse import names
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
 from tests import lake
 from tests.builders import Line, table
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse import names
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.memory import Memory
+from lakehouse.storage import names
 from silver import job as silver
 from silver.changelog import decoded_batch, log
 from silver.decode import spark as decode_plan

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gold import report
-from gold.unread import unread_records
-from lakehouse.cli.ask import print_status
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.unread import Unread
+from cdc_lakehouse.cli.ask.queries import print_status
+from gold.report import html
+from gold.status.unread import unread_records
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.unread import Unread
 from silver.changelog.dead_letter_list import Wanted, dead_letters
 from tests import lake
 
@@ -50,7 +50,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     more = [*tables, table("two", "b")]
     assert unread_records(spark, target, more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
-    report.write(spark, target, tables, page, [status], everything=more)
+    html.write(spark, target, tables, page, [status], everything=more)
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
 
     letters = dead_letters(spark, target, more, Wanted())

@@ -4,11 +4,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import agreement
-from lakehouse import names
-from lakehouse.local_rows import local_rows
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.views import agreement
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
 from silver.audit.arrival_checks import in_the_log
 from silver.audit.verify import judge, verify
 from tests import lake

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold.waiting_deletes import waiting_deletes
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.status.waiting_deletes import waiting_deletes
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay
 from tests import extract_lake

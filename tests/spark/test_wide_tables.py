@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold import agreement
 from gold import job as gold
-from lakehouse.table import Table
-from lakehouse.target import Target
+from gold.views import agreement
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay
 from silver.storage.stages import sealed

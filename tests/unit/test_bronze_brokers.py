@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from bronze.brokers import unreachable
+from bronze.kafka.brokers import unreachable
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 from bronze.contract import COLUMNS, feed_name
 from bronze.feeds import families, feeds, folder
 from bronze.views import view
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 
 LAKE = Target(root="/lake")
 

@@ -3,11 +3,11 @@ from datetime import datetime, timezone
 import pytest
 
 from bronze.feeds import Feed, feeds
-from bronze.files import in_order, listing_options
-from bronze.lines import DroppedFile, literal_path
+from bronze.files.ingest import in_order, listing_options
+from bronze.files.lines import DroppedFile, literal_path
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.table import Table
-from lakehouse.target import Target
 
 LOCAL = Target(root="/r")
 DATABRICKS = Target(kind="databricks", catalog="c", landing="/Volumes/l", checkpoints="/Volumes/c")

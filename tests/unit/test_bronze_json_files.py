@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bronze.file_kinds import UnreadableFile
-from bronze.json_files import has_other_records, split_files
+from bronze.files.file_kinds import UnreadableFile
+from bronze.files.json_files import has_other_records, split_files
 
 LONG = b'{"v":"' + b"x" * 5_000 + b'"}'
 TWO = [{"id": 1, "tags": [{"id": 7}]}, {"id": 2}]

@@ -1,6 +1,6 @@
 from bronze.feeds import feeds
-from bronze.kafka import CONNECTOR, TOKENS, jars, options, packages
-from lakehouse.table import Kafka, Table
+from bronze.kafka.ingest import CONNECTOR, TOKENS, jars, options, packages
+from lakehouse.config.table import Kafka, Table
 
 KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092", starting_offsets="latest")
 

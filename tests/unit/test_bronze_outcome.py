@@ -2,8 +2,8 @@ from datetime import datetime, timedelta, timezone
 
 from bronze.feeds import feeds
 from bronze.outcome import Outcome, entries, unread
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.run.ledger import Entry
 
 BEGIN = datetime(2026, 1, 2, tzinfo=timezone.utc)
 

@@ -1,8 +1,8 @@
 from bronze.contract import COLUMNS
 from bronze.feeds import feeds
 from bronze.storage import create_statement
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 
 ORDERS = Table.model_validate(
     {"table": "orders", "keys": ["id"], "source": {"format": "ydb", "path": "orders"}}

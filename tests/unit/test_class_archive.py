@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.class_archive import options
-from lakehouse.java import system_java, use_java
+from lakehouse.spark.class_archive import options
+from lakehouse.spark.java import system_java, use_java
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import layer_main
-from lakehouse.cli.ask import utc
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import application, enter
-from lakehouse.cli.run import fail_at_the_end
-from lakehouse.console import show_grid, summary
+from cdc_lakehouse.cli import layer_main
+from cdc_lakehouse.cli.ask.queries import utc
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import application, enter
+from cdc_lakehouse.cli.work.run import fail_at_the_end
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
-from lakehouse.ledger import Entry
+from lakehouse.run.ledger import Entry
+from lakehouse.terminal.console import show_grid, summary
 
 ROOT = Path(__file__).parents[2]
 GOOD = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
@@ -112,7 +112,7 @@ def test_wrong_usage_is_code_2_before_spark(
 def test_a_configuration_error_is_told_before_spark_is_even_imported(conf: Path) -> None:
     (conf / "tables" / "orders.yml").write_text(GOOD + "kes: [id]\n")
     code = (
-        "import atexit, sys; from lakehouse.cli import main\n"
+        "import atexit, sys; from cdc_lakehouse.cli import main\n"
         "atexit.register(lambda: print('pyspark' in sys.modules))\n"
         f"sys.argv = ['lakehouse', 'run', '--conf', {str(conf)!r}]\nmain()"
     )
@@ -126,7 +126,7 @@ def test_a_configuration_error_is_told_before_spark_is_even_imported(conf: Path)
 def test_quality_without_great_expectations_says_what_to_install(
     conf: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehouse.cli.quality.find_spec", lambda _: None)
+    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.find_spec", lambda _: None)
     assert exit_code(conf, "quality") == 2
     assert "pip install 'cdc-lakehouse[quality]'" in capsys.readouterr().err
 

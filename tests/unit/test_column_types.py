@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.column_types import is_nested, is_type
+from lakehouse.config.column_types import is_nested, is_type
 
 
 @pytest.mark.parametrize(

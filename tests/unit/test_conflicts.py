@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.conflicts import is_conflict
+from lakehouse.spark.failures import is_conflict
 
 
 @pytest.mark.parametrize(

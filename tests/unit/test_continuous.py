@@ -6,11 +6,11 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lakehouse.cli import continuous
-from lakehouse.cli.continuous import back_off, go_on
-from lakehouse.ledger import Entry
-from lakehouse.table import Table
-from lakehouse.target import Layer
+from cdc_lakehouse.cli.work import continuous
+from cdc_lakehouse.cli.work.continuous import back_off, go_on
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer
+from lakehouse.run.ledger import Entry
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 Answer = Callable[[Layer, str], dict[str, int]]

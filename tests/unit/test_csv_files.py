@@ -7,10 +7,10 @@ import pytest
 
 from bronze.contract import feed_name, folder_columns
 from bronze.feeds import feeds
-from bronze.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
-from bronze.json_files import has_other_records
-from lakehouse.csv_options import Csv
-from lakehouse.table import Table
+from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+from bronze.files.json_files import has_other_records
+from lakehouse.config.csv_options import Csv
+from lakehouse.config.table import Table
 
 
 def test_an_archive_is_told_as_what_it_is() -> None:

@@ -2,7 +2,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.freshness import MOST_PENDING, is_due, may_wait
 from silver.state.batch import TableState
 

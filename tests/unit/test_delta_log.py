@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakehouse.delta_log import Column, read_columns, read_log
+from lakehouse.storage.delta_log import Column, read_columns, read_log
 
 
 def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:

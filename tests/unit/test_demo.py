@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.demo import (
+from lakehouse.config.loading import load_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.demo.questions import (
     FIRST,
     LATE,
     Dropped,
@@ -13,11 +16,8 @@ from lakehouse.demo import (
     place_events,
     questions,
 )
-from lakehouse.demo_story import Explanation, Story, story_lines
+from lakehouse.demo.story import Explanation, Story, story_lines
 from lakehouse.errors import ConfigurationError
-from lakehouse.loading import load_tables
-from lakehouse.table import Table
-from lakehouse.target import Target
 
 CONF = Path(__file__).parents[2] / "conf"
 SHOP = load_tables(CONF)

@@ -2,8 +2,8 @@ from itertools import pairwise
 
 import pytest
 
-from gold.drawing import flow, marks, stacked
-from gold.story import kinds
+from gold.report.drawing import flow, marks, stacked
+from gold.report.story import kinds
 
 COUNTS = {"inserted": 700, "superseded": 250, "dead_letter": 50}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import Shape
 from silver.state.drift import drifts
 

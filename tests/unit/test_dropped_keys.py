@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze.dropped_keys import files_with_key, folders
-from lakehouse.table import Table
-from lakehouse.target import Target
+from bronze.erasure.dropped_keys import files_with_key, folders
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 
 DEBEZIUM = {"format": "debezium", "path": "shop"}
 YDB = {"format": "ydb", "path": "shop"}

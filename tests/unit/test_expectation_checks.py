@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.expectation_checks import unknown_columns, unknown_types
-from lakehouse.table import Table
-from lakehouse.target import Target
 from silver.expectations.names import EXPECTATIONS
 from tests.unit.test_delta_log import commit, metadata
 

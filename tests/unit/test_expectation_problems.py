@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.expectations.problems import problems
 
 

@@ -1,7 +1,7 @@
 import pytest
 from pyspark.errors import AnalysisException
 
-from lakehouse.failures import in_short, shortened
+from lakehouse.spark.failures import in_short, shortened
 
 TOLD = {
     "of a java stack the innermost cause": (

@@ -1,10 +1,10 @@
 import pytest
 
+from lakehouse.config.formats import FORMATS
+from lakehouse.config.in_force import not_in_force
+from lakehouse.config.table import Table
+from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ManyConfigurationErrors
-from lakehouse.formats import FORMATS
-from lakehouse.in_force import not_in_force
-from lakehouse.table import Table
-from lakehouse.unpacking import unpack_table
 from silver.decode.protocols import PROTOCOLS
 
 

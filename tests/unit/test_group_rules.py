@@ -5,10 +5,10 @@ import pytest
 from bronze.contract import TransactionFeed, transaction_feed
 from bronze.feeds import TRANSACTIONS, feeds
 from bronze.outcome import Outcome, entries
-from lakehouse.cli.run import whole_groups
-from lakehouse.in_force import not_in_force
-from lakehouse.table import Table
-from lakehouse.table_rules import contradictions
+from cdc_lakehouse.cli.work.run import whole_groups
+from lakehouse.config.in_force import not_in_force
+from lakehouse.config.table import Table
+from lakehouse.config.table_rules import contradictions
 from tests.builders import ARRIVED_AT
 
 

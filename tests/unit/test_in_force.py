@@ -1,7 +1,7 @@
 import pytest
 
-from lakehouse.in_force import NOT_IN_FORCE, not_in_force
-from lakehouse.table import Table
+from lakehouse.config.in_force import NOT_IN_FORCE, not_in_force
+from lakehouse.config.table import Table
 
 
 def plain(**keys: object) -> Table:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow.parquet import write_table
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
-from lakehouse.connect_types import common_type
-from lakehouse.loading import load_tables
-from lakehouse.sample import identifier, read_samples
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from lakehouse.config.loading import load_tables
+from lakehouse.drafts.connect_types import common_type
+from lakehouse.drafts.sample import identifier, read_samples
 from tests.captures import EVENTS
 
 

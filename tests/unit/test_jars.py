@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SparkUnavailable
-from lakehouse.jars import Jar, in_folder
-from lakehouse.local_settings import jar_settings
+from lakehouse.spark.jars import Jar, in_folder
+from lakehouse.spark.local_settings import jar_settings
 
 
 def jar(content: bytes) -> Jar:

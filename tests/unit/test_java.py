@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.java import system_java, use_java, version, wheel_home
+from lakehouse.spark.java import system_java, use_java, version, wheel_home
 
 
 def java_that_says(folder: Path, line: str) -> str:

@@ -1,8 +1,8 @@
 import pytest
 
+from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 from lakehouse.key_text import key_of
-from lakehouse.table import Table
 
 
 def table(*keys: str) -> Table:

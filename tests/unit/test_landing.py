@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.landing import from_landing, land_extract
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.storage.landing import from_landing, land_extract
 
 DAY = "2019-06-18"
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
-from lakehouse.loading import load_tables, load_target
-from lakehouse.unpacking import unpack_table
 
 GOOD = "table: {name}\nsource: {{format: debezium, path: shop}}\nkeys: [id]\n"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import locks
-from lakehouse.locks import Holder, held, sharing
-from lakehouse.target import Target
+from lakehouse.config.target import Target
+from lakehouse.storage import locks
+from lakehouse.storage.locks import Holder, held, sharing
 
 HOLD = """
 import sys
-from lakehouse.locks import held
-from lakehouse.target import Target
+from lakehouse.storage.locks import held
+from lakehouse.config.target import Target
 with held(Target(root=sys.argv[1]), ["silver.orders"], "theirs") as refused:
     print(len(refused), flush=True)
     sys.stdin.read()
@@ -21,8 +21,8 @@ with held(Target(root=sys.argv[1]), ["silver.orders"], "theirs") as refused:
 
 SHARE = """
 import sys
-from lakehouse.locks import sharing
-from lakehouse.target import Target
+from lakehouse.storage.locks import sharing
+from lakehouse.config.target import Target
 with sharing(Target(root=sys.argv[1])):
     print(0, flush=True)
     sys.stdin.read()

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from lakehouse.cli.rounds import Round, to_keep
-from lakehouse.ledger import Entry, told
-from lakehouse.memory import FEW, Memory
-from lakehouse.target import Target
+from cdc_lakehouse.cli.work.rounds import Round, to_keep
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry, told
+from lakehouse.run.memory import FEW, Memory
 from tests.unit.test_continuous import NOW
 
 SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")

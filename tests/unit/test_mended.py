@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
-from lakehouse.cli.run import fail_at_the_end
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.work.run import fail_at_the_end
+from lakehouse.drafts.source_url import checked_url
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
-from lakehouse.source_url import checked_url
 from tests.unit.test_cli import entry
 
 ROOT = Path(__file__).parents[2]
@@ -137,8 +137,8 @@ def test_where_no_table_can_reach_its_broker_the_run_has_that_code() -> None:
 def test_ctrl_c_says_where_the_work_was_broken_off(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
-        "from lakehouse.cli.front import application, enter, interruptible\n"
-        "from lakehouse.console import progress\n"
+        "from cdc_lakehouse.cli.front import application, enter, interruptible\n"
+        "from lakehouse.terminal.console import progress\n"
         "app = application('x')\n"
         "@app.command()\n"
         "@interruptible\n"

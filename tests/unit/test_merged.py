@@ -1,4 +1,4 @@
-from gold.merged import Waiting, query
+from gold.views.merged import Waiting, query
 
 
 def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:

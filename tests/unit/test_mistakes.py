@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
 RULE = "expectations: [{type: expect_column_values_to_"

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from lakehouse.names import literal, location, name, quote, same, short_names
-from lakehouse.target import Schemas, Target
+from lakehouse.config.target import Schemas, Target
+from lakehouse.storage.names import literal, location, name, quote, same, short_names
 
 LOCAL = Target(root="/lake root")
 UNITY = Target(

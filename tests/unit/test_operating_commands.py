@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.commands import app
-from lakehouse.cli.erase import Erasure
-from lakehouse.cli.front import enter
-from lakehouse.table import Table
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.work.erase import Erasure
+from lakehouse.config.table import Table
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from gold.trouble import troubles, worst_first
-from lakehouse import console
-from lakehouse.cli.ask import show_status
-from lakehouse.cli.commands import app
-from lakehouse.cli.front import enter
-from lakehouse.cli.help import EXAMPLES, TASKS
-from lakehouse.cli.run_lines import run_lines
-from lakehouse.console import progress, say, show_error, show_grid
+from cdc_lakehouse.cli.ask.queries import show_status
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.help import EXAMPLES, TASKS
+from cdc_lakehouse.cli.work.run_lines import run_lines
+from gold.status.trouble import troubles, worst_first
 from lakehouse.errors import ConfigurationError
-from lakehouse.ledger import Entry
-from lakehouse.verbosity import Level, level, set_level
+from lakehouse.run.ledger import Entry
+from lakehouse.terminal import console
+from lakehouse.terminal.console import progress, say, show_error, show_grid
+from lakehouse.terminal.verbosity import Level, level, set_level
 
 COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
 NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bronze.contract import NOT_TEXT
-from bronze.file_kinds import UnreadableFile
-from bronze.parquet_files import json_rows, json_value
+from bronze.files.file_kinds import UnreadableFile
+from bronze.files.parquet_files import json_rows, json_value
 
 
 def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:

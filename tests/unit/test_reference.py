@@ -7,9 +7,9 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
-from gold.story import DEAD_LETTER, KINDS
-from lakehouse import csv_options, table, target
-from lakehouse.cli.commands import app
+from cdc_lakehouse.cli.commands import app
+from gold.report.story import DEAD_LETTER, KINDS
+from lakehouse.config import csv_options, table, target
 from silver.changelog.late_changes import TOO_LATE
 from silver.contract import ACCOUNT_NOTES, DEAD_LETTER_REASONS, RECORD_OUTCOMES
 from silver.decode import change

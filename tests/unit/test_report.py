@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gold import page, story
-from gold.report import render
-from lakehouse.cli.report import destination
+from cdc_lakehouse.cli.ask.report import destination
+from gold.report import page, story
+from gold.report.html import render
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.target import Target
 from tests.report_parts import ENTRIES, IN_TROUBLE, NOW, RESULTS, record
 
 

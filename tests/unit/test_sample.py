@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.connect_types import column_type, inferred_type
+from lakehouse.drafts.connect_types import column_type, inferred_type
+from lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
-from lakehouse.sample import Sample, read_sample
 
 
 def sample_of(folder: Path, *records: object, table: str = "t") -> Sample:

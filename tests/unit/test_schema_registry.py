@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bronze.contract import PARTS, avro_schema_id
-from bronze.schema_registry import Registry, RegistryFailed
+from bronze.kafka.schema_registry import Registry, RegistryFailed
 from silver.decode.avro.binary import read_value
 from silver.decode.avro.schemas import writer_of
 from tests.registry import Served

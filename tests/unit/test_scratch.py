@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.scratch import make_temporary, scratch, socket_folder, temporary
+from lakehouse.spark.scratch import make_temporary, scratch, socket_folder, temporary
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-from gold.extract_views import changes, sensitive_values
-from gold.sensitive import masked
-from lakehouse.table import Table
+from gold.views.extract_views import changes, sensitive_values
+from gold.views.sensitive import masked
+from lakehouse.config.table import Table
 
 
 def table(**options: object) -> Table:

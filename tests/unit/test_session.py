@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.local_settings import SMALL, local_settings
-from lakehouse.session import get_spark
-from lakehouse.target import Target
+from lakehouse.spark.local_settings import SMALL, local_settings
+from lakehouse.spark.session import get_spark
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,8 +47,8 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
 STARTING = """
 import subprocess, sys, time
 from pathlib import Path
-from lakehouse import console
-from lakehouse.session import output_of_java_to
+from lakehouse.terminal import console
+from lakehouse.spark.session import output_of_java_to
 console.HEARTBEAT_SECONDS = 0.05
 with console.progress("starting Spark"), output_of_java_to(Path(sys.argv[1])):
     subprocess.run(["sh", "-c", "echo from Java >&2; echo Deleted 1 files"], check=True)

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze.missing_input import missing_input
-from gold.column_hints import column_hints, encoded_as
-from lakehouse.cli.silence import Warner, without_yaml
-from lakehouse.delta_log import Column
-from lakehouse.table import Table
-from lakehouse.target import Target
+from bronze.loss.missing_input import missing_input
+from cdc_lakehouse.cli.work.silence import Warner, without_yaml
+from gold.status.column_hints import column_hints, encoded_as
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.delta_log import Column
 from tests.unit.test_delta_log import commit
 
 TOPIC = "s.p.orders"

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gold import source_verdict
-from gold.source_digests import Difference
-from gold.source_verdict import Verdict
-from lakehouse.cli import source_check
+from cdc_lakehouse.cli.check import source_check
+from gold.source_check.digests import Difference
+from gold.source_check.verdict import Verdict
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
-from lakehouse.target import Target
-from lakehouse.views import View, publish, stored
+from lakehouse.storage.views import View, publish, stored
 from tests.builders import table
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def checked(
     def verdict(*_: object) -> Verdict:
         return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
 
-    monkeypatch.setattr(source_verdict, "verdict", verdict)
+    monkeypatch.setattr("gold.source_check.verdict.verdict", verdict)
     one = table("debezium", ["id"])
     given = source_check.source("u", None, False)
     source_check.check(NO_SPARK, Target(root="/lake"), one, given, json)

@@ -9,9 +9,10 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
-from lakehouse.cli.rebootstrap import quoted
-from lakehouse.first_draft import scalar
-from lakehouse.source_draft import (
+from cdc_lakehouse.cli.work.rebootstrap import quoted
+from lakehouse.config.unpacking import unpack_table
+from lakehouse.drafts.first_draft import scalar
+from lakehouse.drafts.source_draft import (
     Connector,
     SourceTable,
     column_kind,
@@ -21,7 +22,6 @@ from lakehouse.source_draft import (
     preparations,
     source_draft,
 )
-from lakehouse.unpacking import unpack_table
 
 POSTGRES = make_url("postgresql+psycopg://me:secret@db.example/shop")
 MYSQL = make_url("mysql+pymysql://me:secret@db.example/shop")

@@ -4,8 +4,8 @@ from decimal import Decimal
 import pytest
 from sqlalchemy.dialects import mysql
 
-from gold.source_rows import bucket_of, digest, type_name
-from gold.source_texts import comparable, kind_of, same, text_of
+from gold.source_check.rows import bucket_of, digest, type_name
+from gold.source_check.texts import comparable, kind_of, same, text_of
 
 
 @pytest.mark.parametrize(

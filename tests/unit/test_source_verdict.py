@@ -1,5 +1,5 @@
-from gold.source_digests import Difference
-from gold.source_verdict import Known, parted
+from gold.source_check.digests import Difference
+from gold.source_check.verdict import Known, parted
 
 
 def row(id: str, by: str | None, gold: bool = True, source: bool = True) -> Difference:

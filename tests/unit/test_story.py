@@ -1,6 +1,6 @@
 from datetime import timedelta
 
-from gold.story import Span, Wait, classes, kinds, longest, span, volumes, waits
+from gold.report.story import Span, Wait, classes, kinds, longest, span, volumes, waits
 from tests.report_parts import ENTRIES, NOW, entry
 
 HOUR = Span(NOW - timedelta(hours=1), NOW, 4)

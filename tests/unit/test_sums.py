@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from lakehouse import ledger
-from lakehouse.cli.sums import settled
-from lakehouse.ledger import Entry
-from lakehouse.memory import Memory
-from lakehouse.table import Table
-from lakehouse.target import Layer
+from cdc_lakehouse.cli.work.sums import settled
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
 
 
 def table(name: str, **options: object) -> Table:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lakehouse.table import Table
-from lakehouse.table_rules import contradictions
+from lakehouse.config.table import Table
+from lakehouse.config.table_rules import contradictions
 
 DEBEZIUM = {"format": "debezium", "path": "shop"}
 ROWS = {"format": "rows", "path": "shop"}

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse.traces import pattern, traces
+from lakehouse.storage.traces import pattern, traces
 
 NAME = 'Zoë "Z" O\'Neil'
 

@@ -2,8 +2,8 @@ from typing import Any, cast
 
 import pytest
 
-from lakehouse.table import Table
-from lakehouse.target import Target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from silver.changelog.order import Placed
 from silver.contract import waits_in_log
 from silver.fold.order_key import make_order, order_literal, order_sql

@@ -4,10 +4,10 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lakehouse.cli.run_lines import show_entries
-from lakehouse.ledger import told
-from lakehouse.table import Table
-from lakehouse.unread import Unread, counts_of, is_of_feed, unread
+from cdc_lakehouse.cli.work.run_lines import show_entries
+from lakehouse.config.table import Table
+from lakehouse.run.ledger import told
+from lakehouse.run.unread import Unread, counts_of, is_of_feed, unread
 
 NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
 

@@ -1,8 +1,8 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehouse import upkeep
-from lakehouse.upkeep import Facts, Step
+from lakehouse.storage import upkeep
+from lakehouse.storage.upkeep import Facts, Step
 
 NOW = datetime(2026, 5, 20, tzinfo=timezone.utc)
 MIB = 1024 * 1024

@@ -1,11 +1,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gold.extract_views import changes
-from gold.views import current, history, source_names
-from lakehouse.table import Table
-from lakehouse.target import Target
-from lakehouse.views import View, create_sql, publish, retract, stored
+from gold.views.extract_views import changes
+from gold.views.selects import current, history, source_names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.views import View, create_sql, publish, retract, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

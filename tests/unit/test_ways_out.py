@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import ways_out
+from lakehouse.config.target import Target
 from lakehouse.errors import LakeNotWritable
-from lakehouse.target import Target
-from lakehouse.ways_out import check_writable, way_out
+from lakehouse.terminal import ways_out
+from lakehouse.terminal.ways_out import check_writable, way_out
 
 
 def test_a_lake_that_can_be_written_is_fine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ row.
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.bulk import RecordType

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import Record
 from silver.decode.columns import (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, key_row

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record

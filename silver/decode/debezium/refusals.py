@@ -6,7 +6,7 @@ import msgspec
 from pyspark.sql import types as T
 
 from bronze.contract import avro_schema_id
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import TRUNCATE
 from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import (

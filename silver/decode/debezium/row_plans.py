@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.values import avro_converter_of, needs_no_conversion
 from silver.decode.columns import (
     Column,

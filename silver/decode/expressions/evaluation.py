@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.names import quote
+from lakehouse.storage.names import quote
 from silver.decode.expressions.names import MEMBER, columns_named, forgiving
 
 _ASIDE = "__aside"

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.storage.names import quote
 from silver.contract import UPSERT
 from silver.decode.change import BAD_SEQUENCE, BAD_VALUE
 from silver.decode.columns import is_published

@@ -6,7 +6,7 @@ table's column lists leave out. An expression may use both: decoders read them a
 
 import re
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import is_published
 
 MEMBER = "__member_"

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakehouse.names import quote
-from lakehouse.table import Table
+from lakehouse.config.table import Table
+from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import BAD_SEQUENCE
 from silver.decode.expressions.evaluation import (

@@ -9,8 +9,8 @@ most 16 key columns and 2,000 columns. A row that leaves columns out changes onl
 
 from collections.abc import Mapping
 
-from lakehouse.table import Table
-from lakehouse.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
+from lakehouse.config.table import Table
+from lakehouse.config.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.change import (
     BAD_SEQUENCE,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bronze.contract import NOT_TEXT
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import (
     MOST_COLUMNS,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import types as T
 
 from bronze.contract import avro_schema_id
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.schemas import avro_value
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record

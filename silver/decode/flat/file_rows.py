@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from bronze.contract import folder_columns
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.expressions.names import MEMBER, members_read

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import types as T
 
 from bronze.contract import NOT_TEXT, avro_schema_id
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
 from silver.decode.columns import (

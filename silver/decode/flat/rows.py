@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record

@@ -8,7 +8,7 @@ import re
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns

@@ -14,7 +14,7 @@ changes. Values of type String (bytes) are base64.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.change import (
     BAD_SEQUENCE,

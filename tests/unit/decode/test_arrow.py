@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode import arrow
 from silver.decode.arrow import (
     CARRIED,

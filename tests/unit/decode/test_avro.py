@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.ahead import ConvertsRows, read_ahead
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns

@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.column_types import PLAIN, is_type
+from lakehouse.config.column_types import PLAIN, is_type
 from silver.decode.values.column_types import parse_type, wider
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import (
     MOST_COLUMNS,
     Columns,

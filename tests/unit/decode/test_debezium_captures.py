@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from tests.captures import NOT_FROM_EVENTS, TRUE_NAMES, shop
 from tests.debezium_records import decoded, from_kafka, whole

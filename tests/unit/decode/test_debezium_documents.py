@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import Decoder

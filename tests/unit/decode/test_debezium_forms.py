@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import Record
 from silver.decode.columns import known_columns

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.discovery import Discovery
 from silver.decode.debezium.events.envelope import Envelope

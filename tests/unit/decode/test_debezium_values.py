@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.table import Source
+from lakehouse.config.table import Source
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.debezium.values.converters import converter_of, refuse
 from silver.decode.debezium.values.encodings import (

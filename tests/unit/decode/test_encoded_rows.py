@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.rows import EVERY
 from tests.builders import table

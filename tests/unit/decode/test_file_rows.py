@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bronze.contract import NOT_TEXT
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import known_columns
 from silver.decode.expressions.names import FAULT, MEMBER
 from tests.builders import table

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode import columns as columns_module
 from silver.decode.columns import Columns, Shape, known_columns
 from silver.decode.expressions.names import FAULT, MEMBER

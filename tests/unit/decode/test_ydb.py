@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.columns import known_columns, shown_by, with_shown
 from silver.decode.flat.ydb import Decoder, Discovery
 from silver.decode.values.sequences import literal_sequence

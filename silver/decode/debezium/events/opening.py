@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from bronze.contract import avro_schema_id
-from lakehouse.table import Table
+from lakehouse.config.table import Table
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record

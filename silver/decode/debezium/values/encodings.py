@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pyspark.sql import types as T
 
-from lakehouse.table import Source
+from lakehouse.config.table import Source
 
 Kind = Literal[
     "plain", "base64", "base64url", "hex", "octets", "decimal", "variable", "loose",

@@ -1,0 +1,286 @@
+"""How a CSV file is written: its options, and the names in its header.
+
+What the source's `csv` options leave open is found out from the file itself, where the file proves
+it: the encoding by its byte order mark, the separator by the table's declared columns, a backslash
+before quotes by quotes that would be malformed otherwise, blanks behind separators by the header.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.feeds import Feed
+from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+
+BYTES = "ISO-8859-1"
+"""The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
+
+BLANKS = " \t\r\n\f\x1a"
+"""What counts for nothing at the end of a file; the last one is DOS's mark of an end."""
+
+_MOST_LINES, _MOST_BYTES = 200, 262_144
+SEPARATORS = (",", ";", "\t", "|")
+_UTF_8 = ("utf-8", "utf8")
+_WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
+# An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
+_NULL = "\x00\x00"
+# \" inside of a value: behind the closing quote of a value no text follows.
+_BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
+_DOUBLED = r'[^,;|\t\r\n"\\]""[^,;|\t\r\n"]'
+_BARE = r'(?:^|[,;|\t])"[^"]*[^",;|\t\\]" *[^",;|\t\r\n ]'
+# A quoted value whose first character is a quote. Values begin where lines do, or behind the
+# separator; a tab counts as one, as blanks may do, and a carriage return as the end of a line.
+_QUOTE_FIRST = r'(?:^|[{}\t\r]) *"(?:""|\\")'
+# An odd number of quotes at the beginning or the end of a value: one of them opens or closes it.
+_EDGE = r'(?:^|[{0}\r]) *"(?:"")*(?!")|(?<!")"(?:"")*(?= *(?:[{1}\r]|$))'
+# A value that the end of its line does not close, where pairs of quotes and escapes are taken out.
+_PAIRS, _OPEN = r'\\[\\"]|""', r'(?:^|[{}\r]) *"[^"\r]*(?:\r|$)'
+_LONGEST_END = 1_024
+_NO_QUOTES = str.maketrans("", "", '"\\')
+
+
+class CsvFile(NamedTuple):
+    """How Spark is to read a CSV file.
+
+    Attributes:
+        names: the columns in order; none in a file without any text.
+        options: options of Spark's reader.
+        bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
+        bare_quotes: whether a value that begins with a quote is broken: quotes inside of quoted
+            values are not escaped, and Spark then leaves the quotes around such a value.
+        odd_quotes: whether not every quote that opens a value has another one that closes it.
+        end: the file's last line without quotes and backslashes, at most the end of it, where a
+            value that is not closed would end with it; empty where a quote closes the line, and in
+            a file whose quoted values all end on their lines.
+        returns: whether a carriage return at the end of a row is a part of the line's end.
+    """
+
+    names: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    bytewise: bool = False
+    bare_quotes: bool = False
+    odd_quotes: bool = False
+    end: str = ""
+    returns: bool = False
+
+
+class _Shown(NamedTuple):
+    """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare.
+
+    Also how many have a value that begins with a quote, how many have quotes at all, and how many
+    have a value that goes on behind the end of the line; how many quotes open or close values, as
+    the file is read without and with escapes by backslash; and the last line that is not blank, or
+    the end of it.
+    """
+
+    broken: int = 0
+    backslashed: int = 0
+    doubled: int = 0
+    bare: int = 0
+    quote_first: int = 0
+    quoted: int = 0
+    opened: int = 0
+    edges: int = 0
+    edges_by_backslash: int = 0
+    last: bytes = b""
+
+    def has_bare_quotes(self) -> bool:
+        """Whether no value may begin with a quote."""
+        return self.bare > 0 or (self.quoted > 0 and not self.quote_first)
+
+    def has_odd_quotes(self, escape: str) -> bool:
+        """Whether not every quote that opens or closes a value has another one."""
+        return (
+            self.opened > 0 and (self.edges_by_backslash if escape == "\\" else self.edges) % 2 == 1
+        )
+
+    def end(self, escape: str, encoding: str) -> str:
+        """The last line as `CsvFile.end` has it."""
+        if not self.opened:
+            return ""
+        line = self.last.decode(encoding, "ignore").rstrip(BLANKS).rpartition("\r")[2]
+        plain = re.sub(r"\\.", "", line) if escape == "\\" else line
+        closed = (len(plain) - len(plain.rstrip('"'))) % 2 == 1
+        return "" if closed else line.translate(_NO_QUOTES)
+
+
+def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
+    """How a CSV file is written.
+
+    Args:
+        spark: the session.
+        feed: the feed, for its options and the columns that its table declares.
+        path: the file, as Spark takes it.
+        others: columns that the file's folders give.
+
+    Raises:
+        UnreadableFile: the file is no CSV file, or not one of this table.
+    """
+    check_ending(path)
+    text = spark.read.text(path, lineSep="\n")
+    first = text.select(F.substring(F.col("value").cast("binary"), 1, _MOST_BYTES))
+    lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
+    head = b"\n".join(lines)
+    check_is_csv(head)
+    given = feed.csv.given()
+    encoding = given.get("encoding") or encoding_by_mark(head) or "UTF-8"
+    header = _header(lines, head, encoding, feed.csv.comment)
+    end, returns = _line_end(header), header.endswith("\r\r")
+    header = header.rstrip("\r").split("\r")[0]
+    if not header.strip():
+        if len(lines) == _MOST_LINES:
+            raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
+        return CsvFile((), ())
+    given_by_folders = {name.lower() for name in others}
+    own = [name for name in feed.columns if name.lower() not in given_by_folders]
+    sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(own)})
+    cells = _cells(header, sep, feed.csv.quote)
+    blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
+    shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
+    bytewise = shown.broken > 0 and "encoding" not in given
+    found = {
+        "sep": sep,
+        "escape": "\\" if shown.backslashed else feed.csv.quote,
+        "lineSep": end,
+        "nullValue": _NULL,
+        "ignoreLeadingWhiteSpace": str(blanks).lower(),
+    }
+    in_order = own if len(cells) == len(own) else feed.columns
+    names = _names(cells, feed, others) if feed.csv.header else in_order
+    options = found | given | {"encoding": BYTES if bytewise else encoding}
+    checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
+    bare_quotes = checked and shown.has_bare_quotes()
+    odd_quotes = checked and shown.has_odd_quotes(options["escape"])
+    end = shown.end(options["escape"], options["encoding"]) if checked else ""
+    given_options = tuple(options.items())
+    return CsvFile(tuple(names), given_options, bytewise, bare_quotes, odd_quotes, end, returns)
+
+
+def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
+    """The first line that is neither blank nor a comment."""
+    try:
+        if encoding.lower() in _UTF_8:
+            rest = [line.decode("utf-8", "replace") for line in lines[1:]]
+            texts = [*(line.decode() for line in lines[:1]), *rest]
+        else:
+            texts = head.decode(encoding, "ignore").split("\n")
+    except UnicodeError:
+        raise UnreadableFile(
+            "the header is not in UTF-8: say source.csv.encoding, or write the file in UTF-8"
+        ) from None
+    plain = (text.removeprefix("\ufeff") for text in texts)
+    kept = (text for text in plain if text.strip() and not (comment and text.startswith(comment)))
+    return next(kept, "")
+
+
+def _line_end(header: str) -> str:
+    r"""How lines end; unless told, Spark takes a line feed within values for an end as well.
+
+    Spark knows no ends of three characters: of `\r\r\n`, as some programs on Windows write, the
+    first one is left at the end of each row.
+    """
+    if "\r" in header.rstrip("\r"):
+        return "\r"
+    return "\r\n" if header.endswith("\r") else "\n"
+
+
+def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
+    """The separator that gives the most of the declared columns, a comma before others.
+
+    Without a header, it is one that gives as many fields as one of `counts` says.
+    """
+    declared = {name.lower() for name in (*feed.keys, *feed.columns)}
+
+    def fitting(sep: str) -> int:
+        cells = _cells(header, sep, feed.csv.quote)
+        if not feed.csv.header:
+            return int(len(cells) in counts)
+        return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
+
+    return max(SEPARATORS, key=fitting)
+
+
+def _cells(header: str, sep: str, quote: str) -> list[str]:
+    if len(sep) > 1:
+        return [cell.strip(quote) for cell in header.split(sep)]
+    if not quote:
+        return header.split(sep)
+    reader = csv.reader([header], delimiter=sep, quotechar=quote)
+    return next(reader, [])
+
+
+def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
+    value = F.col("value")
+    begin, end = re.escape(sep[-1]), re.escape(sep[0])
+    edge = F.lit(_EDGE.format(begin, end))
+    plain = F.regexp_replace(value, r"\\.", "x")
+    place = F.struct(F.col("_metadata.file_block_start"), F.monotonically_increasing_id())
+    last = F.substring(value.cast("binary"), -_LONGEST_END, _LONGEST_END)
+    opened = F.regexp_replace(value, _PAIRS, "").rlike(_OPEN.format(begin))
+    found = (
+        text.select("value", place.alias("place"))
+        .agg(
+            F.count_if(~F.is_valid_utf8(value)),
+            F.count_if(value.rlike(_BACKSLASHED)),
+            F.count_if(value.rlike(_DOUBLED)),
+            F.count_if(value.rlike(_BARE)),
+            F.count_if(value.rlike(_QUOTE_FIRST.format(begin))),
+            F.count_if(value.contains('"')),
+            F.count_if(opened),
+            F.coalesce(F.sum(F.regexp_count(value, edge)), F.lit(0)),
+            F.coalesce(F.sum(F.regexp_count(plain, edge)), F.lit(0)),
+            F.coalesce(
+                F.max_by(last, F.when(value.rlike(r"[^\s\x1a]"), F.col("place"))), F.lit(b"")
+            ),
+        )
+        .head()
+    )
+    shown = _Shown(*(found or ()))
+    if shown.backslashed and shown.doubled and not escape:
+        raise UnreadableFile(
+            'the file has both \\" and "" inside of values, expected one way to write a quote: '
+            "say source.csv.escape"
+        )
+    return shown
+
+
+def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
+    """The names of the header without blanks around them.
+
+    Raises:
+        UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
+            is, and a name that nobody declared may be it.
+    """
+    names = [_name(cell, feed.csv.quote) or nameless(at) for at, cell in enumerate(cells)]
+    doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
+    if doubled:
+        raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
+    present = {name.lower() for name in (*names, *others)}
+    declared = dict.fromkeys((*feed.keys, *feed.columns))
+    missing = [name for name in declared if name.lower() not in present]
+    unknown = [n for n in names if n.lower() not in {d.lower() for d in declared} and n[:1] != "_"]
+    lost = [name for name in missing if name in feed.keys]
+    if lost or (missing and unknown and feed.format == "snapshot"):
+        shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
+        raise UnreadableFile(
+            f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
+            "mend the header, source.csv or columns"
+        )
+    return names
+
+
+def nameless(at: int) -> str:
+    """What a column without a name is called."""
+    return f"_c{at}"
+
+
+def _name(cell: str, quote: str) -> str:
+    """A name without blanks around it, which may stand outside of its quotes too."""
+    name = cell.strip()
+    quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
+    return name[1:-1].replace(quote * 2, quote).strip() if quoted else name

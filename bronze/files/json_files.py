@@ -1,0 +1,122 @@
+"""JSON files whose records are not their lines: an array, or objects that share or span lines."""
+
+import bz2
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.files.file_kinds import check_ending, check_is_json
+
+_BLANKS = " \t\r\n\ufeff"
+_VISIBLE = re.compile(f"[^{_BLANKS}]")
+_GZIP = b"\x1f\x8b"
+_OTHER_CODEC = ".zst"
+_LOOKED_AT = (4_096, 1 << 20)
+_FOUND = "_raw binary, _url string, _block bigint, _row bigint"
+
+
+def has_other_records(path: str) -> bool:
+    """Whether the records of a file are not its lines, as far as its beginning shows.
+
+    Only files that can be opened here are looked at: the lines of others are taken as they are.
+
+    Raises:
+        UnreadableFile: the file is of another kind.
+    """
+    check_ending(path)
+    place = Path(path.removeprefix("dbfs:").removeprefix("file:"))
+    if place.suffix == _OTHER_CODEC:
+        return False
+    for size in _LOOKED_AT:
+        try:
+            head = _head(place, size)
+        except (OSError, EOFError, zlib.error):
+            return False
+        check_is_json(head)
+        text = head.decode("utf-8", "replace").lstrip(_BLANKS)
+        if text[:1] != "{":
+            return text[:1] == "["
+        end = _end_of_value(text, 0)
+        if end is not None:
+            rest = text[end:].partition("\n")[0].strip(_BLANKS)
+            return "\n" in text[:end] or rest[:1] == "{"
+    return False
+
+
+def other_records(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The elements of arrays, and objects one after another, like `lines.lines` gives records.
+
+    A broken array is one record, and so is all that follows the last whole object.
+    """
+    texts = spark.read.text([*paths], wholetext=True)
+    whole = texts.select(F.col("value").cast("binary"), F.col("_metadata.file_path").alias("_url"))
+    found = whole.mapInArrow(split_files, _FOUND)
+    return found.select(F.col("_raw").cast("string"), "_url", "_block", "_row")
+
+
+def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The records of the files in `value` (binary), with their file and place in it."""
+    for batch in batches:
+        for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
+            found = split_records(text.as_py())
+            count = len(found)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(found, pa.binary()),
+                    pa.array([url] * count, pa.string()),
+                    pa.array([0] * count, pa.int64()),
+                    pa.array(range(count), pa.int64()),
+                ],
+                names=["_raw", "_url", "_block", "_row"],
+            )
+
+
+def _head(place: Path, size: int) -> bytes:
+    if place.suffix == ".bz2":
+        with bz2.open(place) as packed_file:
+            return packed_file.read(size)
+    with place.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP and place.suffix == ".gz"
+        file.seek(0)
+        return gzip.open(file).read(size) if packed else file.read(size)
+
+
+def split_records(text: bytes) -> list[bytes]:
+    """The elements of an array, or the objects one after another; what follows is the last one."""
+    try:
+        return [bytes(element) for element in _parse_array(text.lstrip(b"\xef\xbb\xbf"))]
+    except (msgspec.MsgspecError, RecursionError):
+        if text.lstrip(_BLANKS.encode())[:1] == b"[":
+            return [text]
+        objects = _objects(text.decode("utf-8", "surrogateescape"))
+        return [one.encode("utf-8", "surrogateescape") for one in objects]
+
+
+def _objects(text: str) -> list[str]:
+    """The JSON values one after another, and as the last one what follows them."""
+    found: list[str] = []
+    end = 0
+    while begin := _VISIBLE.search(text, end):
+        end = _end_of_value(text, begin.start()) or len(text)
+        found.append(text[begin.start() : end])
+    return found
+
+
+def _end_of_value(text: str, begin: int) -> int | None:
+    """Where the JSON value ends that begins there; None where none does."""
+    try:
+        return _parse_next(text, begin)[1]
+    except (ValueError, RecursionError):
+        return None
+
+
+_parse_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_parse_next = json.JSONDecoder(strict=False).raw_decode

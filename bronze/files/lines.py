@@ -1,0 +1,223 @@
+"""What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from bronze.contract import NOT_TEXT, folder_columns
+from bronze.feeds import Feed
+from bronze.files.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
+from bronze.files.file_kinds import UnreadableFile
+from bronze.files.json_files import has_other_records, other_records
+from bronze.files.parquet_files import arrow_rows
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.names import quote
+
+_CORRUPT = "_bronze_corrupt_row"
+_EXACT = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_TIME = "time("
+_NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
+_NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
+_CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
+
+
+class DroppedFile(NamedTuple):
+    """A file as it was listed: `url` is its path as Spark's `_metadata.file_path` spells it."""
+
+    path: str
+    changed_at: datetime
+    length: int
+    url: str
+
+
+def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> DataFrame:
+    """The files' records: `_raw`, then `_url`, `_block`, `_row`, which tell where each one lay.
+
+    JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
+    left out. The elements of a file that is one JSON array are records as its lines would be, and
+    so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
+    nulls kept, columns that its file lacks absent, and `NOT_TEXT` added where bytes are no text. A
+    CSV row that does not fit its header is its own text, and bytes that are not UTF-8 stay here
+    too. `_block` is the byte offset of the split, `_row` grows within the split.
+
+    Raises:
+        UnreadableFile: one of the files is not of the feed's kind.
+    """
+    parts = _READERS[feed.file_format](spark, feed, files)
+    return reduce(DataFrame.union, parts or [_nothing(spark)]).coalesce(_tasks(files))
+
+
+def literal_path(path: str) -> str:
+    """The path with its glob characters escaped, as Spark takes every path for a pattern."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
+
+
+def _tasks(files: Iterable[DroppedFile]) -> int:
+    """One task, hence one file in bronze, per 4 MiB: many small files become one."""
+    return max(1, sum(file.length for file in files) >> 22)
+
+
+def _placed(found: DataFrame, raw: Column) -> DataFrame:
+    return found.select(
+        raw.alias("_raw"),
+        F.col("_metadata.file_path").alias("_url"),
+        F.col("_metadata.file_block_start").alias("_block"),
+        F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("_row"),
+    )
+
+
+def _nothing(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], "_raw string, _url string, _block bigint, _row bigint")
+
+
+def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    others = [file for file in files if has_other_records(file.path)]
+    plain = [file for file in files if file not in others]
+    parts = []
+    if plain:
+        found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
+        kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
+        parts.append(kept)
+    if others:
+        parts.append(other_records(spark, [literal_path(file.path) for file in others]))
+    return parts
+
+
+def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    """Rows of Parquet files, those of one schema read at once; Arrow reads what Spark cannot."""
+    alike: dict[str, tuple[StructType, list[str]]] = {}
+    others: list[str] = []
+    for file in files:
+        path = literal_path(file.path)
+        try:
+            schema = spark.read.parquet(path).schema
+        except SPARK_FAILURES as failure:
+            if any(sign in str(failure) for sign in _NO_FOOTER):
+                raise UnreadableFile(_NOT_PARQUET) from None
+            if not any(sign in str(failure) for sign in _CANNOT_READ):
+                raise
+            others.append(path)
+        else:
+            alike.setdefault(schema.json(), (schema, []))[1].append(path)
+    texts = {name.lower() for name in feed.texts}
+    parts = [_parquet_alike(spark, *kind, texts) for kind in alike.values()]
+    return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
+
+
+def _parquet_alike(
+    spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
+) -> DataFrame:
+    columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
+    raw = _json(columns)
+    bytes_as_text = [field.name for field in schema.fields if _is_bytes_as_text(field, texts)]
+    if bytes_as_text:
+        faults = [
+            F.when(~F.is_valid_utf8(F.col(quote(name)).cast("string")), F.lit(name))
+            for name in bytes_as_text
+        ]
+        names = F.array_compact(F.array(*faults))
+        raw = F.when(F.size(names) > 0, _json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
+    return _placed(spark.read.schema(schema).parquet(*paths), raw)
+
+
+def _is_bytes_as_text(field: StructField, texts: Collection[str]) -> bool:
+    return isinstance(field.dataType, BinaryType) and field.name.lower() in texts
+
+
+def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
+    """A column as the record has it; bytes of a column that is declared to be text are text."""
+    column = F.col(quote(field.name))
+    if field.dataType.simpleString().startswith(_TIME):
+        return column.cast("string")
+    if _is_bytes_as_text(field, texts):
+        text = column.cast("string")
+        return F.when(F.is_valid_utf8(text), text).otherwise(
+            F.translate(F.base64(column), "\r\n", "")
+        )
+    return column
+
+
+def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
+    """Rows of CSV files, those that are written alike read at once."""
+    alike: dict[CsvFile, tuple[list[str], set[str]]] = {}
+    for file in files:
+        path = literal_path(file.path)
+        found = look_at(spark, feed, path, list(folder_columns(file.path)))
+        if found.names:
+            paths, ends = alike.setdefault(found._replace(end=""), ([], set()))
+            paths.append(path)
+            ends |= {found.end} - {""}
+    return [_rows_alike(spark, kind, *parts) for kind, parts in alike.items()]
+
+
+def _rows_alike(
+    spark: SparkSession, kind: CsvFile, paths: list[str], ends: Collection[str]
+) -> DataFrame:
+    options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
+    names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
+    with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
+    found = spark.read.schema(with_corrupt).options(**options).csv(paths)
+    values = [F.col(quote(name)).alias(name) for name in names]
+    if not kind.bytewise:
+        values[0] = F.regexp_replace(values[0], "^\ufeff", "").alias(names[0])
+    if kind.returns:
+        last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
+        values[-1] = last.alias(names[-1])
+    text = _json(values)
+    for sign, broken in _broken(kind, names, values, ends):
+        text = F.when(sign, broken).otherwise(text)
+    text = F.coalesce(F.col(_CORRUPT), text)
+    placed = _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
+    return placed.where(F.trim(F.col("_raw"), F.lit(BLANKS)) != "")
+
+
+def _broken(
+    kind: CsvFile, names: Sequence[str], values: Sequence[Column], ends: Collection[str]
+) -> Iterator[tuple[Column, Column]]:
+    """What shows that a row is none though it fits its header, and the row's text then.
+
+    It is the header again, or a quote in it is not escaped or not closed. `ends` are the ends of
+    the files (`CsvFile.end`).
+    """
+    options = dict(kind.options)
+    fields = [F.coalesce(value, F.lit("")) for value in values]
+    text = F.concat_ws(options["sep"], *fields)
+    if options["header"] == "true":
+        pairs = enumerate(zip(names, values, strict=True))
+        again = [F.trim(F.coalesce(v, F.lit(nameless(at)))) == F.lit(n) for at, (n, v) in pairs]
+        yield reduce(Column.__and__, again), text
+    if kind.bare_quotes:
+        yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
+    spans_lines = values[-1].rlike(r"[\r\n]")
+    if kind.odd_quotes:  # cut off at a later value's quote, which leaves the quotes around it
+        yield spans_lines & values[-1].startswith('"'), text
+    if ends:  # with the rest of its file in it
+        plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
+        whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
+        opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))
+        yield spans_lines & whole, opened
+
+
+def _json(columns: Iterable[Column]) -> Column:
+    return F.to_json(F.struct(*columns), _EXACT)
+
+
+def _of_bytes(text: str) -> str:
+    return text.encode().decode(BYTES)
+
+
+_READERS: Mapping[str, Callable[[SparkSession, Feed, Sequence[DroppedFile]], list[DataFrame]]] = {
+    "json": _json_lines,
+    "csv": _csv_rows,
+    "parquet": _parquet_rows,
+}

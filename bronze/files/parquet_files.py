@@ -1,0 +1,153 @@
+"""Parquet files with types that Spark cannot read: nanoseconds, and times of day in milliseconds.
+
+Arrow reads them, a file at a time in the memory of a task. Digits of a second beyond the sixth are
+cut off.
+"""
+
+import base64
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, datetime, time, timezone
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.contract import NOT_TEXT
+from bronze.files.file_kinds import UnreadableFile
+
+_ROWS = 10_000
+_FOUND = "_raw string, _url string, _block bigint, _row bigint"
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]) -> DataFrame:
+    """The rows of Parquet files as JSON objects, as `bronze.files.lines.lines` gives records.
+
+    Bytes of the columns in `texts`, named in lower case, are text; `NOT_TEXT` is a member of rows
+    in which they are none.
+    """
+    files = spark.read.format("binaryFile").load([*paths])
+    named = files.select("content", F.col("_metadata.file_path").alias("_url"))
+    return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
+
+
+def json_rows(
+    batches: Iterator[pa.RecordBatch], texts: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the Parquet files in `content` (binary), with their file and place in it."""
+    for batch in batches:
+        for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
+            place = 0
+            buffer = pa.BufferReader(content.as_buffer())
+            file = pq.ParquetFile(buffer, coerce_int96_timestamp_unit="us")
+            _check_names(file.schema_arrow.names)
+            for part in file.iter_batches(batch_size=_ROWS):
+                rows = [_encode(row).decode() for row in _rows(part, texts)]
+                count = len(rows)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(rows, pa.string()),
+                        pa.array([url] * count, pa.string()),
+                        pa.array([0] * count, pa.int64()),
+                        pa.array(range(place, place + count), pa.int64()),
+                    ],
+                    names=["_raw", "_url", "_block", "_row"],
+                )
+                place += count
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuses a file in which a name stands for several columns.
+
+    Raises:
+        UnreadableFile: a name is there more than once.
+    """
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise UnreadableFile(
+            f"the file has the column {doubled[0]} more than once, expected it once"
+        )
+
+
+def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
+    names = part.schema.names
+    columns = [
+        [json_value(value, kind) for value in column.to_pylist()]
+        for column in map(_cut, part.columns)
+        for kind in [column.type if pa.types.is_nested(column.type) else None]
+    ]
+    not_text: dict[int, list[str]] = {}
+    for at, (name, column) in enumerate(zip(names, part.columns, strict=True)):
+        if name.lower() in texts and _is_bytes(column.type):
+            columns[at] = [_text(value) for value in column.to_pylist()]
+            for row, value in enumerate(columns[at]):
+                if isinstance(value, bytes):
+                    columns[at][row] = json_value(value)
+                    not_text.setdefault(row, []).append(name)
+    for row, values in enumerate(zip(*columns, strict=True)):
+        faults = {NOT_TEXT: not_text[row]} if row in not_text else {}
+        yield {**dict(zip(names, values, strict=True)), **faults}
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _text(value: bytes | None) -> str | bytes | None:
+    """Bytes as text; as they are where they are none."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _cut(column: pa.Array) -> pa.Array:
+    """The column without nanoseconds, which Python's times do not have; durations as numbers."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        micros = pc.floor_temporal(column, unit="microsecond")
+        return pc.cast(micros, pa.timestamp("us", kind.tz), safe=False)
+    if pa.types.is_time64(kind) and kind.unit == "ns":
+        return pc.cast(column, pa.time64("us"), safe=False)
+    return column.cast(pa.int64()) if pa.types.is_duration(kind) else column
+
+
+def json_value(value: object, kind: pa.DataType | None = None) -> object:
+    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type.
+
+    Raises:
+        UnreadableFile: the value is of a nested type that Spark has not, such as a union.
+    """
+    if value is None:
+        return None
+    if kind is not None and pa.types.is_nested(kind):
+        return _plain_nested(value, kind)
+    if isinstance(value, datetime):
+        utc = value.astimezone(timezone.utc) if value.tzinfo else value
+        return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    if isinstance(value, time):
+        whole, point, fraction = value.isoformat().partition(".")
+        return whole + (point + fraction).rstrip("0")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    return value
+
+
+def _plain_nested(value: object, kind: pa.DataType) -> object:
+    if isinstance(value, dict):
+        return {field.name: json_value(value[field.name], field.type) for field in kind}
+    if not isinstance(value, list):
+        raise UnreadableFile(f"found a value of type {kind}, expected arrays, maps and structs")
+    if pa.types.is_map(kind):
+        return {str(json_value(name)): json_value(one, kind.item_type) for name, one in value}
+    return [json_value(one, kind.value_type) for one in value]

@@ -1,0 +1,107 @@
+"""Dropped files that cannot be read: named, left out, and tried again on every run.
+
+`bronze.FEED_unreadable` (made when first needed) has one row per such file. A row goes when the
+file has been read or has gone from the folder; until then the feed's runs are failed ones.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bronze.contract import unreadable_name
+from bronze.feeds import Feed, feeds
+from bronze.files.file_kinds import UnreadableFile
+from bronze.files.lines import DroppedFile, lines, literal_path
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.landing import from_landing
+from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.writing import append, create
+
+MOST_NAMED = 3
+_COLUMNS = "file string, message string, at timestamp"
+
+
+def find_unreadable(
+    spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]
+) -> dict[DroppedFile, str]:
+    """Which of the files fail to be read, and why: halves the list until it knows."""
+    try:
+        lines(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
+    except (*SPARK_FAILURES, UnreadableFile) as failure:
+        if len(files) == 1:
+            return {files[0]: in_short(failure)}
+        middle = len(files) // 2
+        first, second = files[:middle], files[middle:]
+        return find_unreadable(spark, feed, first) | find_unreadable(spark, feed, second)
+    return {}
+
+
+def note(spark: SparkSession, target: Target, feed: Feed, found: dict[DroppedFile, str]) -> None:
+    """Remember the files that are not remembered yet."""
+    if not exists(spark, target, "bronze", _table(feed)):
+        comment = literal(f"files of {feed.name} that could not be read yet")
+        made = f"CREATE TABLE IF NOT EXISTS {_name(target, feed)} ({_COLUMNS}) USING delta"
+        create(spark, target, "bronze", _table(feed), f"{made} COMMENT {comment}")
+    before, now = noted(spark, target, feed), datetime.now(timezone.utc)
+    rows = [(file.path, why, now) for file, why in found.items() if file.path not in before]
+    if rows:
+        append(spark, target, "bronze", _table(feed), spark.createDataFrame(rows, _COLUMNS))
+
+
+def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
+    """Path and message of every file that is waiting to be readable."""
+    if not exists(spark, target, "bronze", _table(feed)):
+        return {}
+    rows = spark.table(_name(target, feed)).select("file", "message").collect()
+    return {row[0]: row[1] for row in rows}
+
+
+def unreadable_files(
+    spark: SparkSession, target: Target, tables: Sequence[Table]
+) -> dict[str, list[str]]:
+    """By table, a sentence for each file that its feeds could not read; the first few by name."""
+    found: dict[str, list[str]] = {}
+    for feed in feeds(tables):
+        files = sorted(noted(spark, target, feed).items()) if feed.path is not None else []
+        texts = [f"{from_landing(p, target)} cannot be read: {why}" for p, why in files]
+        more = [f"{len(texts) - MOST_NAMED:,} more files cannot be read"]
+        texts = texts if len(texts) <= MOST_NAMED else [*texts[:MOST_NAMED], *more]
+        for table in feed.tables if texts else ():
+            told = [f"{text}; do: mend or remove it, then run again" for text in texts]
+            found.setdefault(table, []).extend(told)
+    return found
+
+
+def forget(spark: SparkSession, target: Target, feed: Feed, paths: Sequence[str]) -> None:
+    """Drop the rows of files that were read or are gone."""
+    if paths:
+        listed = ", ".join(literal(path) for path in paths)
+        spark.sql(f"DELETE FROM {_name(target, feed)} WHERE file IN ({listed})")
+
+
+def still_there(spark: SparkSession, paths: Sequence[str]) -> list[DroppedFile]:
+    """The files among the paths that exist, as they are now."""
+    return [file for path in paths for file in _listed(spark, path)]
+
+
+def _listed(spark: SparkSession, path: str) -> list[DroppedFile]:
+    columns = ("path", "modificationTime", "length", "_metadata.file_path")
+    try:
+        found = spark.read.format("binaryFile").load(literal_path(path)).select(*columns)
+        return [DroppedFile(*row) for row in found.collect()]
+    except AnalysisException:
+        return []
+
+
+def _table(feed: Feed) -> str:
+    return unreadable_name(feed.name)
+
+
+def _name(target: Target, feed: Feed) -> str:
+    return name(target, "bronze", _table(feed))

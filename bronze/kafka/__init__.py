@@ -1,0 +1,1 @@
+"""Kafka topics into bronze: brokers, headers, secrets, and the schemas of a registry."""

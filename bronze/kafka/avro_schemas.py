@@ -1,0 +1,72 @@
+"""`bronze.FEED_schemas`: Avro schemas of a feed's records, so that a rebuild needs no registry."""
+
+from datetime import datetime, timezone
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze.contract import PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
+from bronze.feeds import Feed
+from bronze.kafka.headers import naming_schema
+from bronze.kafka.schema_registry import Registry
+from bronze.kafka.secrets import resolved
+from lakehouse.config.target import Target
+from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.writing import append, create
+
+_COLUMNS = "id string, schema string, at timestamp"
+
+
+def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
+    """Keeps the schemas of Kafka records that bronze does not have yet; nothing without a registry.
+
+    Raises:
+        RegistryFailed: a schema cannot be had.
+    """
+    if feed.registry is None:
+        return
+    spark = records.sparkSession
+    wanted = _ids(records) - known(spark, target, feed.name).keys()
+    if not wanted:
+        return
+    given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
+    registry = Registry(feed.registry.url, resolved(spark, given).get("auth"))
+    now = datetime.now(timezone.utc)
+    rows = [(id, registry.schema(id), now) for id in sorted(wanted)]
+    table = schemas_name(feed.name)
+    if not exists(spark, target, "bronze", table):
+        comment = literal(f"Avro schemas of the records in {feed.name}")
+        made = f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', table)} ({_COLUMNS})"
+        create(spark, target, "bronze", table, f"{made} USING delta COMMENT {comment}")
+    append(spark, target, "bronze", table, spark.createDataFrame(rows, _COLUMNS))
+
+
+def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
+    """The schemas that bronze keeps for a feed, by id."""
+    table = schemas_name(feed)
+    if not exists(spark, target, "bronze", table):
+        return {}
+    rows = spark.table(name(target, "bronze", table)).select("id", "schema").collect()
+    return {row["id"]: row["schema"] for row in rows}
+
+
+def _ids(records: DataFrame) -> set[str]:
+    """The ids of the schemas of keys and values: in a header, or else in front of the bytes."""
+    heads = F.explode(F.array(*[_head(part) for part in PARTS]))
+    found = set()
+    for (head,) in records.select(heads).distinct().collect():
+        headers = head["headers"] and head["headers"].encode()
+        one = avro_schema_id(bytes(head["data"] or b""), head["part"], headers)
+        found |= {one[0]} if one else set()
+    return found
+
+
+def _head(part: Part) -> Column:
+    """The header that names the schema of a part, or else the first bytes of the part."""
+    named = naming_schema(F.col("headers"), part)
+    data = F.substring(F.col(part), 1, SCHEMA_ID_BYTES)
+    return F.struct(
+        F.lit(part).alias("part"),
+        F.when(F.col(part).isNotNull(), named).alias("headers"),
+        F.when(named.isNull(), data).alias("data"),
+    )

@@ -1,0 +1,106 @@
+"""Tables for which nothing has arrived, and why: no or empty folders, topics without records.
+
+A snapshot without rows is named too. Looks at folders and at the logs of bronze's tables, without
+Spark. Tables in a catalog, landing roots that are URLs and feeds of very many files are not looked
+at.
+"""
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from bronze.contract import feed_name
+from bronze.files.empty_extracts import empty_extract
+from lakehouse.config.table import Source, Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import TableLog, read_log, read_values
+
+MOST_NAMED = 5
+
+
+def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a warning for each of its sources that has brought nothing; tables without are out.
+
+    A folder that is empty now, but has brought records before, is no reason for a warning.
+    """
+    if target.catalog:
+        return {}
+    found = {
+        table.table: [w for source in table.feeds for w in _warnings(target, table, source)]
+        for table in tables
+    }
+    return {name: warnings for name, warnings in found.items() if warnings}
+
+
+def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
+    log = _log(target, feed_name(table, source))
+    if source.path is not None and "://" not in target.landing:
+        landing, came_before = Path(target.landing), bool(log and log.rows)
+        text = _nothing_in(landing, source.path, came_before)
+        if text is not None:
+            yield text
+            return
+        if source.format == "snapshot" and came_before:
+            folder = landing / source.path
+            text = empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
+            if text is not None:
+                yield text
+    topic = source.topic or (source.kafka.topic if source.kafka else None)
+    if topic is not None and log is not None and (log.rows or source.kafka):
+        yield from _no_record(topic, source, log)
+
+
+def _log(target: Target, feed: str) -> TableLog | None:
+    folder = names.location(target, "bronze", feed)
+    return read_log(Path(folder)) if folder is not None and "://" not in folder else None
+
+
+def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
+    """What is wrong with a landing folder; None where files lie there, or once did."""
+    folder = landing / path
+    if not folder.is_dir():
+        return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    if came_before or any(map(_is_complete, files)):
+        return None
+    if files:
+        left = f"{files[0].name} is left alone, as if it were still being written"
+        action = "rename it, without . or _ in front and .tmp behind"
+        return f"the landing folder {folder} has no complete file: {left}; do: {action}"
+    return f"the landing folder {folder} is empty; do: {_where_to_look(landing, path)}"
+
+
+def _is_complete(file: Path) -> bool:
+    return file.is_file() and not file.name.startswith((".", "_")) and file.suffix != ".tmp"
+
+
+def _where_to_look(landing: Path, path: str) -> str:
+    """The folder that was probably meant, if there is one with files."""
+    full = [f.name for f in landing.glob("*") if any(map(_is_complete, f.glob("*")))]
+    others = [name for name in full if name != path]
+    last = path.strip("/").rpartition("/")[2]
+    close = get_close_matches(path, others, n=1) or [name for name in others if name == last]
+    if close:
+        return f"correct source.path, is it {close[0]}?"
+    return "drop files there, or correct source.path"
+
+
+def _no_record(topic: str, source: Source, log: TableLog) -> Iterator[str]:
+    """A warning where bronze has records, but none of the topic."""
+    if log.rows == 0:
+        yield f"topic {topic} has brought no record; do: check its name and the connector"
+        return
+    there = _topics(log) if source.topic is not None else None
+    if there is None or topic in there:
+        return
+    close = get_close_matches(topic, sorted(there), n=1)
+    listed = ", ".join(sorted(there)[:MOST_NAMED]) + (", …" if len(there) > MOST_NAMED else "")
+    meant = f"did you mean {close[0]}?" if close else f"the feed has {listed or 'no topic'}"
+    yield f"topic {topic} has brought no record: {meant}; do: correct source.topic"
+
+
+def _topics(log: TableLog) -> set[str] | None:
+    """The topics of the feed's records; None where there are too many files to look at."""
+    values = read_values(log, ["_topic"])
+    return None if values is None else {topic for (topic,) in values if topic is not None}

@@ -1,0 +1,265 @@
+"""`sql` and `status`: what the lakehouse holds and how it is."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.silence import warnings_of, without_yaml
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.config.unpacking import nearest
+from lakehouse.durations import spoken
+from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
+from lakehouse.spark.failures import in_short
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gold.status.trouble import Record
+    from lakehouse.run.unread import Unread
+
+MOST_TROUBLE_LINES = 10
+
+Shown = Annotated[
+    Literal["table", "json", "csv"], typer.Option("--format", help="How the answer is printed.")
+]
+ShownStatus = Annotated[
+    Literal["table", "json"], typer.Option("--format", help="How the answer is printed.")
+]
+AS_OF_HELP = (
+    "Answer as of this time, ISO 8601: gold.T of a table with a history shows the rows that were "
+    "valid then at the source, everything else stands as the lake held it then."
+)
+Query = Annotated[list[str], typer.Argument(metavar="QUERY", help="Spark SQL, in quotes.")]
+AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
+
+
+@command("sql")
+def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
+    """Ask bronze, silver and gold."""
+    if len(query) > 1:
+        found, action = f"{len(query)} words", 'put it in quotes: lakehouse sql "SELECT …"'
+        raise ConfigurationError("command line", "QUERY", found, "one quoted text", action)
+    moment = as_of and utc(as_of)
+    target, tables = configured(chosen)
+    if moment and target.catalog:
+        expected = "a lake without a catalog"
+        action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
+        raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
+    check_lake(target)
+    spark, began = start(target, tables), datetime.now(timezone.utc)
+
+    from gold.status.reads import note
+
+    views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
+    print_answer(spark, target, query[0], shown, moment, views)
+    if moment is None:
+        note(spark, target, tables, query[0], began)
+
+
+@command("status")
+def status(
+    chosen: Chosen,
+    wide: Annotated[bool, typer.Option("--wide", help="Every column.")] = False,
+    shown: ShownStatus = "table",
+) -> None:
+    """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
+    target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
+    check_lake(target)
+    spark = start(target, tables)
+    print_status(spark, target, tables, shown == "json", wide, everything)
+
+
+def print_answer(
+    spark: "SparkSession",
+    target: Target,
+    query: str,
+    shown: str,
+    as_of: str | None = None,
+    views: Sequence[str] = (),
+) -> None:
+    """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
+
+    `views` are what a name that nothing has may have meant.
+
+    Raises:
+        QueryRefused: Spark does not understand it, or a table is not there.
+        QueryFailed: Spark could not carry it out.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    from gold.job import open_catalog
+    from lakehouse.terminal.console import progress
+
+    try:
+        with progress("asking"):
+            open_catalog(spark, target, query, as_of=as_of)
+            answer = spark.sql(query)
+        _print_rows(answer, shown)
+    except (AnalysisException, ParseException) as refused:
+        raise QueryRefused(_refusal(in_short(refused), views)) from refused
+    except (PySparkException, Py4JJavaError) as failed:
+        raise QueryFailed(in_short(failed)) from failed
+
+
+def print_status(
+    spark: "SparkSession",
+    target: Target,
+    tables: list[Table],
+    as_json: bool,
+    wide: bool = False,
+    everything: list[Table] | None = None,
+) -> "list[dict[str, Any]]":
+    """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
+
+    `everything` are all tables that are configured, where `tables` are only some. Returns the
+    records of `gold.status.table_status`, each with its `warnings`, and with what no table reads
+    of its feeds: `unread_topics` with their records, and `unread_lines`.
+    """
+    from bronze.contract import feed_name
+    from bronze.files.unreadable import unreadable_files
+    from gold.status import table_status
+    from gold.status.unread import unread_records
+    from gold.status.waiting_deletes import waiting_deletes
+    from lakehouse.terminal.console import progress, wrapped
+
+    with progress("asking how the tables do"):
+        of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
+        found = [warnings_of(target, tables), *of_spark]
+        unread = unread_records(spark, target, everything or tables)
+        known = table_status.status(spark, target, tables)
+    feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
+    unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
+    records: list[dict[str, Any]] = []
+    for record in known:
+        own = [each for each in unread if each.feed in feeds[record["table"]]]
+        records.append(
+            record
+            | {
+                "warnings": [text for each in found for text in each.get(record["table"], ())],
+                "unread_topics": {t: n for each in own for t, n in each.topics.items()},
+                "unread_lines": sum(each.lines for each in own),
+            }
+        )
+    show_status(records, as_json, wide, unread)
+    for sentence in () if as_json else without_yaml(target, everything or tables):
+        print("\n".join(wrapped(sentence)))
+    return records
+
+
+def show_status(
+    records: "Sequence[Record]", as_json: bool, wide: bool, unread: "Sequence[Unread]" = ()
+) -> None:
+    """Prints status records; as a grid those in trouble come first, with what to do below.
+
+    Then what no table reads.
+    """
+    from gold.status.trouble import troubles, worst_first
+    from lakehouse.terminal.console import show_records, width, wrapped
+
+    if as_json:
+        show_records(records, as_json=True)
+        return
+    ordered = worst_first(records)
+    show_records([(essence if wide else in_six)(record) for record in ordered], as_json=False)
+    told = [f"{record['table']}: {each.text}" for record in ordered for each in troubles(record)]
+    lines = 0
+    for at, text in enumerate(told):
+        part = wrapped(text)
+        lines += len(part)
+        if lines > MOST_TROUBLE_LINES and width() is not None:
+            print(f"… and {len(told) - at} more: --format json shows all")
+            break
+        print("\n".join(part))
+    for sentence in (text for each in unread for text in each.sentences()):
+        print("\n".join(wrapped(sentence)))
+
+
+def in_six(record: "Record") -> dict[str, object]:
+    """A status record in six columns."""
+    from gold.status.trouble import troubles
+
+    words = [trouble.word for trouble in troubles(record)]
+    return {
+        "table": record["table"],
+        "state": f"{words[0]}, …" if len(words) > 1 else words[0] if words else "ok",
+        "rows": record["rows"],
+        "lag": spoken(record["lag_seconds"]),
+        "pending": record["pending_changes"],
+        "dead letters": record["dead_letters_total"],
+    }
+
+
+def essence(record: "Record") -> dict[str, object]:
+    """A status record in one line of a grid."""
+    least = record["recommended_max_staleness_minutes"]
+    return {
+        "table": record["table"],
+        "rows": record["rows"],
+        "lag": spoken(record["lag_seconds"]),
+        "staleness": spoken(record["staleness_seconds"]),
+        "promised": spoken(record["max_staleness_seconds"]) or "nothing",
+        "stale": "STALE" if record["stale"] else "no",
+        "pending": record["pending_changes"],
+        "waiting": record["waiting_transactions"],
+        "dead letters": record["dead_letters_total"],
+        "stale keys": record["stale_keys"],
+        "drift": len(record["drift"]),
+        "gaps": len(record["gaps"]),
+        "order": record["order"],
+        "files": record["files"],
+        "vectors": record["deletion_vectors"],
+        "apply p95": spoken(record["apply_p95_seconds"]),
+        "recommended": spoken(least and 60 * least),
+        "adds up": "yes" if record["accounted"] else "NO",
+        "last failure": record["last_failure"],
+    }
+
+
+def utc(text: str, option: str = "--as-of") -> str:
+    """A time as people write it, as Spark reads it in UTC; one without a zone is in UTC.
+
+    Raises:
+        ConfigurationError: it is not a time.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError as wrong:
+        expected = "a time such as 2026-01-31T12:00:00Z"
+        raise ConfigurationError("command line", option, text, expected, "correct it") from wrong
+    known = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _refusal(message: str, views: Sequence[str]) -> str:
+    """What Spark says of a query; of a table that is not there, the one that was meant."""
+    name = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*?((?:`[^`]+`\.?)+)", message)
+    if name is None:
+        return message
+    written = name[1].replace("`", "")
+    meant = nearest(written, views)
+    action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
+    action = f"did you mean {meant}? Else {action}" if meant else action
+    return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"
+
+
+def _print_rows(answer: "DataFrame", shown: str) -> None:
+    from lakehouse.terminal import answers
+    from lakehouse.terminal.console import awaited, say, show_grid
+
+    if shown == "table" and not answer.columns:
+        say("done")
+    elif shown == "table":
+        rest = "--format csv or json shows all"
+        show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
+    else:
+        lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
+        for line in awaited("asking", lines):
+            print(line)

@@ -1,0 +1,1 @@
+"""Commands to begin with: demo, init, validate, plan."""

@@ -1,0 +1,100 @@
+"""`demo`: everything on captured events, in one go, and the story of what happened."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cdc_lakehouse.cli.ask.queries import in_six
+from cdc_lakehouse.cli.ask.report import destination
+from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.options import Chosen, same_lake
+from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
+from lakehouse.config.table import Table
+from lakehouse.config.target import LAYERS, Target
+from lakehouse.demo import questions as shop
+from lakehouse.demo.story import Explanation, Story, story_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.terminal.grid import Row
+
+STEPS = 5
+
+
+@command("demo")
+def demo(chosen: Chosen) -> None:
+    """Run everything on the captured events of a shop and show what came out.
+
+    It takes about half a minute. Everything it writes lies in lake/ and landing/ below the root.
+    """
+    from gold.report.html import write
+    from gold.status.table_status import status
+
+    chosen = chosen._replace(conf=shop.configuration(chosen.conf))
+    target, tables = configured(chosen)
+    tables = shop.of_the_shop(tables)
+    with _step(1, "the captured events are dropped into landing/shop"):
+        dropped = shop.place_events(target, tables)
+    with _step(2, "Spark is up"):
+        spark = start(target, tables, sends_functions=True)
+    with _step(3, "bronze, silver and gold are done"):
+        entries = one_round(Round(spark, target), tables, list(LAYERS))
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(_answers, spark, target, tables)
+        with _step(4, "the report is written"):
+            records = status(spark, target, tables)
+            page = destination(target)
+            write(spark, target, tables, page, records)
+        fail_at_the_end(entries)
+        with _step(5, "gold has answered"):
+            answers, explained = asked.result()
+    shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
+    statuses = [record | {"state": in_six(record)["state"]} for record in shown]
+    story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
+    for line in story_lines(story):
+        print(line)
+
+
+@contextmanager
+def _step(number: int, done: str) -> Iterator[None]:
+    """A line once the step is done, with its seconds."""
+    from lakehouse.terminal.console import say
+
+    began = time.monotonic()
+    yield
+    say(f"[{number}/{STEPS}] {done}  ({time.monotonic() - began:.1f} s)")
+
+
+def _answers(
+    spark: "SparkSession", target: Target, tables: Sequence[Table]
+) -> "tuple[dict[str, list[Row]], list[Explanation]]":
+    """The rows of the demo's questions by name, and what was done with one customer's records."""
+    asked = shop.questions(tables).items()
+    answers = {name: _rows(spark, target, query) for name, query in asked}
+    return answers, _explained(spark, target, tables)
+
+
+def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
+    from gold.job import open_catalog
+    from lakehouse.terminal import answers
+
+    open_catalog(spark, target, query)
+    return list(answers.texts(spark.sql(query)))
+
+
+def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Explanation]:
+    """What was done with the records of the demo's customer; nothing without that table."""
+    from silver.audit.explain import explain
+
+    customers = next((table for table in tables if table.table == "customers"), None)
+    if customers is None:
+        return []
+    *records, _ = explain(spark, target, customers, shop.EXPLAINED)
+    return [
+        Explanation(each.source_time, each.operation, each.outcome, each.because, each.position)
+        for each in records
+    ]

@@ -1,0 +1,188 @@
+"""`init`: a new project, and the first YAML of tables from a file or from a database."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.begin.project import is_project, make_project
+from cdc_lakehouse.cli.front import command
+from cdc_lakehouse.cli.options import Chosen, same_lake
+from lakehouse.errors import ConfigurationError, LakeNotWritable
+from lakehouse.terminal.words import counted
+
+if TYPE_CHECKING:
+    from lakehouse.drafts.first_draft import Draft
+
+Name = Annotated[
+    str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
+]
+Sample = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="A file of changes: JSON, CSV or Parquet."),
+]
+Source = Annotated[
+    str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="With --source: the connector's topic.prefix; default: the database."
+    ),
+]
+Brokers = Annotated[
+    str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
+]
+
+
+@command("init")
+def init(
+    chosen: Chosen,
+    table: Name = None,
+    sample: Sample = None,
+    source: Source = None,
+    prefix: Prefix = None,
+    brokers: Brokers = None,
+) -> None:
+    """Make a project, or write the YAML of tables from a file or a database.
+
+    Without options: the project's folders, in a folder that has none. With --from: a table per
+    topic of the file. With --source: a table per table of a PostgreSQL, MySQL or MariaDB
+    database, and conf/connector.json for Debezium. Files that are there are left alone.
+    """
+    _check(table, sample, source)
+    if is_project(chosen.conf) and sample is None and source is None:
+        print(f"there is a project already: {_shown(chosen.conf)}")
+    with _writable(chosen.conf):
+        if not is_project(chosen.conf):
+            for file in make_project(chosen.conf):
+                print(f"made {_shown(file)}")
+        if sample is not None:
+            _from_file(chosen, table, sample)
+        elif source is not None:
+            _from_database(chosen, table, source, prefix, brokers)
+        else:
+            more = same_lake(chosen)
+            print(f"next: lakehouse init --from FILE{more}, or lakehouse init --source URL{more}")
+
+
+@contextmanager
+def _writable(conf: Path) -> Iterator[None]:
+    """What the system refuses to write is named.
+
+    Raises:
+        LakeNotWritable: it has refused something.
+    """
+    try:
+        yield
+    except OSError as refused:
+        place, found = _shown(Path(refused.filename or conf)), refused.strerror or str(refused)
+        raise LakeNotWritable(place, found, "make it writable, or go to another folder") from None
+
+
+def _check(table: str | None, sample: Path | None, source: str | None) -> None:
+    if sample is not None and source is not None:
+        expected = "one of --from and --source"
+        raise ConfigurationError("command line", "--source", "both", expected, "leave one out")
+    if table is not None and sample is None and source is None:
+        expected, action = "--from FILE or --source URL", "say what the table is drafted from"
+        raise ConfigurationError("command line", "TABLE", table, expected, action)
+
+
+def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
+    from lakehouse.drafts.first_draft import write_draft, write_drafts
+    from lakehouse.drafts.sample import day_of
+
+    landing = _landing(chosen)
+    inside = sample.absolute().is_relative_to(landing)
+    day = day_of(sample)
+    parent = sample.absolute().parent.parent if day else sample.absolute().parent
+    folder = str(parent.relative_to(landing)) if inside else parent.name
+    folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
+    sure = inside and parent != landing
+    if table is not None:
+        drafts = [write_draft(table, sample, chosen.conf, folder, sure)]
+    else:
+        drafts = write_drafts(sample, chosen.conf, folder, sure)
+    _tell(drafts)
+    more = same_lake(chosen)
+    if all(draft.is_there for draft in drafts):
+        print("nothing was written: remove a file to have it drafted again, or choose a name:")
+        print(f"    lakehouse init TABLE --from {sample}{more}")
+    elif not sure:
+        place = _shown(landing / folder / (day or ""))
+        print(f"next: put {sample.name} into {place}, then lakehouse run{more}")
+    else:
+        print(f"next: lakehouse validate{more}, then lakehouse run{more}")
+
+
+def _from_database(
+    chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
+) -> None:
+    from lakehouse.config.unpacking import nearest
+    from lakehouse.drafts import source_draft as drafts
+    from lakehouse.drafts.first_draft import write_text
+    from lakehouse.drafts.sample import identifier
+    from lakehouse.drafts.source_url import checked_url
+    from lakehouse.terminal.console import progress, wrapped
+
+    given = checked_url(source)
+    with progress("reading the catalog of the database"):
+        url, found = drafts.read_tables(given)
+    connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
+    tables = drafts.names_of(found)
+    if table is not None and table not in tables:
+        meant = nearest(table, tables)
+        action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
+        expected = f"one of {', '.join(tables)}"
+        raise ConfigurationError("command line", "TABLE", table, expected, action)
+    wanted = {name: of for name, of in tables.items() if table in (None, name)}
+    files = chosen.conf / "tables"
+    _tell(
+        [
+            write_text(files / f"{name}.yml", drafts.source_draft(name, of, connector))
+            for name, of in wanted.items()
+        ]
+    )
+    for note in drafts.partitioned_notes(wanted):
+        print(note)
+    file = chosen.conf / "connector.json"
+    if not file.exists():
+        file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
+        print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
+        print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
+    for line in drafts.preparations(list(wanted.values()), url):
+        print("\n".join(wrapped(f"the database needs: {line}")))
+    if brokers is None:
+        print(f"the tables read files in {_shown(_landing(chosen) / connector.prefix)};")
+        print("    to read them from Kafka, draft them with --kafka HOST:PORT")
+    more = same_lake(chosen)
+    print(f"next: start the connector, then lakehouse validate{more},", end=" ")
+    print(f"lakehouse run --continuous{more}")
+
+
+def _landing(chosen: Chosen) -> Path:
+    """The landing root of the target; where there is no target, that of a new project."""
+    from lakehouse.config.loading import load_target
+
+    target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+    return Path(target.landing)
+
+
+def _tell(drafts: "Sequence[Draft]") -> None:
+    for draft in drafts:
+        if draft.is_there:
+            print(f"{_shown(draft.file)} is there already and was left alone")
+            continue
+        lines = counted(draft.checks, "line")
+        checks = f"; look at {lines} with 'check'" if draft.checks else ""
+        print(f"wrote {_shown(draft.file)}{checks}")
+
+
+def _shown(file: Path) -> str:
+    """A path from here, where it lies below."""
+    absolute = file.absolute()
+    here = Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

@@ -1,0 +1,100 @@
+"""`plan`: what the YAML as it is now would change, told without Spark where that is possible."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cdc_lakehouse.cli.ask.queries import ShownStatus
+from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.silence import without_yaml
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.plan import WORST, Held, Planned
+from lakehouse.plan import plan as planned
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_log, read_values
+
+ACTIONS = {
+    "rebuild": "lakehouse rebuild {table}",
+    "widen": "the next run does it",
+    "add": "the next run does it",
+    "new": "lakehouse run --table {table}",
+    "nothing": "",
+}
+
+
+@command("plan")
+def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
+    """Tell what the YAML as it is now would change: nothing, widen, or rebuild which tables.
+
+    Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
+    """
+    from lakehouse.terminal.console import show_records, wrapped
+
+    target, tables = configured(chosen)
+    found = [planned(table, held) for table, held in _held(target, tables)]
+    found.sort(key=lambda each: WORST.index(each.effect))
+    as_json = shown == "json"
+    show_records([each._asdict() if as_json else _row(each) for each in found], as_json)
+    if not as_json:
+        changed = [each for each in found if each.effect not in ("new", "nothing")]
+        reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
+        everything = configured(chosen._replace(only=()))[1]
+        for text in [*reasons, *without_yaml(target, everything)]:
+            print("\n".join(wrapped(text)))
+
+
+def _row(each: Planned) -> dict[str, object]:
+    return {
+        "table": each.table,
+        "effect": each.effect,
+        "records": each.records,
+        "rows": each.rows,
+        "do": ACTIONS[each.effect].format(table=each.table),
+    }
+
+
+def _held(target: Target, tables: Sequence[Table]) -> list[tuple[Table, Held | None]]:
+    """What the lake holds of each table: read from the files, or by Spark from a catalog."""
+    remembered = _remembered(target, tables)
+    return [(table, _of(target, tables, table, remembered)) for table in tables]
+
+
+def _of(
+    target: Target,
+    tables: Sequence[Table],
+    table: Table,
+    remembered: Mapping[str, Mapping[str, str]],
+) -> Held | None:
+    from silver.state.fingerprint import differences
+
+    different = list(differences(table, remembered.get(table.table, {})))
+    if target.catalog:
+        spark = start(target, tables)
+        if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+            return None
+        log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+        kinds = {field.name: field.dataType.typeName() for field in log.schema.fields}
+        return Held(kinds, different, log.count(), None)
+    changes = read_log(Path(f"{target.lake}/silver/{table.table}_changes"))
+    if changes is None:
+        return None
+    current = read_log(Path(f"{target.lake}/silver/{table.table}"))
+    return Held(changes.columns, different, changes.rows, current.rows if current else None)
+
+
+def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
+    """What every table was built with: silver's `_tables`, the newest value of each aspect."""
+    from silver.state import fingerprint
+
+    if target.catalog:
+        return fingerprint.read(start(target, tables), target)
+    log = read_log(Path(f"{target.lake}/silver/{fingerprint.BUILT}"))
+    notes = read_values(log, ["at", "table", "aspect", "value"]) if log else None
+    found: dict[str, dict[str, str]] = {}
+    for _, table, aspect, value in sorted(notes or [], key=lambda note: note[0]):
+        found.setdefault(table, {})[aspect] = value
+    return {
+        table: {aspect: value for aspect, value in aspects.items() if value is not None}
+        for table, aspects in found.items()
+    }

@@ -1,0 +1,32 @@
+"""`validate`: the YAML, without Spark."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.json_schema import table_schema
+from lakehouse.config.unpacking import refuse_lines
+from lakehouse.expectation_checks import unknown_columns
+from lakehouse.terminal.words import counted
+
+
+@command("validate")
+def validate(
+    chosen: Chosen,
+    write_schema: Annotated[
+        bool, typer.Option("--write-schema", help="Also write table.schema.json.")
+    ] = False,
+) -> None:
+    """Check all YAML without starting Spark."""
+    target, tables = configured(chosen)
+    for table in tables:
+        refuse_lines(f"table {table.table}", unknown_columns(target, table))
+    if write_schema:
+        Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
+    for table in tables:
+        keys = ", ".join(table.keys) or "no key"
+        print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
+    print(f"ok: {counted(len(tables), 'table')}, target {target.name}")

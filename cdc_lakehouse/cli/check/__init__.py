@@ -1,0 +1,1 @@
+"""Commands that prove and explain: quality, verify, explain, dead-letters."""

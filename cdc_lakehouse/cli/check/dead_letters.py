@@ -1,0 +1,114 @@
+"""`dead-letters`: what could not be applied, and why."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.ask.queries import ShownStatus, utc
+from cdc_lakehouse.cli.front import check_lake, command, configured, group, start
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
+from lakehouse.key_text import key_of
+from lakehouse.storage.landing import from_landing
+from lakehouse.terminal.words import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LONGEST_RAW = 120
+MOST_REASONS = 8
+
+letters = group("dead-letters", "See and retry what could not be applied.")
+
+Reasons = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="Only this reason, e.g. not_json or rule; repeatable."),
+]
+KeyText = Annotated[
+    str | None,
+    typer.Option("--key", help="Only this key, as JSON: '{\"id\": 7}'; needs one --table."),
+]
+Since = Annotated[str | None, typer.Option(help="Only those written since this time, ISO 8601.")]
+
+
+@command("list", of=letters)
+def list_letters(
+    chosen: Chosen,
+    reason: Reasons = None,
+    key: KeyText = None,
+    since: Since = None,
+    resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 100,
+    shown: ShownStatus = "table",
+) -> None:
+    """List what could not be applied, newest first, with the reason and the raw record."""
+    moment = since and utc(since, "--since")
+    target, tables = configured(chosen)
+    sought = wanted_key(key, tables)
+    check_lake(target)
+    spark = start(target, tables)
+
+    from silver.changelog.dead_letter_list import Wanted, dead_letters
+
+    wanted = Wanted(reason or (), sought, moment, resolved)
+    found = dead_letters(spark, target, tables, wanted)
+    if shown == "json":
+        _print_json(found, limit)
+    else:
+        _print_table(found, limit, resolved, target)
+
+
+def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | None:
+    """The key that was asked for, which must be one table's.
+
+    Raises:
+        ConfigurationError: there are several tables, or the key is not the table's.
+    """
+    if key is None:
+        return None
+    if len(tables) != 1:
+        expected = "one --table beside it"
+        raise ConfigurationError("command line", "--key", key, expected, "name the key's table")
+    return key_of(key, tables[0])
+
+
+def _print_json(found: "DataFrame | None", limit: int) -> None:
+    from lakehouse.terminal import answers
+    from silver.changelog.dead_letter_list import newest
+
+    if found is not None:
+        for line in answers.json_lines(newest(found, limit)):
+            print(line)
+
+
+def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
+    from lakehouse.terminal import answers
+    from lakehouse.terminal.console import awaited, fitted, progress, show_grid
+    from silver.changelog import dead_letter_list
+
+    with progress("looking for dead letters"):
+        counts = [] if found is None else dead_letter_list.by_reason(found)
+    if found is not None and counts:
+        resolution = [] if resolved else ["resolved_at", "resolved_by"]
+        newest = dead_letter_list.newest(found, limit).drop(
+            "sequence", "rule", "run_id", *resolution
+        )
+        rows = (
+            [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
+            for row in answers.texts(newest)
+        )
+        shown = awaited("reading dead letters", rows)
+        show_grid(newest.columns, shown, "--format json shows all")
+    for table, reason, count in counts[:MOST_REASONS]:
+        print(fitted(f"{count:>8,}  {table}  {reason}"))
+    if len(counts) > MOST_REASONS:
+        print(f"          and {len(counts) - MOST_REASONS} more reasons")
+    total = sum(count for _, _, count in counts)
+    newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
+    print(f"{counted(total, 'dead letter')}{newest_only}")
+
+
+def _cut(raw: str | None) -> str | None:
+    return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"

@@ -1,0 +1,68 @@
+"""`explain`: why the row of a key is what it is."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.ask.queries import ShownStatus
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.target import Target
+from lakehouse.key_text import key_of
+from lakehouse.storage.landing import from_landing
+
+if TYPE_CHECKING:
+    from silver.audit.explain import Explained
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The key's table.")]
+KeyText = Annotated[str, typer.Option("--key", help="The key as JSON: '{\"id\": 7}'.")]
+
+
+@command("explain")
+def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "table") -> None:
+    """Show every record of one key, in order, what was done with it, and the row.
+
+    applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
+    (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
+    """
+    from lakehouse.terminal.console import progress
+
+    target, (one,) = configured(chosen._replace(only=[table]))
+    sought = key_of(key, one)
+    check_lake(target)
+    spark = start(target, [one])
+
+    from silver.audit import explain as records
+
+    with progress(f"looking for the records of the key in {table}"):
+        lines = records.explain(spark, target, one, sought)
+    if shown == "json":
+        for line in lines:
+            print(_json(line))
+    else:
+        _print_grid(lines, target)
+
+
+def _json(line: "Explained") -> str:
+    """The values are JSON already and stay as they are written."""
+    given = json.dumps(
+        {k: v for k, v in line._asdict().items() if k != "values"}, ensure_ascii=False
+    )
+    return f'{given[:-1]}, "values": {line.values or "null"}}}'
+
+
+def _print_grid(lines: "list[Explained]", target: Target) -> None:
+    from lakehouse.terminal.console import show_grid, wrapped
+
+    *records, row = lines
+    if not records and row.values is None:
+        print("no record of this key has arrived, and there is no row")
+        return
+    columns = ["source_time", "operation", "outcome", "because", "values", "position"]
+    show_grid(
+        columns,
+        [[from_landing(getattr(line, column), target) for column in columns] for line in records],
+    )
+    end = f"{row.outcome}: {row.values or from_landing(row.because, target)}"
+    print("\n".join(wrapped(end)))

@@ -1,0 +1,200 @@
+"""`quality`: the expectations through Great Expectations, and rules that are only tried."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cdc_lakehouse.cli.ask.queries import ShownStatus
+from cdc_lakehouse.cli.front import check_lake, command, configured, expectation_problems, start
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.loading import select
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError, ExpectationsFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from gold.quality.results import Drift
+    from gold.quality.run import Result
+
+Docs = Annotated[
+    Path | None, typer.Option(help="Folder for Data Docs and results; default lake/_docs.")
+]
+Checked = Annotated[
+    Literal["gold", "batch"], typer.Option("--of", help="What gold shows, or the newest batch.")
+]
+Attempt = Annotated[
+    Path | None,
+    typer.Option("--try", help="Only count what the rules of this file would reject in gold."),
+]
+
+
+@command("quality")
+def quality(
+    chosen: Chosen,
+    docs: Docs = None,
+    checked: Checked = "gold",
+    attempt: Attempt = None,
+    shown: ShownStatus = "table",
+) -> None:
+    """Check gold with Great Expectations; exit code 1 when a critical expectation fails.
+
+    Builds the Data Docs (DOCS/docs/index.html), keeps the results in gold.pipeline_quality and
+    tells which rules changed since the last run. --try FILE counts what new rules would reject.
+    """
+    target, tables = configured(chosen)
+    if attempt is not None:
+        try_rules(target, tables, attempt, shown == "json")
+        return
+    folder = _folder(target, docs)
+    _look_for_great_expectations()
+    check_lake(target)
+    spark = start(target, tables)
+
+    from gold.quality.run import critical_failures
+
+    results = check_all(spark, target, tables, folder, checked, shown == "json")
+    failed = critical_failures(results)
+    if failed:
+        raise ExpectationsFailed([_named(result) for result in failed])
+
+
+def check_all(
+    spark: "SparkSession",
+    target: Target,
+    tables: Sequence[Table],
+    folder: str,
+    checked: str,
+    as_json: bool,
+) -> "list[Result]":
+    """Checks every table with expectations, keeps and prints the results; returns them all."""
+    from gold.quality import results as kept
+    from lakehouse.terminal.console import progress, show_records
+
+    asked = [table for table in tables if table.expectations]
+    drifts = kept.drifts(spark, target, asked)
+    found: dict[str, list[Result] | None] = {}
+    run_id = uuid.uuid4().hex
+    with progress("quality") as tell:
+        for table in asked:
+            tell(table.table)
+            found[table.table] = _check(spark, target, table, folder, run_id, checked)
+    results = [result for of_table in found.values() for result in of_table or []]
+    show_records([_shown(result, as_json) for result in results], as_json)
+    if not as_json:
+        docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
+        print("\n".join([*_notes(tables, found), *_changes(drifts), *docs]))
+    return results
+
+
+def _check(
+    spark: "SparkSession", target: Target, table: Table, folder: str, run_id: str, checked: str
+) -> "list[Result] | None":
+    """The results of one table, kept; None before there is anything to check."""
+    from gold.quality.results import append
+    from gold.quality.run import check, newest_batch
+    from gold.views.catalog import read
+
+    rows = (
+        read(spark, target, table.table)
+        if checked == "gold"
+        else newest_batch(spark, target, table)
+    )
+    if rows is None:
+        return None
+    results: list[Result] = check(table, rows, folder)
+    append(spark, target, table, results, run_id, checked)
+    return results
+
+
+def _shown(result: "Result", as_json: bool) -> dict[str, object]:
+    if as_json:
+        return result.model_dump()
+    counted = f"{result.unexpected_count or 0:,} of {result.element_count or 0:,}"
+    return {
+        "table": result.table,
+        "expectation": result.expectation,
+        "columns": ", ".join(result.columns),
+        "severity": result.severity,
+        "verdict": "ok" if result.success else "FAILED",
+        "unexpected": None if result.unexpected_count is None else counted,
+        "observed": result.message or result.observed,
+    }
+
+
+def _notes(tables: Sequence[Table], found: "dict[str, list[Result] | None]") -> Iterator[str]:
+    for table in tables:
+        if not table.expectations:
+            yield f"{table.table}: no expectations"
+        elif found[table.table] is None:
+            yield f"{table.table}: nothing there yet, not checked"
+
+
+def _changes(drifts: "Sequence[Drift]") -> Iterator[str]:
+    for drift in drifts:
+        yield f"{drift.table}: its rules are others than in the last run"
+        yield from (f"  + {rule}" for rule in drift.added)
+        yield from (f"  - {rule}" for rule in drift.removed)
+
+
+def _named(result: "Result") -> str:
+    return f"{result.table} {result.expectation}({', '.join(result.columns)})"
+
+
+def _folder(target: Target, docs: Path | None) -> str:
+    if docs is not None:
+        return str(docs.absolute())
+    if target.catalog:
+        expected = "a folder, such as a volume's"
+        raise ConfigurationError("command line", "--docs", "nothing", expected, "name it")
+    return f"{target.lake}/_docs"
+
+
+def _look_for_great_expectations() -> None:
+    if find_spec("great_expectations") is None:
+        raise ConfigurationError(
+            "this Python",
+            "great_expectations",
+            "not installed",
+            "the package great-expectations",
+            "pip install 'cdc-lakehouse[quality]'",
+        )
+
+
+def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) -> None:
+    """Prints how many rows of gold each rule of the file would reject.
+
+    Raises:
+        ConfigurationError: the file is wrong, or it is not clear which table is meant.
+    """
+    from cdc_lakehouse.cli.check.rules_file import read_rules, with_rules
+    from lakehouse.terminal.console import show_records
+
+    rules = read_rules(file)
+    chosen = select(tables, [rules.table] if rules.table else [])
+    if len(chosen) != 1:
+        action = "name it with --table, or as `table:` in the file"
+        found = f"{len(chosen)} tables"
+        raise ConfigurationError(str(file), "table", found, "the one that is meant", action)
+    table = with_rules(chosen[0], rules, file, [expectation_problems])
+    check_lake(target)
+    spark = start(target, [table])
+
+    from gold.quality.results import rule_text
+    from gold.views.catalog import read
+    from silver.expectations.trial import trial
+
+    rows = read(spark, target, table.table)
+    if rows is None:
+        expected, action = "a table that gold shows", "run `lakehouse run` first"
+        raise ConfigurationError(str(file), "table", table.table, expected, action)
+    tried = [
+        {"table": table.table, **trial(rows, rule)._asdict(), "rule": rule_text(rule)}
+        for rule in table.expectations
+    ]
+    show_records(tried, as_json)

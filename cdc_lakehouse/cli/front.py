@@ -1,0 +1,214 @@
+"""The application that commands register with, and what every one of them does first."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
+
+import typer
+
+from cdc_lakehouse.cli.help import CommandsByTask, examples
+from cdc_lakehouse.cli.interrupts import raise_again
+from cdc_lakehouse.cli.options import Chosen, load, with_common_options
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
+from lakehouse.expectation_checks import unknown_types
+from lakehouse.spark.failures import shortened
+from lakehouse.terminal.verbosity import set_level
+from lakehouse.terminal.ways_out import java_ended, way_out
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given = ParamSpec("Given")
+
+WITH_SPARK = (
+    "pip install 'cdc-lakehouse[local]' for a Spark of this machine, 'cdc-lakehouse[databricks]' "
+    "for that of a workspace, or run it as a job of the bundle"
+)
+
+
+def application(help_text: str, completion: bool = False) -> typer.Typer:
+    """An application whose usage errors are plain text on stderr with exit code 2."""
+    return typer.Typer(
+        help=help_text,
+        add_completion=completion,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+    )
+
+
+app = application("Change data capture on Delta: bronze, silver, gold.", completion=True)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave, where it is wanted."""
+    if wanted:
+        print(f"lakehouse {version('cdc-lakehouse')}")
+        raise typer.Exit
+
+
+@app.callback(cls=CommandsByTask, epilog="COMMAND --help shows a command's options and examples.")
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")] = False,
+) -> None:
+    """Change data capture on Delta: bronze, silver, gold."""
+    set_level(quiet, verbose)
+
+
+def group(name: str, help_text: str) -> typer.Typer:
+    """A command of `lakehouse` that has commands of its own."""
+    commands = application(help_text)
+    app.add_typer(commands, name=name, epilog=examples(name))
+    return commands
+
+
+def command(
+    name: str, of: typer.Typer = app
+) -> Callable[[Callable[Concatenate[Chosen, Given], None]], Callable[..., None]]:
+    """Register a function as a command of `lakehouse`, or of a group of its commands.
+
+    It gets the common options first. Its help ends with the examples of `cdc_lakehouse.cli.help`.
+    """
+
+    def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
+        return of.command(name, epilog=examples(name))(interruptible(with_common_options(function)))
+
+    return register
+
+
+def interruptible(function: Callable[..., None]) -> Callable[..., None]:
+    """The same function; Ctrl-C raises what tells a person where the work was broken off.
+
+    Raises:
+        Interrupted: Ctrl-C.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: object, **given: object) -> None:
+        raise_again()
+        try:
+            function(*args, **given)
+        except KeyboardInterrupt as pressed:
+            console = sys.modules.get("lakehouse.terminal.console")
+            raise Interrupted(console.doing() if console else None) from pressed
+
+    vars(guarded).update(__signature__=inspect.signature(function))
+    return guarded
+
+
+def enter(
+    application: typer.Typer, arguments: Sequence[str] | None = None, name: str = "lakehouse"
+) -> None:
+    """Run a command line; return when it is done, or leave the process with its exit code.
+
+    What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if "--debug" in given:
+        return _run(application, given, name)
+    sys.excepthook = _show_unforeseen
+    try:
+        _run(application, given, name)
+    except LakehouseError as error:
+        _leave(error)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "pyspark":
+            raise
+        _leave(SparkUnavailable("no pyspark here", WITH_SPARK))
+
+
+def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
+    """Target and tables, with everything checked that can be checked without Spark."""
+    return load(chosen, checks=[expectation_problems])
+
+
+def check_lake(target: Target) -> None:
+    """Whether a local lake is there to be read, asked before Spark starts, which would make it.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if target.catalog or "://" in target.lake or Path(target.lake).is_dir():
+        return
+    action = "run `lakehouse run` first, or correct --root or the target's root"
+    raise ConfigurationError(
+        "command line", "--root", f"no lake in {target.root}", f"the folder {target.lake}", action
+    )
+
+
+def start(
+    target: Target,
+    tables: Sequence[Table],
+    open_ended: bool = False,
+    sends_functions: bool = False,
+) -> "SparkSession":
+    """The Spark session, with a live line on a terminal while it starts.
+
+    `open_ended` work may meet more than lies there now. Work that `sends_functions` decodes or
+    folds records: a server must be able to run this process's Python functions.
+
+    Raises:
+        SparkUnavailable: there is no session, or it cannot run the functions.
+    """
+    from bronze.kafka.ingest import jars, packages
+    from lakehouse.spark.server_python import check_server_python
+    from lakehouse.spark.session import get_spark
+    from lakehouse.terminal.console import progress
+
+    with progress("starting Spark"):
+        needed = packages(tables), jars(tables)
+        spark = get_spark(target, *needed, open_ended)
+        if sends_functions and target.kind != "local":
+            check_server_python(spark)
+        return spark
+
+
+def expectation_problems(table: Table) -> Sequence[str]:
+    """What is wrong with the table's expectations; a table without any costs no import."""
+    if not table.expectations:
+        return ()
+    from silver.expectations.names import EXPECTATIONS
+    from silver.expectations.problems import problems
+
+    return unknown_types(table, EXPECTATIONS) or problems(table)
+
+
+def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
+    """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
+
+    The command is called itself, as calling the application replaces the exception hook.
+    """
+    try:
+        typer.main.get_command(application)(given, prog_name=name)
+    except SystemExit as ended:
+        if ended.code:
+            raise
+
+
+def _leave(error: LakehouseError) -> NoReturn:
+    from lakehouse.terminal.console import show_error
+
+    show_error(str(error))
+    sys.exit(error.exit_code)
+
+
+def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
+    from lakehouse.terminal.console import show_error
+
+    session = sys.modules.get("lakehouse.spark.session")
+    if session is not None and session.java_has_ended():
+        _leave(java_ended())
+    told = shortened(error)
+    action = way_out(told) or "--debug shows where"
+    show_error(f"{kind.__name__}: {told.splitlines()[0]}\n  do: {action}")

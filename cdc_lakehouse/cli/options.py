@@ -1,0 +1,149 @@
+"""Options that every command has, and what they choose: a target and its tables."""
+
+import functools
+import inspect
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Concatenate, NamedTuple, ParamSpec
+
+import typer
+
+from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.config.unpacking import Check
+from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+from lakehouse.terminal.verbosity import set_level
+
+Given = ParamSpec("Given")
+
+
+class Chosen(NamedTuple):
+    """The common options as they were given on the command line."""
+
+    conf: Path = Path("conf")
+    target: str = "local"
+    root: str | None = None
+    only: Sequence[str] = ()
+    setting: Sequence[str] = ()
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+
+def complete_targets(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of targets, for the shell's completion."""
+    return _names(context, "targets", incomplete)
+
+
+def complete_tables(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of tables, for the shell's completion."""
+    return _names(context, "tables", incomplete)
+
+
+def _names(context: typer.Context, folder: str, incomplete: str) -> list[str]:
+    """Names of the YAML files of a configuration folder; tables have the names of their files."""
+    place = Path(context.params.get("conf") or "conf", folder)
+    return sorted(f.stem for f in place.glob("*.y*ml") if f.stem.startswith(incomplete))
+
+
+HELP = {
+    "conf": Annotated[Path, typer.Option(metavar="DIR", help="Folder with targets/ and tables/.")],
+    "target": Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A file in conf/targets, without .yml.",
+            autocompletion=complete_targets,
+        ),
+    ],
+    "root": Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder in which a local lake lies.")
+    ],
+    "only": Annotated[
+        list[str],
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="Only this table; repeatable.",
+            autocompletion=complete_tables,
+        ),
+    ],
+    "setting": Annotated[
+        list[str],
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="In place of the target's own; repeatable."
+        ),
+    ],
+    "quiet": Annotated[bool, typer.Option("--quiet", help="Answers, warnings, errors only.")],
+    "verbose": Annotated[bool, typer.Option("--verbose", help="A line per table and layer.")],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show tracebacks.")],
+}
+
+
+def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
+    """The target and the tables that were chosen.
+
+    Raises:
+        ManyConfigurationErrors: all that is wrong in either.
+    """
+    errors: list[ConfigurationError] = []
+    with _noting(errors):
+        target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+    if not errors or (chosen.conf / "tables").is_dir():
+        with _noting(errors):
+            tables = load_tables(chosen.conf, chosen.only, checks)
+    if errors:
+        raise ManyConfigurationErrors(errors)
+    return target, tables
+
+
+def same_lake(chosen: Chosen) -> str:
+    """The options with which another command finds the same lake, each after a blank."""
+    given = Chosen()
+    return "".join(
+        f" --{key} {shlex.quote(str(getattr(chosen, key)))}"
+        for key in ("conf", "target", "root")
+        if getattr(chosen, key) != getattr(given, key)
+    )
+
+
+def with_common_options(
+    function: Callable[Concatenate[Chosen, Given], None],
+) -> Callable[..., None]:
+    """The same command with the common options after its own; it gets them as a `Chosen`."""
+
+    @functools.wraps(function)
+    def command(*args: Given.args, **given: Given.kwargs) -> None:
+        common = Chosen._make([given.pop(key) for key in HELP])
+        if common.quiet or common.verbose:
+            set_level(common.quiet, common.verbose)
+        function(common, *args, **given)
+
+    shown = inspect.signature(function, eval_str=True)
+    parameters = [*list(shown.parameters.values())[1:], *_common_parameters()]
+    hints = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(command).update(__signature__=shown.replace(parameters=parameters), __annotations__=hints)
+    del vars(command)["__wrapped__"]
+    return command
+
+
+@contextmanager
+def _noting(errors: list[ConfigurationError]) -> Iterator[None]:
+    """Keep configuration errors for later instead of raising them."""
+    try:
+        yield
+    except ConfigurationError as error:
+        errors.append(error)
+    except ManyConfigurationErrors as several:
+        errors.extend(several.errors)
+
+
+def _common_parameters() -> list[inspect.Parameter]:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(key, keyword, default=default, annotation=HELP[key])
+        for key, default in Chosen._field_defaults.items()
+    ]

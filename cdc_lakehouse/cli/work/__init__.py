@@ -1,0 +1,1 @@
+"""Commands that write: run, rebuild, rebootstrap, maintain, erase."""

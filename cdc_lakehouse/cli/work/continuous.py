@@ -1,0 +1,252 @@
+"""`run --continuous`: every feed and every table at its own pace, until told to stop.
+
+A tick ingests a feed, applies the tables it brought something for, and publishes those. Each is
+a piece of work of its own: a slow one holds back no other, and one that fails is tried again after
+a pause that doubles, while the others go on. Nothing is written where nothing came. A feed is not
+looked at again while its tables are quickly applied: what it brings would have to wait for them.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from cdc_lakehouse.cli.work.sums import Do, Sums, Tell, sum_and_tell
+from lakehouse.config.table import Table
+from lakehouse.config.target import LAYERS, Layer
+from lakehouse.durations import seconds
+from lakehouse.run.memory import LULL_SECONDS
+
+if TYPE_CHECKING:
+    from lakehouse.run.ledger import Entry
+
+AT_ONCE = 6
+GLANCE_SECONDS = 0.1
+LOOK_AHEAD_SECONDS = 10.0
+SLOW_SECONDS = 5.0
+# A feed goes on bringing records while one of its files cannot be read, so it is never left long.
+LONGEST_PAUSE: dict[Layer, float] = {"bronze": 15.0, "silver": 300.0, "gold": 300.0}
+
+
+class Work(NamedTuple):
+    """A layer's job over tables that it must do together."""
+
+    layer: Layer
+    tables: tuple[str, ...]
+
+
+STDERR = 2
+STOPPING = b"stopping: what has begun is finished first; another signal breaks it off\n"
+State: TypeAlias = dict[Work, float]
+
+
+class Plan(NamedTuple):
+    """When each piece of work is due (or `later`, unless something comes), its failures in a row.
+
+    And which are slow. `units` tells of each table which are of its consistency group; `waiting`
+    are those of which changes wait to be applied; `held` are feeds whose tables are being applied,
+    with the earliest time at which to look at them again.
+    """
+
+    due: State
+    later: State
+    failures: dict[Work, int]
+    slow: set[Work]
+    units: dict[str, tuple[str, ...]]
+    waiting: set[Work]
+    held: State
+
+    def soon(self, layer: Layer, table: str) -> None:
+        """What a layer does of the table is due now, unless it is already."""
+        self.due.setdefault(Work(layer, self.units[table]), time.monotonic())
+
+
+def go_on(
+    families: Sequence[Sequence[Table]],
+    layers: Sequence[Layer],
+    pause: float,
+    do: Do,
+    tell: Tell,
+    stop: threading.Event,
+) -> "list[Entry]":
+    """Work until `stop` is set, and then to the end of the tick.
+
+    Returns an entry per table and layer: counts and times of all its work, the status of the last.
+
+    Args:
+        families: the tables, those that share feeds together.
+        layers: the layers to work on, in their order.
+        pause: seconds between two looks at a feed.
+        do: one layer's job over some tables.
+        tell: called with every entry that something came of.
+        stop: ends it.
+    """
+    tables = [table for family in families for table in family]
+    named = {table.table: table for table in tables}
+    plan = Plan({}, {}, {}, set(), _units(tables), set(), {})
+    _begin(plan, families, layers)
+    busy: dict[Future[list[Entry]], list[Work]] = {}
+    begun: dict[Work, float] = {}
+    sums: Sums = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while busy or _left(plan.due, stop):
+            for works in _ready(plan, begun, stop):
+                begun |= dict.fromkeys(works, time.monotonic())
+                some = [named[table] for work in works for table in work.tables]
+                busy[pool.submit(do, works[0].layer, some)] = works
+            ended, _ = wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)
+            for future in ended:
+                entries = future.result()
+                sum_and_tell(sums, entries, tell)
+                for work in busy.pop(future):
+                    del begun[work]
+                    own = [entry for entry in entries if entry.table in work.tables]
+                    _go_on_with(plan, work, own, layers, pause)
+                    _come_back(plan, work, own, named)
+            _look_ahead(plan, begun, layers)
+            if not busy:
+                time.sleep(GLANCE_SECONDS)
+    return sorted(sums.values(), key=lambda entry: (LAYERS.index(entry.layer), entry.table))
+
+
+@contextmanager
+def until_told() -> Iterator[threading.Event]:
+    """An event that SIGINT or SIGTERM sets, ignored before or not; a second one is deadly."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        os.write(STDERR, STOPPING)  # no print: it cannot be entered twice
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, told)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _units(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    for table in tables:
+        group = table.consistency_group
+        if group is not None:
+            groups[group] = (*groups.get(group, ()), table.table)
+    return {t.table: groups.get(t.consistency_group or "", (t.table,)) for t in tables}
+
+
+def _begin(plan: Plan, families: Sequence[Sequence[Table]], layers: Sequence[Layer]) -> None:
+    """What to begin with: every feed, and every table, as an earlier run may have left some."""
+    now = time.monotonic()
+    if "bronze" in layers:
+        for family in families:
+            plan.due[Work("bronze", tuple(table.table for table in family))] = now
+    for layer in LAYERS[1:]:
+        if layer in layers:
+            for table in plan.units:
+                plan.soon(layer, table)
+
+
+def _left(due: State, stop: threading.Event) -> bool:
+    """Whether the loop has to go on: to the end of the tick once it is told to stop."""
+    now = time.monotonic()
+    return not stop.is_set() or any(
+        work.layer != "bronze" and at <= now for work, at in due.items()
+    )
+
+
+def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
+    """What is due and not being done, taken off the plan; what is done in one call together.
+
+    Tables go together, which is cheaper, but for those that are slow or to be merged; each feed
+    goes alone, none once it is told to stop; and gold is published by one call at a time.
+    """
+    now = time.monotonic()
+    for work in [work for work, at in plan.later.items() if at <= now]:
+        plan.due.setdefault(work, plan.later.pop(work))
+        plan.slow.add(work)
+    publishing = any(work.layer == "gold" for work in begun)
+    found = [
+        work
+        for at, work in sorted((at, work) for work, at in plan.due.items())
+        if at <= now
+        and work not in begun
+        and not (work.layer == "bronze" and stop.is_set())
+        and not (work.layer == "gold" and publishing)
+    ]
+    for work in found:
+        del plan.due[work]
+    alone = [work for work in found if work.layer == "bronze" or work in plan.slow]
+    together = [[w for w in found if w.layer == layer and w not in alone] for layer in LAYERS]
+    return [*([work] for work in alone), *(works for works in together if works)]
+
+
+def _go_on_with(
+    plan: Plan,
+    work: Work,
+    entries: "Sequence[Entry]",
+    layers: Sequence[Layer],
+    pause: float,
+) -> None:
+    """What follows from a piece of work that ended."""
+    now = time.monotonic()
+    failed = any(entry.status == "failed" for entry in entries)
+    plan.failures[work] = plan.failures.get(work, 0) + 1 if failed else 0
+    plan.held.pop(work, None)
+    if failed:
+        longest = LONGEST_PAUSE[work.layer]
+        plan.due[work] = now + back_off(plan.failures[work], pause, longest)
+    changed = [entry for entry in entries if any(entry.counts.values())]
+    if not failed and work.layer == layers[0] and work.layer != "gold":
+        plan.due[work] = now + pause
+        if changed and work.layer == "bronze" and "silver" in layers:
+            plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
+    if work.layer == "silver":
+        for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
+            plan.due[feed] = plan.held.pop(feed)
+    slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
+    (plan.slow.add if slow else plan.slow.discard)(work)
+    after = LAYERS[LAYERS.index(work.layer) + 1 :][:1]
+    if after and after[0] in layers:
+        # Of a feed that failed nobody knows what it brought.
+        for entry in entries if failed and work.layer == "bronze" else changed:
+            plan.soon(after[0], entry.table)
+
+
+def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
+    """What waits is looked at again after half the table's `max_staleness`.
+
+    Or, where readers see it, after the least time that it may wait, one table after the other.
+    """
+    spread = 1 + list(plan.units).index(work.tables[0]) / (2 * len(plan.units))
+    for entry in own:
+        pending = entry.counts.get("pending", 0)
+        if entry.layer == "silver" and (pending or "records" in entry.counts):
+            (plan.waiting.add if pending > 0 else plan.waiting.discard)(work)
+        if work in plan.waiting:
+            promise = seconds(named[entry.table].max_staleness or 0)
+            plan.later.setdefault(work, time.monotonic() + (promise / 2 or LULL_SECONDS * spread))
+
+
+def back_off(failures: int, pause: float, longest: float) -> float:
+    """Seconds until a piece of work that failed so often in a row is tried again."""
+    return min(max(pause, 1.0) * 2.0 ** min(failures, 10), longest)
+
+
+def _look_ahead(plan: Plan, begun: dict[Work, float], layers: Sequence[Layer]) -> None:
+    """While a feed has a long way to go, its tables are applied as far as it has come."""
+    now = time.monotonic()
+    for work, since in begun.items():
+        if work.layer == "bronze" and "silver" in layers and now - since > LOOK_AHEAD_SECONDS:
+            begun[work] = now
+            for table in work.tables:
+                plan.soon("silver", table)

@@ -1,0 +1,236 @@
+"""`erase`: one key taken out of every layer, with a proof."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.rounds import Round, do_layer
+from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
+from lakehouse.config.loading import select
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import EraseIncomplete
+from lakehouse.key_text import key_of
+from lakehouse.terminal.words import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from silver.maintenance.erase import Found
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
+KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as {"id": 7}.')]
+Landing = Annotated[
+    bool, typer.Option("--landing", help="Delete the dropped files that brought it, too.")
+]
+
+
+class Erasure(NamedTuple):
+    """What is erased and how: the key, whether its dropped files go too, and whom to tell."""
+
+    table: Table
+    key: Mapping[str, str | None]
+    landing: bool
+    tell: Callable[[str], None]
+
+    @property
+    def run_id(self) -> str:
+        """Name in the ledger: a digest, which tells a repeated erasure and no value."""
+        text = json.dumps([self.table.table, dict(self.key)], sort_keys=True)
+        return f"erase-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    def say(self, line: str) -> None:
+        """Tells a line about the table."""
+        self.tell(f"{self.table.table}: {line}")
+
+
+@command("erase")
+def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -> None:
+    """Remove one key of TABLE from every layer, and prove it.
+
+    Its records go from bronze, the change log, rows, history and dead letters, and with them every
+    older version of these tables. Then every file below the lake is searched for the texts that
+    only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
+    its records are named, and deleted with --landing. The command can be repeated at any time.
+    """
+    from lakehouse.terminal.console import tell_of
+
+    target, tables = configured(chosen._replace(only=()))
+    (one,) = select(tables, [table])
+    wanted = Erasure(one, key_of(key, one), landing, tell_of(target))
+    check_lake(target)
+    with alone(target, whole_groups([one], tables), wanted.run_id):
+        spark = start(target, [one], sends_functions=True)
+        erase_key(spark, target, wanted, tables)
+
+
+def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
+    """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
+
+    Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
+    A rebuild of the table that is not finished holds the key as well: it is dropped.
+
+    Raises:
+        EraseIncomplete: something of the key is left.
+        ManyTablesFailed: the table could not be brought up to bronze first.
+        TableFailed: records of the key wait for their transaction.
+    """
+    from gold.job import publish
+    from lakehouse.terminal.console import progress
+    from silver import job, states
+    from silver.groups import group_repairs
+    from silver.maintenance import erase, rebuild
+    from silver.state.batch import TableState
+
+    table, started = wanted.table, datetime.now(timezone.utc)
+    together = whole_groups([table], tables)
+    present = _present(target, table)
+    with progress("taking in what is new") as note:
+        if present:
+            given = Round(spark, target, wanted.run_id)
+            fail_at_the_end(do_layer(given, together, "bronze", note))
+        fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, note))
+    rebuild.abandon(spark, target, table, wanted.run_id)
+    with progress("looking for the key"):
+        found = erase.find(spark, target, table, wanted.key)
+    if found is None:
+        wanted.say("holds nothing yet")
+        return
+    batch = states.applied(spark, target).get(table.table, TableState()).batch
+    group_repairs.refuse_what_waits(spark, target, table, batch, found.arrivals)
+    _announce(wanted, found, tables)
+    _remove(spark, target, wanted, found)
+    if wanted.landing:
+        held = [file for file in _dropped(target, wanted, found.values) if file in present]
+        _delete(wanted, map(str, held))
+    group_repairs.pin(spark, target, table, batch)
+    with progress("publishing") as note:
+        fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
+    _record(spark, target, wanted, found, started)
+    prove(spark, target, wanted, found.values)
+
+
+def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> None:
+    """Looks for the key in the tables, the files of the lake and the dropped files.
+
+    Without --landing a dropped file that holds the key is no failure, but then nothing is proved.
+
+    Raises:
+        EraseIncomplete: naming where something is left.
+    """
+    from lakehouse.storage.traces import traces
+    from lakehouse.terminal.console import progress
+    from silver.maintenance import erase
+
+    with progress("looking for what is left"):
+        left = erase.left(spark, target, wanted.table, wanted.key)
+        if not target.catalog:
+            left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
+        dropped = [str(file) for file in _dropped(target, wanted, values)]
+    if left or (dropped and wanted.landing):
+        raise EraseIncomplete(wanted.table.table, [*left, *dropped])
+    where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
+    if dropped:
+        for file in dropped:
+            wanted.say(f"the key's records lie in {file}")
+        files = counted(len(dropped), "dropped file")
+        wanted.say(f"erased from {where}; not proved: the key is still in {files}")
+        wanted.say("do: repeat the command with --landing, which deletes these files")
+        return
+    wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+
+
+def _present(target: Target, table: Table) -> set[Path]:
+    """The dropped files that are there now."""
+    from bronze.erasure.dropped_keys import folders
+
+    return {file for folder in folders(target, table) for file in folder.rglob("*")}
+
+
+def _dropped(target: Target, wanted: Erasure, values: list[str]) -> list[Path]:
+    """The dropped files that hold a record of the key, or one of its own texts."""
+    from bronze.erasure.dropped_keys import files_with_key, folders
+    from lakehouse.storage.traces import traces
+
+    found = set(files_with_key(target, wanted.table, wanted.key))
+    for folder in folders(target, wanted.table):
+        found |= {Path(trace.file) for trace in traces(folder, values)}
+    return sorted(found)
+
+
+def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
+    wanted.say(f"{counted(found.records, 'record')} of the key")
+    if found.heirs:
+        wanted.say(f"{found.heirs} records tell that their row had this key before: erase its new")
+        wanted.say("key as well where it is the same person's")
+    sharing = [t.table for t in tables if _shares(wanted.table, t)]
+    if sharing:
+        wanted.say(f"{', '.join(sharing)} read the same records: erase the key there as well")
+
+
+def _shares(table: Table, other: Table) -> bool:
+    """Whether another table reads the same records of the same feeds."""
+    from bronze.contract import feed_name
+
+    def records(of: Table) -> set[tuple[str, str | None]]:
+        return {(feed_name(of, source), source.topic) for source in of.feeds}
+
+    return table.table != other.table and bool(records(table) & records(other))
+
+
+def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Found") -> None:
+    """Bronze, rows, versions, dead letters; then the log, which tells what is the key's."""
+    from bronze.erasure import erase as bronze
+    from lakehouse.storage import names
+    from lakehouse.storage.traces import pattern
+    from lakehouse.storage.upkeep import forget_the_past
+    from silver.maintenance import erase as silver
+    from silver.maintenance.upkeep import of_table
+
+    feeds = bronze.feeds_of(spark, target, wanted.table)
+    files = bronze.files(spark, target, feeds, found.arrivals)
+    for file in files:
+        wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
+    removed = bronze.remove(spark, target, feeds, found.arrivals)
+    if found.values:
+        removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(found.values))
+    rows = silver.remove(spark, target, wanted.table, wanted.key, found)
+    log = silver.log_name(target, wanted.table)
+    own = [name for name in of_table(spark, target, wanted.table) if name != log]
+    for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
+        wanted.say(f"rewriting {name} and deleting its older versions")
+        forget_the_past(spark, name)
+    silver.remove_log(spark, target, wanted.table, found)
+    forget_the_past(spark, log)
+    bronze_records, others = counted(removed, "record"), counted(rows, "row")
+    wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
+    if wanted.landing:
+        _delete(wanted, files)
+
+
+def _delete(wanted: Erasure, files: Iterable[str]) -> None:
+    for file in files:
+        path = Path(file.removeprefix("file:"))
+        if path.is_file():
+            path.unlink()
+        else:
+            wanted.say(f"not found from here, delete it where it lies: {file}")
+
+
+def _record(
+    spark: "SparkSession", target: Target, wanted: Erasure, found: "Found", started: datetime
+) -> None:
+    """One ledger entry, without a value of the key; none when nothing was found."""
+    from lakehouse.run import ledger
+
+    counts = {"erased": found.records}
+    entry = ledger.told(wanted.run_id, "silver", wanted.table.table, started).done(counts)
+    ledger.append(spark, target, [entry] if found.records else [])

@@ -1,0 +1,63 @@
+"""Which tables a run may write: those that no other run is writing now."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
+from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
+from lakehouse.storage.locks import Holder, held
+
+
+@contextmanager
+def locked(
+    target: Target, tables: Sequence[Table], layers: Sequence[Layer], run_id: str
+) -> Iterator[tuple[list[Table], list[TableFailed]]]:
+    """Lock what the layers write of the tables; gives those that could be had, and the refusals.
+
+    Bronze locks feeds, so a table is refused as well when another run reads its folder or topics.
+    """
+    locks = _locks(tables, layers)
+    with held(target, locks, run_id) as holders:
+        held_by = _with_groups(tables, _held_by(locks, holders))
+        refused = [TableLocked(table, str(who)) for table, who in held_by.items()]
+        yield [table for table in tables if table.table not in held_by], list(refused)
+
+
+def _locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
+    """Names of locks, with the tables that cannot be worked on without them."""
+    from bronze.feeds import feeds
+
+    locks: dict[str, tuple[str, ...]] = {}
+    if "bronze" in layers:
+        locks |= {f"bronze.{feed.name}": tuple(feed.tables) for feed in feeds(tables)}
+    if "silver" in layers:
+        locks |= {f"silver.{table.table}": (table.table,) for table in tables}
+    return locks
+
+
+def _held_by(
+    locks: Mapping[str, tuple[str, ...]], holders: Mapping[str, Holder]
+) -> dict[str, Holder]:
+    return {table: who for name, who in holders.items() for table in locks[name]}
+
+
+def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[str, Holder]:
+    """A consistency group goes together: who holds one member holds back all."""
+    groups = {t.consistency_group: held_by[t.table] for t in tables if t.table in held_by}
+    groups.pop(None, None)
+    others = {t.table: groups[t.consistency_group] for t in tables if t.consistency_group in groups}
+    return others | held_by
+
+
+@contextmanager
+def alone(target: Target, tables: Sequence[Table], run_id: str) -> Iterator[None]:
+    """Hold bronze and silver of these tables; for commands that rewrite what is there.
+
+    Raises:
+        ManyTablesFailed: another run holds some of them; nothing has been done.
+    """
+    with locked(target, tables, ("bronze", "silver"), run_id) as (_, refused):
+        if refused:
+            raise ManyTablesFailed(refused)
+        yield

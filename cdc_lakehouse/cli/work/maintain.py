@@ -1,0 +1,170 @@
+"""`maintain`: what keeps the tables quick to read and no larger than they need to be."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.run import fail_at_the_end
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.run.ledger import Entry
+    from lakehouse.storage.upkeep import Facts, Step
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
+COUNTED = {
+    "compact": "tables_compacted",
+    "cluster": "tables_clustered",
+    "vacuum": "tables_vacuumed",
+}
+
+
+class Round(NamedTuple):
+    """One run of the command: where, which versions views are pinned to, and whom to tell."""
+
+    spark: "SparkSession"
+    target: Target
+    run_id: str
+    pinned: Mapping[str, set[int]]
+    dry_run: bool
+    tell: Callable[[str], None]
+
+
+@command("maintain")
+def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
+    """Compact, cluster, purge tombstones and VACUUM where thresholds say so.
+
+    A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
+    or more than 20 small files.
+    Tombstones go when they are older than tombstone_retention, and older than any change has come
+    late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
+    """
+    from lakehouse.terminal.console import tell_of
+
+    target, tables = configured(chosen)
+    check_lake(target)
+    with alone(target, tables, uuid.uuid4().hex):
+        spark = start(target, tables)
+        entries = tend(spark, target, tables, dry_run, tell_of(target), shared=not chosen.only)
+    fail_at_the_end(entries)
+    if not any(any(entry.counts.values()) for entry in entries):
+        print("nothing is due")
+
+
+def tend(
+    spark: "SparkSession", target: Target, tables: Sequence[Table], dry_run: bool,
+    tell: Callable[[str], None], shared: bool = True,
+) -> "list[Entry]":  # fmt: skip
+    """Carries out what is due; one ledger entry per table, and a failure stops no other.
+
+    The entries count what was done or, with `dry_run`, what would be: these are not recorded.
+    With `shared`, also for bronze and for the tables that all of silver shares.
+    """
+    from bronze.upkeep import of_feeds
+    from gold.views.pins import pinned
+    from lakehouse.run import ledger
+    from lakehouse.terminal.console import progress
+    from silver.maintenance.upkeep import of_all
+
+    with progress("looking at what views need"):
+        kept = pinned(spark, target)
+    work = Round(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
+    entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
+    if shared:
+        common = of_all(spark, target)
+        feeds = dict.fromkeys(of_feeds(spark, target, tables))
+        entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
+        entries.append(_entry(work, "bronze", "*", partial(_files, work, feeds)))
+    if not dry_run:
+        worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
+        ledger.append(spark, target, worth)
+    return entries
+
+
+def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
+
+    from lakehouse.run import ledger
+    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+
+    started, counts, message = datetime.now(timezone.utc), dict[str, int](), None
+    try:
+        counts = tend_it()
+    except TABLE_FAILURES as failure:
+        message = in_short(failure)
+    return ledger.told(work.run_id, layer, table, started, message).done(counts)
+
+
+def _table(work: Round, table: Table) -> dict[str, int]:
+    from silver.maintenance.upkeep import of_table
+
+    counts = _purge(work, table)
+    return counts | _files(work, of_table(work.spark, work.target, table))
+
+
+def _purge(work: Round, table: Table) -> dict[str, int]:
+    from lakehouse.terminal.console import progress
+    from silver.maintenance import tombstones
+
+    with progress(f"looking for tombstones of {table.table}"):
+        found = tombstones.survey(work.spark, work.target, table)
+    if found is None:
+        return {}
+    work.tell(f"{table.table}: {found.told(work.dry_run)}")
+    if found.purged is None:
+        return {}
+    if not work.dry_run:
+        tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
+    return {"tombstones_purged": found.purged.tombstones}
+
+
+def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+    """The files of tables to which other runs write: those wait meanwhile."""
+    from lakehouse.storage.locks import sharing
+
+    with sharing(work.target):
+        return _files(work, tables)
+
+
+def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+    from lakehouse.storage import upkeep
+    from lakehouse.terminal.console import progress
+
+    counts: dict[str, int] = {}
+    for name, cluster_by in tables.items():
+        with progress("looking at the files of tables"):
+            known = upkeep.facts(work.spark, name)
+        work.tell(f"{name}: {known.files} files, {known.vectors} deletion vectors")
+        for step in _due(work, name, known, cluster_by):
+            work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
+            if not work.dry_run:
+                with progress(step.action):
+                    upkeep.carry_out(work.spark, step)
+            counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
+    return counts
+
+
+def _due(work: Round, name: str, known: "Facts", cluster_by: str | None) -> "Iterable[Step]":
+    """The steps one after the other, so that VACUUM is looked at after the compaction."""
+    from lakehouse.storage import upkeep
+
+    rewrite = upkeep.compaction(name, known, cluster_by)
+    if rewrite is not None:
+        yield rewrite
+    hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
+    if hours is None:
+        work.tell("  no vacuum: a view is pinned to a version older than the log tells of")
+        return
+    clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
+    if clean is not None:
+        yield clean

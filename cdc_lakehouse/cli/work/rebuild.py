@@ -1,0 +1,77 @@
+"""`rebuild`: silver and gold of a table anew from bronze."""
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
+from lakehouse.config.loading import select
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to build anew.")]
+
+
+@command("rebuild")
+def rebuild(chosen: Chosen, table: Name) -> None:
+    """Build silver and gold of TABLE anew from bronze, and swap them in at once.
+
+    The table is built beside the live one with its YAML as it is now, so this is also the way to
+    change keys, history or order of a table. Readers see all of the old state until all of the new
+    one is there. Killed at any point it goes on where it was when it is started again.
+    """
+    from lakehouse.terminal.console import tell_of
+
+    target, tables = configured(chosen._replace(only=()))
+    (one,) = select(tables, [table])
+    check_lake(target)
+    with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
+        spark = start(target, [one], sends_functions=True)
+        rebuild_table(spark, target, one, tell_of(target), tables)
+
+
+def rebuild_table(
+    spark: "SparkSession",
+    target: Target,
+    table: Table,
+    tell: Callable[[str], None],
+    configured: list[Table],
+) -> None:
+    """Builds beside, pins gold's views, swaps, publishes; goes on where a killed one was.
+
+    `configured` are all tables, of which gold shows the status.
+
+    Raises:
+        TableFailed: the table cannot be built; the live one is as it was.
+    """
+    from gold.job import publish
+    from gold.views.pins import pin_table
+    from lakehouse.terminal.console import progress, summary
+    from silver.maintenance import rebuild, swap
+
+    run_id = uuid.uuid4().hex
+    with progress("looking at earlier rebuilds"):
+        ended = swap.end_all(spark, target, run_id)
+        known = rebuild.begin(spark, target, table, run_id)
+    for name in ended:
+        tell(f"{name}: ended a swap that was killed")
+    tell(f"{table.table}: building rebuild {known.id} beside the live table")
+    with progress("building") as note:
+        entry = rebuild.build(spark, target, table, known, run_id, note)
+    tell(summary(entry))
+    pin_table(spark, target, table)
+    tell(f"{table.table}: swapping it in")
+    together = whole_groups([table], configured)
+    with progress("swapping") as note:
+        swap.swap(spark, target, known, run_id)
+        entries = publish(spark, target, together, run_id, note, configured)
+    fail_at_the_end(entries)
+    tell(f"{table.table}: done")

@@ -1,0 +1,166 @@
+"""One layer's job over some tables: tried again at once where Delta transactions collide."""
+
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, NamedTuple
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer, Target
+from lakehouse.run.memory import Memory
+from lakehouse.spark.failures import in_short, is_conflict
+from lakehouse.terminal.ways_out import session_ended
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.run.ledger import Entry
+    from lakehouse.terminal.console import Progress
+
+    Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
+
+MOST_TRIES = 4
+RECORDED_HERE = ("bronze", "gold")
+
+
+class Round(NamedTuple):
+    """What all work of a round needs.
+
+    Attributes:
+        spark: the session.
+        target: where the lake lies.
+        run_id: the name of the run in the ledger; one of its own for each piece of work else.
+        everything: all tables that are configured, be they worked on or not.
+        memory: what the run knows from earlier rounds, by who holds the locks of the tables.
+    """
+
+    spark: "SparkSession"
+    target: Target
+    run_id: str | None = None
+    everything: list[Table] | None = None
+    memory: Memory | None = None
+
+
+def do_layer(
+    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
+) -> "list[Entry]":
+    """The layer's job, with its entries in the ledger.
+
+    Idle tables leave nothing there, unless they failed before.
+
+    `watched` looks for records that are gone at the source as well, in bronze, and in silver for
+    positions that run backwards and snapshots that make up for either. A table whose failure names
+    a conflict between Delta transactions is done again at once, a few times; no other failure is.
+    """
+    from bronze.loss.watch import watch
+    from lakehouse.run import ledger
+    from silver.maintenance import closed_gaps
+
+    spark, target, memory = given.spark, given.target, given.memory or Memory()
+    run, do = given.run_id or uuid.uuid4().hex, job(layer, given.everything, memory)
+    done = {entry.table: entry for entry in do(spark, target, list(tables), run, tell)}
+    for _ in range(MOST_TRIES - 1):
+        again = [table for table in tables if is_conflict(done[table.table].message)]
+        if not again:
+            break
+        done |= {entry.table: entry for entry in do(spark, target, again, run, tell)}
+    entries = list(done.values())
+    if layer == "bronze":
+        memory.count(entries)
+    if watched and layer == "bronze":
+        entries = watch(spark, target, tables, entries, run, memory)
+    if watched and layer == "silver":
+        entries = closed_gaps.watch(spark, target, tables, entries)
+    if layer in RECORDED_HERE:
+        told = to_keep(given, entries, memory)
+        followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
+        waits = [entry for entry in told if followed and entry.status == "ok"]
+        memory.waiting.extend(waits)
+        ledger.append(spark, target, [entry for entry in told if entry not in waits])
+    return entries
+
+
+def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
+    """The entries for the ledger: those of which anything came, and the first after a failure."""
+    from lakehouse.run import ledger
+
+    if memory.failing is None and not all(map(is_worth_telling, entries)):
+        memory.failing = ledger.failing(given.spark, given.target)
+    failing = memory.failing or set()
+    kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
+    if memory.failing is not None:
+        memory.failing -= {(e.layer, e.table) for e in kept if e.status == "ok"}
+        memory.failing |= {(e.layer, e.table) for e in kept if e.status == "failed"}
+    return kept
+
+
+def try_layer(
+    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
+) -> "list[Entry]":
+    """The same; what fails of all tables at once, such as the ledger, is a failure of each.
+
+    Raises:
+        SparkUnavailable: the session is gone, so that nothing could be tried again.
+    """
+    from lakehouse.run import ledger
+    from lakehouse.spark.session import has_ended
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+
+    began = datetime.now(timezone.utc)
+    try:
+        done = do_layer(given, tables, layer, tell, watched)
+    except TABLE_FAILURES as failure:
+        run, said = given.run_id or "none", in_short(failure)
+        done = [ledger.told(run, layer, table.table, began, said) for table in tables]
+    if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
+        raise session_ended(given.target)
+    return done
+
+
+@contextmanager
+def telling_together(
+    spark: "SparkSession", target: Target, layers: Sequence[Layer], memory: Memory | None
+) -> Iterator[None]:
+    """Meanwhile bronze's entries go into the ledger with silver's, one commit for both.
+
+    What waits at the end is written then, unless the work broke off. A run that goes on has a
+    session for little work besides.
+    """
+    from lakehouse.run import ledger
+    from lakehouse.spark.session import interpreted
+
+    memory = memory or Memory()
+    if memory.among is not None and target.kind == "local":
+        memory.brief = interpreted(spark)
+    memory.defers = {"bronze", "silver"} <= set(layers)
+    yield
+    memory.defers = False
+    ledger.append_with_waiting(spark, target, [], memory)
+
+
+def _is_followed(entry: "Entry") -> bool:
+    """Whether silver has something to do because of bronze's entry."""
+    return entry.status == "ok" and entry.counts.get("records", 0) > 0
+
+
+def is_worth_telling(entry: "Entry") -> bool:
+    """Whether anything came of it."""
+    return entry.status == "failed" or any(entry.counts.values())
+
+
+def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
+    """The layer's function of `job.py`; gold and bronze know the tables that are not worked on."""
+    if layer == "gold":
+        from gold.job import publish
+
+        return functools.partial(publish, configured=everything)
+    memory.configured = everything
+    if layer == "bronze":
+        from bronze.job import ingest
+
+        return functools.partial(ingest, memory=memory)
+    from silver.job import apply
+
+    return functools.partial(apply, memory=memory)

@@ -1,0 +1,230 @@
+"""`run`: ingest, apply, publish, account for it."""
+
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work import continuous as ticks
+from cdc_lakehouse.cli.work.locking import locked
+from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
+from cdc_lakehouse.cli.work.run_lines import show_entries
+from cdc_lakehouse.cli.work.silence import Warner
+from cdc_lakehouse.cli.work.sums import settled
+from lakehouse.config.table import Table
+from lakehouse.config.target import LAYERS, Layer, Target
+from lakehouse.durations import seconds
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.run.memory import Memory
+from lakehouse.storage.landing import land_extract
+from lakehouse.terminal.verbosity import Level, level
+from lakehouse.terminal.ways_out import check_writable, is_unreachable, with_way_out
+from lakehouse.terminal.words import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakehouse.run.ledger import Entry
+
+    After = Callable[[SparkSession, Target, list[Table], list[Entry]], None]
+
+WATCH_SECONDS = 30.0
+
+Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
+Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
+RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
+Extract = Annotated[
+    Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
+]
+EffectiveDate = Annotated[
+    str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
+]
+
+
+@command("run")
+def run(
+    chosen: Chosen,
+    layer: Annotated[Layer | None, typer.Option(help="Only this layer.")] = None,
+    continuous: Continuous = False,
+    interval: Interval = "5s",
+    run_id: RunId = None,
+    extract: Extract = None,
+    effective_date: EffectiveDate = None,
+) -> None:
+    """Ingest what is new, apply it, publish it."""
+    if extract is not None or effective_date is not None:
+        _land(chosen, extract, effective_date)
+    run_layers(chosen, [layer] if layer else list(LAYERS), continuous, interval, run_id)
+
+
+def run_layers(
+    chosen: Chosen,
+    layers: Sequence[Layer],
+    continuous: bool,
+    interval: str,
+    run_id: str | None,
+    after: "After | None" = None,
+) -> None:
+    """One round over the layers, or (continuous) work until interrupted.
+
+    A table that another run is writing is refused, and the others are done. `after` is called
+    with the tables and the entries of one round.
+
+    Raises:
+        ManyTablesFailed: at the end, every table that failed (continuous: and still does).
+    """
+    pause = _pause(interval)
+    target, tables = configured(chosen)
+    everything = configured(chosen._replace(only=()))[1]
+    tables = whole_groups(tables, everything)
+    check_writable(target)
+
+    from bronze.kafka.ingest import reads_kafka
+
+    with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
+        memory = None if target.catalog else Memory(len(free) if continuous else None)
+        topics = reads_kafka(free)
+        if free:
+            functions = list(layers) != ["gold"]
+            spark = start(target, free, continuous or topics, sends_functions=functions)
+            given = Round(spark, target, run_id, everything, memory)
+            with telling_together(spark, target, layers, memory):
+                if continuous:
+                    failures += _until_told(given, free, pause, layers)
+                else:
+                    entries = one_round(given, free, layers)
+                    failures += failed(entries)
+                    if after is not None:
+                        after(spark, target, free, entries)
+    raise_all(failures)
+
+
+def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
+    """The tables and the other members of their consistency groups: a group moves together."""
+    named = {table.consistency_group for table in tables} - {None}
+    return [t for t in everything if t in tables or t.consistency_group in named]
+
+
+def one_round(given: Round, tables: list[Table], layers: Sequence[Layer]) -> "list[Entry]":
+    """Every layer once over all tables, a line per table at the end; returns all entries."""
+    from lakehouse.terminal.console import progress
+
+    entries: list[Entry] = []
+    try:
+        for layer in layers:
+            with progress(layer) as tell:
+                entries += try_layer(given, tables, layer, tell)
+    finally:
+        show_entries(entries)
+    warn_of_dead_letters(given.spark, given.target, tables, entries)
+    if "bronze" in layers:
+        Warner(given.target, tables).tell()
+    return entries
+
+
+def warn_of_dead_letters(
+    spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
+) -> None:
+    """A line on stderr for each table that a round left with too many; the exit code stays."""
+    from lakehouse.terminal.console import warn
+    from silver.changelog.dead_letters import alarms
+
+    own = [entry for entry in entries if entry.layer == "silver"]
+    if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
+        for line in alarms(spark, target, tables, own):
+            warn(line)
+
+
+def _until_told(
+    given: Round, tables: list[Table], pause: float, layers: Sequence[Layer]
+) -> list[TableFailed]:
+    """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
+
+    Raises:
+        SparkUnavailable: the session is gone, so that nothing could be tried again.
+    """
+    from bronze.feeds import families
+    from lakehouse.terminal.console import say, show_error
+
+    told_of: Layer = "silver" if "silver" in layers else layers[0]
+
+    def tell(entry: "Entry") -> None:
+        if entry.layer == told_of or level() is Level.VERBOSE:
+            show_entries([entry])
+        for failure in failed([entry]):
+            show_error(str(failure))
+
+    watched: dict[tuple[Layer, str], float] = {}
+    warner = Warner(given.target, tables)
+
+    def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
+        now, work = time.monotonic(), (layer, some[0].table)
+        watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
+        watched[work] = now if watch else watched[work]
+        done = try_layer(given, some, layer, _quiet, watch)
+        if watch and layer == layers[-1]:
+            warner.tell()
+        return done
+
+    with ticks.until_told() as stop:
+        say(f"working on {counted(len(tables), 'table')} until interrupted")
+        told = ticks.go_on(families(tables), layers, pause, do, tell, stop)
+        told = settled(tables, told, do, tell, given.memory)
+    say("stopped; in all:")
+    show_entries([entry for entry in told if is_worth_telling(entry)])
+    warner.tell()
+    return failed(told)
+
+
+def _quiet(_: str) -> None:
+    """No progress to show: several pieces of work go on at once."""
+
+
+def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
+    """A failure for every entry that is one, with what to do about it where that is known."""
+    return [
+        TableFailed(
+            f"{entry.layer} {entry.table}",
+            with_way_out(entry.message),
+            is_unreachable(entry.message),
+        )
+        for entry in entries
+        if entry.status == "failed"
+    ]
+
+
+def raise_all(failures: Sequence[TableFailed]) -> None:
+    """Raise ManyTablesFailed when there are any."""
+    if failures:
+        raise ManyTablesFailed(failures)
+
+
+def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
+    """Drops the extract into the landing folder of its table; a second time nothing is new."""
+    if extract is None or day is None:
+        missing = "--extract" if extract is None else "--effective-date"
+        expected = "--extract and --effective-date together"
+        raise ConfigurationError("command line", missing, "nothing", expected, "add it")
+    target, tables = configured(chosen)
+    landed = land_extract(target, tables, extract, day)
+    print(f"{len(landed)} new files of the extract of {day}", file=sys.stderr)
+
+
+def fail_at_the_end(entries: "Sequence[Entry]") -> None:
+    """Raise ManyTablesFailed when any table failed in any layer."""
+    raise_all(failed(entries))
+
+
+def _pause(interval: str) -> int:
+    try:
+        return seconds(interval)
+    except ValueError as wrong:
+        raise ConfigurationError(
+            "command line", "--interval", interval, str(wrong), "correct it"
+        ) from wrong

@@ -1,0 +1,102 @@
+"""What a run prints of each table: one line over all layers, its parts in a fixed order."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lakehouse.terminal.verbosity import Level, level
+from lakehouse.terminal.words import counted
+
+if TYPE_CHECKING:
+    from lakehouse.run.ledger import Entry
+
+WORDS = {
+    "I": "inserted",
+    "U": "updated",
+    "D": "deleted",
+    "X": "not supplied",
+    "N": "unchanged",
+    "late": "late",
+    "delete_unknown": "deletes of unknown keys",
+    "truncate": "truncates",
+    "dead_letter": "dead letters",
+}
+ONE = {
+    "dead letters": "dead letter",
+    "deletes of unknown keys": "delete of an unknown key",
+    "truncates": "truncate",
+}
+"""How the nouns among them are written of one record."""
+ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
+"""What comes first; all else follows in the order of the ledger."""
+WIDEST_NAME = 32
+
+
+def show_entries(entries: "Sequence[Entry]") -> None:
+    """One line per table over all layers, then what no table reads, by feed.
+
+    With --verbose one line per table and layer comes before.
+    """
+    from lakehouse.run.unread import is_of_feed, unread_of
+    from lakehouse.terminal.console import fitted, say, summary, width, wrapped
+
+    if level() is Level.VERBOSE:
+        for entry in entries:
+            print(fitted(summary(entry)), flush=True)
+    for line in run_lines([e for e in entries if not is_of_feed(e)], width()):
+        say(line)
+    for of_feed in unread_of(entries):
+        for sentence in of_feed.sentences():
+            say("\n".join(wrapped(sentence)))
+
+
+def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
+    """A line per table in the order of the entries: records, what became of them, seconds.
+
+    Where a line is wider than `width`, classes are left out from the end, with `…`.
+    """
+    by_table: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_table.setdefault(entry.table, []).append(entry)
+    room = min(WIDEST_NAME, max(map(len, by_table), default=0))
+    return [_line(table, of_table, room, width) for table, of_table in by_table.items()]
+
+
+def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> str:
+    seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
+    failed = [entry.layer for entry in entries if entry.status == "failed"]
+    records = _records(entries)
+    parts = [f"FAILED in {', '.join(failed)}"] if failed else []
+    parts += [counted(records, "record")] if records else []
+    parts += [
+        f"{count:,} {ONE.get(word, word) if count == 1 else word}"
+        for word, count in _classes(entries).items()
+    ]
+    parts = parts or ["nothing new"]
+    name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
+    line = "  ".join([name, *parts, seconds])
+    while width is not None and len(line) > width and len(parts) > 1:
+        parts.pop()
+        line = "  ".join([name, *parts, "…", seconds])
+    return line
+
+
+def _records(entries: "Iterable[Entry]") -> int:
+    """Records that silver worked on; those that bronze took in where silver did not run."""
+    layers = {entry.layer: entry.counts.get("records", 0) for entry in entries}
+    return layers.get("silver", layers.get("bronze", 0))
+
+
+def _classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
+    """What became of silver's records, by words for a person; notes beside them are left out."""
+    from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
+
+    classes: Counter[str] = Counter()
+    for entry in entries:
+        for name, count in entry.counts.items() if entry.layer == "silver" else ():
+            noted = name in ACCOUNT_NOTES and name not in EXTRACT_NOTES
+            if count > 0 and name != "records" and not noted:
+                kind = name.partition(":")[0]
+                classes[WORDS.get(kind, kind.replace("_", " "))] += count
+    first = {word: classes[word] for word in ORDER if word in classes}
+    return first | dict(classes)

@@ -1,0 +1,47 @@
+"""What would otherwise succeed in silence: warnings of bronze and gold, each told once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+
+
+def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table: sources that brought nothing, columns that never came or look encoded."""
+    from bronze.loss.missing_input import missing_input
+    from gold.status.column_hints import column_hints
+
+    first, second = missing_input(target, tables), column_hints(target, tables)
+    return {t.table: [*first.get(t.table, ()), *second.get(t.table, ())] for t in tables}
+
+
+def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
+    """A sentence for each table that a local lake holds and no YAML describes (any more)."""
+    if target.catalog or "://" in target.lake:
+        return []
+    logs = Path(target.lake, "silver").glob("[!_]*_changes/_delta_log")
+    held = {log.parent.name.removesuffix("_changes") for log in logs}
+    return [
+        f"{name}: no YAML describes this table, so nothing brings gold.{name} up to date; do: put"
+        f" its YAML back, or read another table in place of gold.{name}"
+        for name in sorted(held - {table.table for table in everything})
+    ]
+
+
+class Warner:
+    """Tells the warnings of some tables on stderr, each text once."""
+
+    def __init__(self, target: Target, tables: Sequence[Table]) -> None:
+        self._target, self._tables = target, tables
+        self._told: set[tuple[str, str]] = set()
+
+    def tell(self) -> None:
+        """Warn of what is wrong now and has not been told yet."""
+        from lakehouse.terminal.console import warn
+
+        for table, texts in warnings_of(self._target, self._tables).items():
+            for text in texts:
+                if (table, text) not in self._told:
+                    self._told.add((table, text))
+                    warn(f"{table}: {text}")

@@ -1,0 +1,1 @@
+"""Expectations over what gold shows, by Great Expectations, and their results."""

@@ -1,0 +1,118 @@
+"""`gold.pipeline_quality`: what every run of the expectations found, and which rules it ran.
+
+Append-only, one row per expectation and run. The rules are kept as they were written, so that a
+rule that was added, changed or removed since the last run shows.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from hashlib import sha256
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from gold.quality.run import Result
+from lakehouse.config.table import Expectation, Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import writing
+from lakehouse.storage.names import exists, literal, name
+
+TABLE = "pipeline_quality"
+
+COLUMNS = (
+    ("run_id", "string", "one run of `lakehouse quality`"),
+    ("at", "timestamp", "when it ended"),
+    ("table", "string", "the table"),
+    ("checked", "string", "gold: what gold shows; batch: the rows of the newest batch"),
+    ("expectation", "string", "Great Expectations' name of it"),
+    ("columns", "array<string>", "columns it is about; empty when it is about the table"),
+    ("severity", "string", "critical or warning"),
+    ("success", "boolean", "whether it holds"),
+    ("unexpected_count", "bigint", "rows that break it; null when it is not about rows"),
+    ("element_count", "bigint", "rows looked at; null when it is not about rows"),
+    ("observed", "string", "what was found, when it is not about rows"),
+    ("message", "string", "why it could not be evaluated, else null"),
+    ("rule", "string", "the expectation as JSON, with all its arguments"),
+    ("rules", "string", "digest of all the table's rules in this run"),
+)
+
+
+class Drift(NamedTuple):
+    """Rules of a table that the last run had not, and those that only it had, as JSON."""
+
+    table: str
+    added: list[str]
+    removed: list[str]
+
+
+def rule_text(expectation: Expectation) -> str:
+    """An expectation as one line of JSON; equal for equal rules."""
+    given = {"type": expectation.type, "severity": expectation.severity, **expectation.arguments}
+    return json.dumps(given, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def digest(table: Table) -> str:
+    """A digest of the table's rules, whatever their order."""
+    texts = sorted(map(rule_text, table.expectations))
+    return sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def append(
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    results: Sequence[Result],
+    run_id: str,
+    checked: str = "gold",
+) -> None:
+    """Keeps the results of one table, which are in the order of its expectations."""
+    if not results:
+        return
+    if not exists(spark, target, "gold", TABLE):
+        writing.create(spark, target, "gold", TABLE, create_statement(target))
+    at = datetime.now(timezone.utc)
+    about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
+    rows = [
+        {**result.model_dump(), **about, "rule": rule_text(expectation)}
+        for result, expectation in zip(results, table.expectations, strict=True)
+    ]
+    schema = ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)
+    writing.append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
+
+
+def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[Drift]:
+    """The tables whose rules are others than in their last run; asked before the new results."""
+    known = _last_rules(spark, target)
+    found = []
+    for table in tables:
+        rules = set(map(rule_text, table.expectations))
+        before = known.get(table.table, rules)
+        if rules != before:
+            found.append(Drift(table.table, sorted(rules - before), sorted(before - rules)))
+    return found
+
+
+def _last_rules(spark: SparkSession, target: Target) -> dict[str, set[str]]:
+    if not exists(spark, target, "gold", TABLE):
+        return {}
+    rows = spark.table(name(target, "gold", TABLE))
+    last = rows.groupBy("table", "run_id").agg(
+        F.max("at").alias("at"), F.collect_set("rule").alias("rules")
+    )
+    newest = last.groupBy("table").agg(F.max_by("rules", "at").alias("rules"))
+    return {row["table"]: set(row["rules"]) for row in newest.collect()}
+
+
+def create_statement(target: Target) -> str:
+    """CREATE TABLE with its columns' comments."""
+    columns = ", ".join(
+        f"`{column}` {kind} COMMENT {literal(text)}" for column, kind, text in COLUMNS
+    )
+    comment = literal("what every run of the expectations found")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'gold', TABLE)} ({columns}) "
+        f"USING delta COMMENT {comment}"
+    )

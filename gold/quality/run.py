@@ -1,0 +1,108 @@
+"""Quality: a table's expectations, unchanged, through Great Expectations over what gold shows.
+
+The gate in silver decides which rows get in; this says whether what got in keeps the promises,
+those about the whole table included.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from silver.contract import UPSERT
+
+_FORMAT = {"result_format": "SUMMARY"}
+
+
+class Result(BaseModel):
+    """What became of one expectation.
+
+    Counts are null for an expectation that is not about rows; `observed` is then what was found.
+    `message` says why an expectation could not be evaluated at all, which counts as a failure.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    table: str
+    expectation: str
+    columns: tuple[str, ...] = ()
+    severity: Literal["critical", "warning"]
+    success: bool
+    unexpected_count: int | None = None
+    element_count: int | None = None
+    observed: str | None = None
+    message: str | None = None
+
+
+def run(tables: Iterable[Table], read: Callable[[Table], DataFrame], folder: str) -> list[Result]:
+    """Checks each table that has expectations: `read` gives its rows, `folder` gets the reports."""
+    return [result for table in tables for result in check(table, read(table), folder)]
+
+
+def check(table: Table, rows: DataFrame, folder: str) -> list[Result]:
+    """Checks these rows (the gold table's, or a batch's): one result per expectation, in order.
+
+    FOLDER/results gets the full results as JSON and FOLDER/docs/index.html the Data Docs.
+    """
+    if not table.expectations:
+        return []
+    return [_result(table, found) for found in evaluate(table, rows, folder, _FORMAT)]
+
+
+def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
+    """The rows that the newest batch brought, as they were accepted; None before the first one."""
+    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+        return None
+    log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    newest = log.agg(F.max("_batch").alias("_newest"))
+    rows = log.join(F.broadcast(newest), F.col("_batch") == F.col("_newest"), "left_semi")
+    columns = [F.col(names.quote(c)) for c in log.columns if not c.startswith("_")]
+    return rows.where(F.col("_operation") == UPSERT).select(*columns)
+
+
+def evaluate(
+    table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What Great Expectations says of each expectation, in the table's order, as it says it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from gold.quality.validation import validate
+
+        return validate(table, rows, folder, result_format)
+
+
+def critical_failures(results: Iterable[Result]) -> list[Result]:
+    """The results that make the `quality` command fail."""
+    return [result for result in results if result.severity == "critical" and not result.success]
+
+
+def _result(table: Table, found: dict[str, Any]) -> Result:
+    expectation = table.expectations[found["expectation_config"]["meta"]["position"]]
+    given, counts = expectation.arguments, found["result"]
+    single = [given[name] for name in ("column", "column_A", "column_B") if name in given]
+    observed = counts.get("observed_value")
+    return Result(
+        table=table.table,
+        expectation=expectation.type,
+        columns=tuple(single or given.get("column_list", [])),
+        severity=expectation.severity,
+        success=found["success"],
+        unexpected_count=counts.get("unexpected_count"),
+        element_count=counts.get("element_count"),
+        observed=None if observed is None else str(observed),
+        message=_exception(found["exception_info"]),
+    )
+
+
+def _exception(information: dict[str, Any]) -> str | None:
+    """The first message of an expectation that raised; one that did not has none."""
+    each = [information, *[value for value in information.values() if isinstance(value, dict)]]
+    return next(
+        (entry["exception_message"] for entry in each if entry.get("exception_message")), None
+    )

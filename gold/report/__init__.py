@@ -1,0 +1,1 @@
+"""The report: one HTML page about how the lakehouse does."""

@@ -1,0 +1,136 @@
+"""What the ledger tells over time: what became of the records, and how long each one waited."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from lakehouse.run.ledger import Entry
+from silver.contract import ACCOUNT_NOTES
+
+BUCKETS = 48
+NOT_CLASSES = ("records", *ACCOUNT_NOTES)
+DEAD_LETTER = "dead_letter"
+
+
+class Kind(NamedTuple):
+    """A class of records: its name in the ledger, what it is called, and what came of it."""
+
+    name: str
+    label: str
+    outcome: str
+
+
+OUTCOMES = {
+    "gold": "changed gold",
+    "covered": "changed nothing",
+    "waiting": "waiting",
+    "letters": "to the dead letters",
+}
+
+KINDS = (
+    Kind("inserted", "inserted", "gold"),
+    Kind("updated", "updated", "gold"),
+    Kind("deleted", "deleted", "gold"),
+    Kind("truncate", "truncates", "gold"),
+    Kind("I", "new in an extract", "gold"),
+    Kind("U", "changed in an extract", "gold"),
+    Kind("late", "late, put in their place", "gold"),
+    Kind("superseded", "superseded by newer", "covered"),
+    Kind("duplicate", "delivered again", "covered"),
+    Kind("N", "unchanged in an extract", "covered"),
+    Kind("delete_unknown", "deletes of unknown keys", "covered"),
+    Kind("without_change", "without a change", "covered"),
+    Kind("waiting", "waiting for their transaction", "waiting"),
+    Kind("pending", "waiting to be applied", "waiting"),
+    Kind(DEAD_LETTER, "rejected", "letters"),
+)
+KNOWN = {kind.name: kind for kind in KINDS}
+
+
+class Span(NamedTuple):
+    """A stretch of time cut into buckets of equal length."""
+
+    begin: datetime
+    end: datetime
+    buckets: int = BUCKETS
+
+    @property
+    def step(self) -> timedelta:
+        """The length of one bucket."""
+        return (self.end - self.begin) / self.buckets
+
+    def bucket(self, moment: datetime) -> int:
+        """Which bucket a moment falls into; the last one has both its ends."""
+        return max(0, min(int((moment - self.begin) / self.step), self.buckets - 1))
+
+
+class Wait(NamedTuple):
+    """How long the oldest record that one run applied had waited since bronze began to read it."""
+
+    at: datetime
+    seconds: float
+
+
+def span(entries: Sequence[Entry]) -> Span | None:
+    """From the first run to the last, at least a minute; None without any."""
+    if not entries:
+        return None
+    begin, end = min(e.started_at for e in entries), max(e.ended_at for e in entries)
+    return Span(min(begin, end - timedelta(minutes=1)), end)
+
+
+def classes(counts: Mapping[str, int]) -> dict[str, int]:
+    """The classes of a ledger entry without its notes, all dead letters as one."""
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        if name not in NOT_CLASSES and count:
+            found[name.partition(":")[0]] += count
+    return dict(found)
+
+
+def kinds(counted: Iterable[str]) -> list[Kind]:
+    """The kinds of these classes in the order of KINDS; one it does not know comes last."""
+    names = set(counted)
+    unknown = sorted(names - KNOWN.keys())
+    known = [kind for kind in KINDS if kind.name in names]
+    return known + [Kind(name, name.replace("_", " "), "covered") for name in unknown]
+
+
+def volumes(entries: Iterable[Entry], over: Span) -> list[dict[str, int]]:
+    """Silver's classes of records, per bucket."""
+    buckets: list[Counter[str]] = [Counter() for _ in range(over.buckets)]
+    for entry in entries:
+        if entry.layer == "silver":
+            buckets[over.bucket(entry.ended_at)].update(classes(entry.counts))
+    return [dict(bucket) for bucket in buckets]
+
+
+def waits(entries: Iterable[Entry]) -> dict[str, list[Wait]]:
+    """The waits of every table's runs, oldest first."""
+    by_table: dict[str, list[Entry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda e: e.ended_at):
+        by_table[entry.table].append(entry)
+    return {table: list(_waits(of_table)) for table, of_table in by_table.items()}
+
+
+def _waits(entries: Sequence[Entry]) -> Iterator[Wait]:
+    since: datetime | None = None
+    for entry in entries:
+        if not entry.counts.get("records"):
+            continue
+        if entry.layer == "bronze":
+            since = since or entry.started_at
+        elif entry.layer == "silver" and entry.status == "ok":
+            begun = min(since or entry.started_at, entry.started_at)
+            yield Wait(entry.ended_at, (entry.ended_at - begun).total_seconds())
+            since = None
+
+
+def longest(waits_of_table: Iterable[Wait], over: Span) -> list[float | None]:
+    """The longest wait per bucket; None where nothing was applied."""
+    found: list[float | None] = [None] * over.buckets
+    for wait in waits_of_table:
+        place = over.bucket(wait.at)
+        found[place] = max(found[place] or 0.0, wait.seconds)
+    return found

@@ -1,0 +1,1 @@
+"""`verify --source`: gold compared with the database that it comes from."""

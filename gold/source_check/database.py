@@ -1,0 +1,112 @@
+"""A source database by its URL: how to reach it, and which of its tables a table of gold shows."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Engine, create_engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
+
+from gold.source_check import postgres, rows
+from lakehouse.config.table import Table
+from lakehouse.drafts.source_draft import SYSTEM_SCHEMAS
+from lakehouse.drafts.source_url import checked_url
+from lakehouse.errors import SourceUnreachable, TableFailed
+
+
+class SourceTable(NamedTuple):
+    """A table of the source: the module that reads it, its SQL name, and its columns' types."""
+
+    side: ModuleType
+    name: str
+    types: Mapping[str, str]
+
+
+def checked(url: str) -> str:
+    """The URL with a driver that is here, its password out of the environment.
+
+    Raises:
+        ConfigurationError: see `lakehouse.drafts.source_url`.
+    """
+    return checked_url(url).render_as_string(hide_password=False)
+
+
+@contextmanager
+def connected(url: str, table: str) -> Iterator[Connection]:
+    """A connection in one transaction that sees one state of the database and changes nothing.
+
+    Raises:
+        SourceUnreachable: the database does not answer, or refuses who asks.
+        TableFailed: a query fails.
+    """
+    engine = create_engine(url)
+    try:
+        with _connection(engine) as connection:
+            side_of(connection).steady(connection)
+            yield connection
+            connection.rollback()
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise TableFailed(table, f"its source database says: {first}") from failure
+    finally:
+        engine.dispose()
+
+
+def _connection(engine: Engine) -> Connection:
+    """A new connection.
+
+    Raises:
+        SourceUnreachable: the database does not answer, or refuses who asks.
+    """
+    try:
+        return engine.connect()
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise SourceUnreachable(engine.url.render_as_string(), first) from failure
+
+
+def side_of(connection: Connection) -> ModuleType:
+    """The module that reads this kind of database."""
+    return postgres if connection.dialect.name == "postgresql" else rows
+
+
+def find(connection: Connection, table: Table, named: str | None) -> SourceTable:
+    """The source's table: the one `named` (schema.table), else the one that the topics name.
+
+    Raises:
+        TableFailed: there is none, or there are several.
+    """
+    seen = inspect(connection)
+    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
+    there = [(s, name) for s in schemas for name in seen.get_table_names(schema=s)]
+    wanted = [named] if named else _wanted(table)
+    chosen = next((found for w in wanted if (found := _matching(w, there))), [])
+    if len(chosen) != 1:
+        listed = ", ".join(f"{s}.{name}" for s, name in chosen or there) or "nothing"
+        raise TableFailed(
+            table.table,
+            f"no single table of the source is {' or '.join(wanted)}; it has {listed}; "
+            "name the table with --source-table SCHEMA.TABLE",
+        )
+    ((schema, name),) = chosen
+    side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
+    types = side.columns(connection, schema, name)
+    return SourceTable(side, f"{quote(schema)}.{quote(name)}", types)
+
+
+def _wanted(table: Table) -> list[str]:
+    """`schema.table` of each topic, then the table's own name."""
+    topics = [s.topic or (s.kafka.topic if s.kafka else s.path) or "" for s in table.feeds]
+    return [*[".".join(t.rsplit(".", 2)[-2:]) for t in topics if t.count(".")], table.table]
+
+
+def _matching(wanted: str, there: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Tables of that name, written as Debezium writes it in a topic's name or as it is."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[^A-Za-z0-9._-]", "_", text).lower()
+
+    full = [t for t in there if plain(".".join(t)) == plain(wanted)]
+    return full or [t for t in there if plain(t[1]) == plain(wanted)]

@@ -1,0 +1,168 @@
+"""Compares gold's rows with a source database: digests by bucket first, then only what differs.
+
+Both sides reduce each row to two digests, of its key and of its content, and each bucket of keys to
+a count and a sum. Where these differ the rows' digests are read, and where those differ the rows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import NamedTuple, TypeVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from sqlalchemy import Connection
+
+from gold.source_check.plan import Plan, gold_texts
+from gold.source_check.texts import same
+
+BUCKETS, BUCKETS_AT_ONCE, KEYS_AT_ONCE = 1024, 128, 500
+Row = tuple[str | None, ...]
+Item = TypeVar("Item")
+
+
+class Difference(NamedTuple):
+    """A row that is not the same on both sides.
+
+    Its key (of a table without one the whole row), what differs, both texts of each such column,
+    and the source transaction that wrote the source's row, where known. `gold` or `source` is None
+    where that side lacks the row.
+    """
+
+    id: str
+    key: dict[str, str | None]
+    gold: dict[str, str | None] | None
+    source: dict[str, str | None] | None
+    written_by: str | None = None
+
+    @property
+    def what(self) -> str:
+        """In a word or two."""
+        if self.gold is None:
+            return "missing in gold"
+        return "missing at the source" if self.source is None else "different"
+
+
+class Compared(NamedTuple):
+    """How many rows both sides have, and the keys (as digests) that differ."""
+
+    gold: int
+    source: int
+    ids: list[str]
+
+
+def compare(rows: DataFrame, connection: Connection, side: ModuleType, plan: Plan) -> Compared:
+    """Finds the keys that differ; gold is read before the source.
+
+    Args:
+        rows: gold's rows.
+        connection: the source's connection, in one transaction.
+        side: the module that reads this kind of database.
+        plan: what is compared.
+    """
+    digested = _digested(rows, plan)
+    ours, theirs = _buckets(digested), side.digests(connection, plan, BUCKETS)
+    differ = sorted(b for b in {*ours, *theirs} if ours.get(b) != theirs.get(b))
+    ids: list[str] = []
+    for chosen in _parts(differ, BUCKETS_AT_ONCE):
+        listed = ", ".join(map(str, chosen))
+        near = digested.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
+        held = Counter((row["k"], row["d"]) for row in near)
+        there = Counter(side.row_digests(connection, plan, BUCKETS, chosen))
+        ids += sorted({k for k, _ in (held - there) + (there - held)})
+    return Compared(_total(ours), _total(theirs), ids)
+
+
+def differences(
+    rows: DataFrame, connection: Connection, side: ModuleType, plan: Plan, ids: Sequence[str]
+) -> Iterator[Difference]:
+    """The rows of these keys that really differ, value by value."""
+    for chosen in _parts(list(ids), KEYS_AT_ONCE):
+        ours: dict[str, list[Row]] = {}
+        for row in _exact(rows, plan, chosen):
+            ours.setdefault(row[0], []).append(tuple(row[1:]))
+        theirs: dict[str, list[tuple[Row, str | None]]] = {}
+        for key, texts, by in side.exact(connection, plan, chosen):
+            theirs.setdefault(key, []).append((texts, by))
+        for key in chosen:
+            yield from _unequal(key, ours.get(key, []), theirs.get(key, []), plan)
+
+
+def _unequal(
+    key: str, ours: list[Row], theirs: list[tuple[Row, str | None]], plan: Plan
+) -> Iterator[Difference]:
+    left = list(theirs)
+    alone = []
+    for row in ours:
+        twin = next((t for t in left if _same(row, t[0], plan)), None)
+        if twin is None:
+            alone.append(row)
+        else:
+            left.remove(twin)
+    for at in range(max(len(alone), len(left))):
+        mine = alone[at] if at < len(alone) else None
+        other, by = left[at] if at < len(left) else (None, None)
+        yield _difference(key, mine, other, by, plan)
+
+
+def _same(ours: Row, theirs: Row, plan: Plan) -> bool:
+    return all(same(a, b, c.kind) for a, b, c in zip(ours, theirs, plan.columns, strict=True))
+
+
+def _difference(
+    key: str, ours: Row | None, theirs: Row | None, by: str | None, plan: Plan
+) -> Difference:
+    row = ours or theirs or ()
+    named = plan.columns[: plan.keys] or plan.columns
+    differ = [
+        at
+        for at, c in enumerate(plan.columns)
+        if ours is None or theirs is None or not same(ours[at], theirs[at], c.kind)
+    ]
+
+    def shown(side: Row | None) -> dict[str, str | None] | None:
+        return None if side is None else {plan.columns[at].name: side[at] for at in differ}
+
+    found = {c.name: row[at] for at, c in enumerate(named)}
+    return Difference(key, found, shown(ours), shown(theirs), by)
+
+
+def _digested(rows: DataFrame, plan: Plan) -> DataFrame:
+    texts = gold_texts(rows, plan)
+    number = F.conv(F.substring("k", 1, 8), 16, 10).cast("bigint")
+    keyed = texts.select(_key(plan).alias("k"), _digest(len(plan.columns)).alias("d"))
+    return keyed.withColumn("bucket", (number % BUCKETS).cast("int"))
+
+
+def _key(plan: Plan) -> Column:
+    return _digest(plan.keys or len(plan.columns))
+
+
+def _digest(columns: int) -> Column:
+    """As in `source_rows.digest`, of the first columns."""
+    texts = [F.col(f"c{at}") for at in range(columns)]
+    marked = [
+        F.coalesce(F.concat(F.lit("v"), F.length(t).cast("string"), F.lit(":"), t), F.lit("n"))
+        for t in texts
+    ]
+    return F.md5(F.concat(*marked))
+
+
+def _buckets(digested: DataFrame) -> dict[int, tuple[int, int]]:
+    number = F.conv(F.substring("d", 1, 15), 16, 10).cast("decimal(38,0)")
+    found = digested.groupBy("bucket").agg(F.count("*").alias("n"), F.sum(number).alias("total"))
+    return {row["bucket"]: (row["n"], int(row["total"])) for row in found.collect()}
+
+
+def _exact(rows: DataFrame, plan: Plan, ids: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Key digest and exact texts of gold's rows of these keys."""
+    keyed = gold_texts(rows, plan).withColumn("k", _key(plan)).where(F.col("k").isin(list(ids)))
+    return keyed.select("k", *[f"e{at}" for at in range(len(plan.columns))]).collect()
+
+
+def _parts(items: list[Item], size: int) -> Iterable[list[Item]]:
+    return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def _total(buckets: dict[int, tuple[int, int]]) -> int:
+    return sum(count for count, _ in buckets.values())

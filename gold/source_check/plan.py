@@ -1,0 +1,116 @@
+"""What of a table is compared with its source database, and by which texts on gold's side."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from gold.source_check.texts import Kind, comparable, kind_of, short_seconds
+from lakehouse.config.table import Table
+from lakehouse.storage.names import quote
+
+_MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+
+
+class Compared(NamedTuple):
+    """A column of both sides: its name, the source's SQL type of it and the kind of its texts."""
+
+    name: str
+    type: str
+    kind: Kind
+
+
+class Plan(NamedTuple):
+    """The source table's SQL name, and its columns that are compared, keys first.
+
+    Without a key `keys` is 0, and rows are compared as a multiset.
+    """
+
+    source: str
+    columns: tuple[Compared, ...]
+    keys: int
+    left_out: tuple[str, ...]
+
+
+def planned(table: Table, source: str, types: Mapping[str, str], shown: Sequence[str]) -> Plan:
+    """The comparison of a table.
+
+    Args:
+        table: the table's configuration.
+        source: SQL name of the source's table.
+        types: the source's columns and their SQL types.
+        shown: gold's columns.
+    """
+    hidden = {name for name, column in table.columns.items() if column.sensitive}
+    both = [c for c in shown if c in types and c not in hidden and comparable(types[c])]
+    ordered = [*table.keys, *[c for c in both if c not in table.keys]]
+    columns = tuple(Compared(c, types[c], kind_of(types[c])) for c in ordered)
+    left = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in ordered)
+    return Plan(source, columns, len(table.keys), left)
+
+
+def gold_texts(rows: DataFrame, plan: Plan) -> DataFrame:
+    """Gold's rows as texts `c0`, `c1` and so on, and `e0`, `e1`: these lose no digit of a float."""
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    texts = [
+        _text(F.col(quote(c.name)), types[c.name], c, exact).alias(f"{'e' if exact else 'c'}{at}")
+        for exact in (False, True)
+        for at, c in enumerate(plan.columns)
+    ]
+    return rows.select(*texts)
+
+
+def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Column:
+    kind, text = column.kind, value.try_cast("string")
+    if isinstance(type, T.ArrayType | T.MapType | T.StructType | T.VariantType):
+        return F.to_json(value)
+    if kind == "bits":
+        return _bits(value) if isinstance(type, T.BinaryType) else text
+    if isinstance(type, T.BinaryType):
+        return F.lower(F.hex(value))
+    if kind == "number" and isinstance(type, T.BooleanType):
+        return value.cast("int").cast("string")
+    if kind == "number":
+        return F.when(text.contains("."), F.rtrim(F.rtrim(text, F.lit("0")), F.lit("."))).otherwise(
+            text
+        )
+    if kind in ("float", "real") and not exact:
+        number = value.try_cast("float") if kind == "real" else value
+        return F.when(value.isNotNull(), F.format_string("%.14e", number.try_cast("double")))
+    if kind == "padded":
+        return F.rtrim(text)
+    return _time(value, type, column)
+
+
+def _bits(value: Column) -> Column:
+    """Binary digits; Debezium's bytes begin with the lowest."""
+    pairs = F.reverse(F.regexp_extract_all(F.hex(value), F.lit("(..)"), F.lit(1)))
+    return F.ltrim(F.conv(F.concat_ws("", pairs), 16, 2), F.lit("0"))
+
+
+def _time(value: Column, type: T.DataType, column: Compared) -> Column:
+    kind, numeric = column.kind, isinstance(type, T.IntegralType)
+    text, short = value.try_cast("string"), short_seconds(column.type)
+    if kind == "date":
+        day = F.date_from_unix_date(value.cast("int")) if numeric else value
+        return F.substring(day.try_cast("string"), 1, 10)
+    if kind in ("timestamp", "timestamptz"):
+        counted = F.timestamp_millis(value) if short else F.timestamp_micros(value)
+        zone = "timestamp" if kind == "timestamptz" else "timestamp_ntz"
+        return F.date_format(counted if numeric else value.try_cast(zone), _MOMENT)
+    if kind not in ("time", "timetz"):
+        return text
+    # A text column holds Debezium's count as it came where no schema block told it to be a time.
+    counted = (text.try_cast("bigint") * (1000 if short else 1)).cast("string")
+    return counted if numeric else F.coalesce(counted, _clock(text))
+
+
+def _clock(text: Column) -> Column:
+    """µs since midnight of HH:MM:SS, of MySQL with a sign."""
+    parts = F.split(F.regexp_replace(text, "^-|Z$", ""), ":")
+    minutes = parts[0].try_cast("bigint") * 60 + F.get(parts, F.lit(1)).try_cast("bigint")
+    micros = F.get(parts, F.lit(2)).try_cast("decimal(12,6)") * 1_000_000
+    total = minutes * 60_000_000 + micros.cast("bigint")
+    return F.when(text.startswith("-"), -total).otherwise(total).cast("string")

@@ -1,0 +1,144 @@
+"""PostgreSQL's side of a comparison: texts and digests computed by the database itself."""
+
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import Connection, text
+
+from gold.source_check.plan import Compared, Plan
+from gold.source_check.texts import Kind
+
+Exact = tuple[str, tuple[str | None, ...], str | None]
+
+_MOMENT = "'YYYY-MM-DD\"T\"HH24:MI:SS.US'"
+_DIGITS = "'9.99999999999999EEEE'"
+_FLOAT = (
+    "CASE WHEN {q}::text IN ('NaN', 'Infinity', '-Infinity') THEN {q}::text"
+    f" ELSE trim(to_char({{q}}::float8, {_DIGITS})) END"
+)
+_INTERVAL = (
+    "((extract(year FROM {q}) * 12 + extract(month FROM {q})) * 2629800000000"
+    " + extract(day FROM {q}) * 86400000000 + extract(hour FROM {q}) * 3600000000"
+    " + extract(minute FROM {q}) * 60000000 + extract(second FROM {q}) * 1000000)::bigint::text"
+)
+_CLOCK = "((extract(epoch FROM {q}) * 1000000)::bigint"
+_TEXTS: dict[Kind, str] = {
+    "number": "trim_scale({q}::numeric)::text",
+    "float": _FLOAT,
+    "real": _FLOAT,
+    "bool": "({q}::text IN ('true', '1'))::text",
+    "padded": "rtrim({q}::text)",
+    "bytes": "encode({q}, 'hex')",
+    "bits": "ltrim({q}::text, '0')",
+    "date": "{q}::text",
+    "timestamp": f"to_char({{q}}, {_MOMENT})",
+    "timestamptz": f"to_char({{q}} AT TIME ZONE 'UTC', {_MOMENT})",
+    "time": f"{_CLOCK})::text",
+    "timetz": f"({_CLOCK} % 86400000000 + 86400000000) % 86400000000)::text",
+    "interval": _INTERVAL,
+    "json": "{q}::text",
+    "array": "array_to_json({q})::text",
+    "text": "format('%s', {q})",
+}
+
+
+def columns(connection: Connection, schema: str, table: str) -> dict[str, str]:
+    """The table's columns and their types as PostgreSQL writes them."""
+    found = connection.execute(
+        text(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a"
+            " JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = :schema AND c.relname = :table AND a.attnum > 0"
+            " AND NOT a.attisdropped ORDER BY a.attnum"
+        ),
+        {"schema": schema, "table": table},
+    )
+    return {row[0]: row[1] for row in found}
+
+
+def steady(connection: Connection) -> None:
+    """Makes everything that is read from now on one state of the database."""
+    connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+    for setting in ("datestyle = 'ISO'", "timezone = 'UTC'", "extra_float_digits = 1"):
+        connection.execute(text(f"SET LOCAL {setting}"))
+
+
+def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
+    """Of each bucket the number of rows and the sum of their digests."""
+    found = connection.execute(
+        text(
+            f"SELECT {_bucket(buckets)} AS b, count(*), sum({_number('d', 15, 60)})"
+            f" FROM ({_rows(plan)}) r GROUP BY 1"
+        )
+    )
+    return {row[0]: (row[1], int(row[2])) for row in found}
+
+
+def row_digests(
+    connection: Connection, plan: Plan, buckets: int, chosen: Sequence[int]
+) -> Iterator[tuple[str, str]]:
+    """Key and content of each row in the chosen buckets, as digests."""
+    query = text(f"SELECT k, d FROM ({_rows(plan)}) r WHERE {_bucket(buckets)} = ANY(:chosen)")
+    for row in connection.execute(query, {"chosen": list(chosen)}):
+        yield row[0], row[1]
+
+
+def exact(connection: Connection, plan: Plan, ids: Sequence[str]) -> Iterator[Exact]:
+    """The rows of these keys: digest of the key, exact texts, and the transaction that wrote it."""
+    chosen = ", ".join(_exact_text(c) for c in plan.columns)
+    query = text(
+        f"SELECT {_key(plan)}, xmin::text, {chosen} FROM {plan.source} t"
+        f" WHERE {_key(plan)} = ANY(:ids)"
+    )
+    for row in connection.execute(query, {"ids": list(ids)}):
+        yield row[0], tuple(row[2:]), row[1]
+
+
+def position(connection: Connection) -> int:
+    """How far the write-ahead log has come: every change that is visible lies before it."""
+    return int(
+        connection.execute(
+            text("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
+        ).scalar_one()
+    )
+
+
+def _rows(plan: Plan) -> str:
+    return f"SELECT {_key(plan)} AS k, md5({_joined(plan.columns)}) AS d FROM {plan.source} t"
+
+
+def _key(plan: Plan) -> str:
+    """The digest that tells rows apart; of a table without a key, of the whole row."""
+    return f"md5({_joined(plan.columns[: plan.keys] or plan.columns)})"
+
+
+def _joined(columns: Sequence[Compared]) -> str:
+    """The texts with their lengths, so that no two rows give the same."""
+    marked = [
+        f"coalesce('v' || length({value}) || ':' || {value}, 'n')"
+        for value in (_text(c) for c in columns)
+    ]
+    return " || ".join(marked)
+
+
+def _text(column: Compared) -> str:
+    q = _quoted(column.name)
+    return f"(CASE WHEN {q} IS NOT NULL THEN {_TEXTS[column.kind].format(q=q)} END)"
+
+
+def _exact_text(column: Compared) -> str:
+    if column.kind in ("float", "real"):
+        return f"{_quoted(column.name)}::text"
+    return _text(column)
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f't."{doubled}"'.replace(":", "\\:")
+
+
+def _bucket(buckets: int) -> str:
+    return f"({_number('k', 8, 32)} % {buckets})"
+
+
+def _number(of: str, digits: int, bits: int) -> str:
+    return f"('x' || substr({of}, 1, {digits}))::bit({bits})::bigint"

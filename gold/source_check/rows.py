@@ -1,0 +1,118 @@
+"""Any other database's side of a comparison: rows are read once a step, digests computed here.
+
+MySQL and MariaDB write some values in a way that loses digits or tells their type by nothing: these
+are selected by an expression.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import md5
+from typing import Any
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import TypeEngine
+
+from gold.source_check.plan import Compared, Plan
+from gold.source_check.texts import Kind, text_of
+
+Row = tuple[str | None, ...]
+Exact = tuple[str, Row, str | None]
+
+_MYSQL = "mysql"
+_OF_MYSQL: dict[Kind, str] = {"bits": "BIN({q})", "bool": "{q} + 0", "real": "{q} + 0e0"}
+
+
+def columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
+    """The table's columns and their types as SQLAlchemy writes them."""
+    found = inspect(connection).get_columns(table, schema=schema)
+    return {column["name"]: type_name(column["type"]) for column in found}
+
+
+def type_name(type: TypeEngine[Any]) -> str:
+    """The name of a type; MySQL's FLOAT is a real, and its BIT has a length."""
+    if isinstance(type, mysql.FLOAT):
+        return "REAL"
+    return f"BIT({type.length or 1})" if isinstance(type, mysql.BIT) else str(type)
+
+
+def steady(connection: Connection) -> None:
+    """Makes MySQL show one state in UTC; of others, what they call a transaction has to do."""
+    if connection.dialect.name == _MYSQL:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        connection.execute(text("SET time_zone = '+00:00'"))
+
+
+def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
+    """Of each bucket the number of rows and the sum of their digests."""
+    found: dict[int, tuple[int, int]] = {}
+    for key, row in _digested(connection, plan):
+        bucket = bucket_of(key, buckets)
+        count, total = found.get(bucket, (0, 0))
+        found[bucket] = (count + 1, total + int(row[:15], 16))
+    return found
+
+
+def row_digests(
+    connection: Connection, plan: Plan, buckets: int, chosen: Sequence[int]
+) -> Iterator[tuple[str, str]]:
+    """Key and content of each row in the chosen buckets, as digests."""
+    wanted = frozenset(chosen)
+    for key, row in _digested(connection, plan):
+        if bucket_of(key, buckets) in wanted:
+            yield key, row
+
+
+def exact(connection: Connection, plan: Plan, ids: Sequence[str]) -> Iterator[Exact]:
+    """The rows of these keys: digest of the key, exact texts; who wrote it is not known."""
+    wanted = frozenset(ids)
+    for values in _rows(connection, plan):
+        key = key_digest(_texts(values, plan), plan)
+        if key in wanted:
+            yield key, _texts(values, plan, exact=True), None
+
+
+def position(connection: Connection) -> None:
+    """Unknown."""
+
+
+def bucket_of(key: str, buckets: int) -> int:
+    """The bucket of a key's digest."""
+    return int(key[:8], 16) % buckets
+
+
+def key_digest(texts: Row, plan: Plan) -> str:
+    """The digest that tells rows apart; of a table without a key, of the whole row."""
+    return digest(texts[: plan.keys] or texts)
+
+
+def digest(texts: Sequence[str | None]) -> str:
+    """The digest of texts, each with its length."""
+    marked = "".join("n" if t is None else f"v{len(t)}:{t}" for t in texts)
+    return md5(marked.encode(), usedforsecurity=False).hexdigest()
+
+
+def _digested(connection: Connection, plan: Plan) -> Iterator[tuple[str, str]]:
+    for values in _rows(connection, plan):
+        texts = _texts(values, plan)
+        yield key_digest(texts, plan), digest(texts)
+
+
+def _rows(connection: Connection, plan: Plan) -> Iterator[Sequence[object]]:
+    listed = ", ".join(_selected(connection, column) for column in plan.columns)
+    query = text(f"SELECT {listed} FROM {plan.source}").execution_options(stream_results=True)
+    yield from connection.execute(query)
+
+
+def _selected(connection: Connection, column: Compared) -> str:
+    quoted = connection.dialect.identifier_preparer.quote(column.name).replace(":", "\\:")
+    is_mysql = connection.dialect.name == _MYSQL
+    return _OF_MYSQL.get(column.kind, "{q}").format(q=quoted) if is_mysql else quoted
+
+
+def _texts(values: Sequence[object], plan: Plan, exact: bool = False) -> Row:
+    return tuple(
+        repr(value)
+        if exact and isinstance(value, float) and column.kind in ("float", "real")
+        else text_of(value, column.kind)
+        for value, column in zip(values, plan.columns, strict=True)
+    )

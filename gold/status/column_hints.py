@@ -1,0 +1,90 @@
+"""Columns to look at: of another type than declared, that never came, that look encoded.
+
+And those that have the name of a column of gold.
+
+Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
+change logs of very many files, are not looked at.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from gold.views.selects import added_columns, source_names
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
+from lakehouse.plan import Held, plan
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import Column, read_columns, read_log
+
+CHANGES = "_changes"
+INTEGERS = ("byte", "short", "integer", "long")
+
+
+def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a warning per column that wants looking at; tables without are left out."""
+    if target.catalog:
+        return {}
+    found = {table.table: list(_hints(target, table)) for table in tables}
+    return {name: hints for name, hints in found.items() if hints}
+
+
+def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
+    """What a column's values look like, and the type to declare; None for plain values.
+
+    Args:
+        name: the column's name.
+        kind: its type, as Delta's log writes it.
+        column: the bounds of its values.
+    """
+    if kind in INTEGERS and column.numbers is not None:
+        return encoded_numbers(name, *column.numbers)
+    if kind == "string" and column.texts is not None:
+        return encoded_texts(*column.texts)
+    return None
+
+
+def _hints(target: Target, table: Table) -> Iterator[str]:
+    folder = names.location(target, "silver", f"{table.table}{CHANGES}")
+    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    columns = read_columns(log) if log is not None and log.rows else None
+    if log is None or columns is None:
+        return
+    own = {name: column for name, column in columns.items() if not name.startswith("_")}
+    planned = plan(table, Held(log.columns, (), None, None))
+    if planned.effect == "rebuild":
+        action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
+        yield f"{'; '.join(planned.why)}; do: {action}"
+    yield from _never_came(table, own)
+    yield from _renamed(table, list(own))
+    for name, column in own.items():
+        like = None if name in table.columns else encoded_as(name, log.columns[name], column)
+        if like is not None:
+            looks, kind = like
+            yield f"column {name} looks like {looks}; do: declare it, `{name}: {kind}`"
+
+
+def _renamed(table: Table, columns: list[str]) -> Iterator[str]:
+    """Columns that are called otherwise where gold adds a column of their name."""
+    for view, added in added_columns(table).items():
+        for name, called in source_names(columns, added).items():
+            if called != name:
+                why = f"which adds a {name} itself"
+                yield f"column {name} is shown as {called} in gold.{view}, {why}"
+
+
+def _never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
+    """Declared columns without any value, keys apart: a table of deletes alone has no others."""
+    if not any(column.values for name, column in there.items() if name not in table.keys):
+        return
+    undeclared = [name for name in there if name not in table.columns]
+    for name in table.columns:
+        column = there.get(name)
+        if name in table.keys or column is None or column.values:
+            continue
+        close = get_close_matches(name, undeclared, n=1)
+        action = "do: check its name and type, or remove it"
+        never = f"no record has had a value of type {table.columns[name].type} for it"
+        meant = f"did you mean {close[0]}?" if close else action
+        yield f"column {name} is declared, but {never}; {meant}"

@@ -1,0 +1,297 @@
+"""The text of `gold.pipeline_runs` and `gold.pipeline_status`: how every table does, asked anew.
+
+The status is a view, so that a pipeline that has stopped looks as late as it is, and publishing it
+runs no Spark job. Only the numbers of files are those of the last publication.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gold.status.files import Files
+from lakehouse.run import ledger
+from lakehouse.storage.names import literal, quote
+from lakehouse.storage.views import View
+
+P95_WINDOW = "INTERVAL 7 DAYS"
+DRIFT_WINDOW = "INTERVAL 7 DAYS"
+
+STATUS_COLUMNS = (
+    ("table", "string", "the table"),
+    ("rows", "bigint", "live rows that are applied"),
+    (
+        "watermark",
+        "timestamp",
+        "newest commit time at the source that is applied, or shown from the change log",
+    ),
+    ("lag_seconds", "bigint", "age of the watermark; grows while the source is silent"),
+    (
+        "staleness_seconds",
+        "bigint",
+        "how long the oldest change that is not applied has waited; 0 if none is",
+    ),
+    ("max_staleness_seconds", "bigint", "the table's max_staleness; null where it has none"),
+    ("stale", "boolean", "whether a change has waited for longer than max_staleness"),
+    ("pending_changes", "bigint", "decoded records that are not applied"),
+    (
+        "waiting_transactions",
+        "bigint",
+        "transactions that wait for the other tables of their group",
+    ),
+    ("dead_letters", "bigint", "unresolved dead letters"),
+    ("dead_letter_reasons", "map<string,bigint>", "unresolved dead letters by reason"),
+    (
+        "dead_letters_alert",
+        "boolean",
+        "whether there are more unresolved dead letters than max_dead_letters",
+    ),
+    (
+        "stale_keys",
+        "bigint",
+        "keys whose newest change is a dead letter: gold shows an older one, or hides it",
+    ),
+    ("stale_keys_since", "timestamp", "since when the first stale key is stale"),
+    ("drift", "bigint", "schema changes of the last 7 days"),
+    ("gaps", "bigint", "open gaps in the source"),
+    ("files", "bigint", "data files at the last publication"),
+    ("bytes", "bigint", "size of the data files at the last publication"),
+    (
+        "deletion_vectors",
+        "bigint",
+        "deletion vectors at the last publication; null where not known",
+    ),
+    (
+        "apply_p95_seconds",
+        "double",
+        "95th percentile of what a run spends on the table, of the last 7 days",
+    ),
+    ("recommended_max_staleness_minutes", "bigint", "the least max_staleness that this p95 allows"),
+    ("applied_batch", "bigint", "newest batch of the change log that is applied"),
+    ("last_run", "timestamp", "end of the last run that had something to do"),
+    (
+        "last_failure",
+        "string",
+        "why the last work on a layer of the table failed; null where no layer's did",
+    ),
+    ("checked_at", "timestamp", "the time of the query"),
+)
+STATUS = {name: text for name, _, text in STATUS_COLUMNS}
+
+
+class Facts(NamedTuple):
+    """What the status of a table is asked from: SQL names, None for what is not there yet.
+
+    `live` is the condition of a row that gold shows, `stale` the query of its stale keys; `shown`
+    says that gold shows what waits in the log.
+    """
+
+    table: str
+    live: str
+    max_staleness: int | None = None
+    current: str | None = None
+    log: str | None = None
+    letters: str | None = None
+    files: Files = Files()
+    stale: str | None = None
+    max_dead_letters: int | None = None
+    shown: bool = False
+
+
+class Sources(NamedTuple):
+    """SQL names of what is kept over all tables; None for what is not there."""
+
+    ledger: str | None
+    drift: str | None = None
+    gaps: str | None = None
+    groups: str | None = None
+
+
+def runs(sources: Sources) -> View:
+    """`gold.pipeline_runs`: what every run did to every table in every layer."""
+    told = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.LOGS)
+    shown: dict[str, str | None] = dict(told)
+    query = f"SELECT {', '.join(quote(c) for c in shown)} FROM {_ledger(sources)}"
+    comment = "what every run did to every table"
+    return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)
+
+
+def status(tables: Sequence[Facts], sources: Sources) -> View:
+    """`gold.pipeline_status`: one row per table."""
+    columns = ", ".join(quote(column) for column in STATUS)
+    parts = {
+        "known": _known(tables),
+        "runs": _runs(sources),
+        "failures": _failures(sources),
+        "failing": _failing(sources),
+        "held": _held(tables),
+        "pending": _pending(tables),
+        "letters": _letters(tables),
+        "outdated": _stale(tables),
+        "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
+        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
+        "waits": _waiting(sources.groups),
+    }
+    steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
+    query = f"WITH {steps}\nSELECT {columns} FROM ({_JOINED})"
+    comment = "how every table does, as of now"
+    return View("pipeline_status", {**STATUS}, comment, ("table",), query)
+
+
+_JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
+ greatest(held.watermark, pending.newest) AS watermark,
+ dead_letter_reasons, applied_batch, last_run, last_failure, apply_p95_seconds,
+ current_timestamp() AS checked_at,
+ timestampdiff(SECOND, greatest(held.watermark, pending.newest), current_timestamp())
+ AS lag_seconds,
+ CASE WHEN coalesce(pending.since, failing.since) IS NULL THEN 0L ELSE
+ timestampdiff(SECOND, least(pending.since, failing.since), current_timestamp()) END
+ AS staleness_seconds,
+ coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
+ coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
+ coalesce(letters.n, 0L) AS dead_letters,
+ coalesce(letters.n > max_dead_letters, false) AS dead_letters_alert,
+ coalesce(outdated.n, 0L) AS stale_keys, outdated.since AS stale_keys_since,
+ coalesce(drifts.n, 0L) AS drift,
+ coalesce(holes.n, 0L) AS gaps,
+ bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
+ FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
+ LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
+ LEFT JOIN pending USING (`table`) LEFT JOIN letters USING (`table`)
+ LEFT JOIN outdated USING (`table`) LEFT JOIN drifts USING (`table`)
+ LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
+
+
+def _known(tables: Sequence[Facts]) -> str:
+    columns = "`table`, max_staleness_seconds, max_dead_letters, files, bytes, deletion_vectors"
+    rows = ", ".join(
+        f"({literal(t.table)}, {_bigint(t.max_staleness)},"
+        f" {_bigint(t.max_dead_letters)}, {_bigint(t.files.files)},"
+        f" {_bigint(t.files.bytes)}, {_bigint(t.files.deletion_vectors)})"
+        for t in tables
+    )
+    return f"SELECT * FROM VALUES {rows} AS known({columns})"
+
+
+def _bigint(number: int | None) -> str:
+    return "CAST(NULL AS bigint)" if number is None else f"{number}L"
+
+
+def _runs(sources: Sources) -> str:
+    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes.
+
+    Runs that only let changes wait are no applies.
+    """
+    waits = "coalesce(counts['pending'], 0L)"
+    ok = f"status = 'ok' AND {waits} <= 0 AND counts['records'] - {waits} > 0"
+    recent = f"{ok} AND started_at > current_timestamp() - {P95_WINDOW}"
+    return (
+        "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
+        " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
+        f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
+        f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
+    )
+
+
+def _failures(sources: Sources) -> str:
+    """The newest of the layers' failures that no later work on the same layer has mended."""
+    newest = (
+        "SELECT `table`, layer, max(ended_at) AS ended_at, max_by(message, ended_at) AS message"
+        f" FROM {_ledger(sources)} GROUP BY `table`, layer"
+    )
+    told = "if(layer = 'silver', message, concat(layer, ': ', message))"
+    return (
+        f"SELECT `table`, max_by({told}, ended_at) AS last_failure"
+        f" FROM ({newest}) WHERE message IS NOT NULL GROUP BY `table`"
+    )
+
+
+def _failing(sources: Sources) -> str:
+    return (
+        "SELECT entries.`table`, min(entries.started_at) AS since"
+        f" FROM {_ledger(sources)} AS entries JOIN runs ON entries.`table` = runs.`table`"
+        " WHERE entries.layer = 'silver' AND entries.status = 'failed'"
+        " AND (last_success IS NULL OR entries.ended_at > last_success)"
+        " GROUP BY entries.`table`"
+    )
+
+
+def _held(tables: Sequence[Facts]) -> str:
+    rows = _union(
+        tables,
+        lambda t: t.current and f"{t.live} AS live, _source_time FROM {t.current}",
+        "false AS live, current_timestamp() AS _source_time",
+    )
+    return (
+        "SELECT `table`, count_if(live) AS rows, max(_source_time) AS watermark"
+        f" FROM ({rows}) GROUP BY `table`"
+    )
+
+
+def _pending(tables: Sequence[Facts]) -> str:
+    """The log's files tell since when their rows are there; rows that gold shows do not wait."""
+    none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
+
+    def of(table: Facts) -> str | None:
+        at, newest = (none, "_source_time") if table.shown else (came, none)
+        return table.log and f"_batch, {at} AS at, {newest} AS newest FROM {table.log}"
+
+    rows = _union(
+        tables, of, "0L AS _batch, current_timestamp() AS at, current_timestamp() AS newest"
+    )
+    return (
+        "SELECT logged.`table`, count(*) AS n, min(at) AS since, max(newest) AS newest"
+        f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
+        " WHERE _batch > coalesce(applied_batch, 0) GROUP BY logged.`table`"
+    )
+
+
+def _letters(tables: Sequence[Facts]) -> str:
+    rows = _union(
+        tables,
+        lambda t: t.letters and f"reason FROM {t.letters} WHERE resolved_at IS NULL",
+        "'' AS reason",
+    )
+    return (
+        "SELECT `table`, sum(n) AS n,"
+        " map_from_entries(collect_list(struct(reason, n))) AS dead_letter_reasons"
+        f" FROM (SELECT `table`, reason, count(*) AS n FROM ({rows}) GROUP BY `table`, reason)"
+        " GROUP BY `table`"
+    )
+
+
+def _stale(tables: Sequence[Facts]) -> str:
+    return _union(
+        tables,
+        lambda t: t.stale and f"count(*) AS n, min(since) AS since FROM ({t.stale})",
+        "0L AS n, current_timestamp() AS since",
+    )
+
+
+def _counted(source: str | None, condition: str = "true") -> str:
+    """Rows per table of what is kept over all tables."""
+    if source is None:
+        return "SELECT '' AS `table`, 0L AS n WHERE false"
+    return f"SELECT `table`, count(*) AS n FROM {source} WHERE {condition} GROUP BY `table`"
+
+
+def _waiting(groups: str | None) -> str:
+    """Transactions that each table waits with, as of the newest pass of its group."""
+    if groups is None:
+        return _counted(None)
+    newest = f"SELECT max_by(waiting, pass) AS waiting FROM {groups} GROUP BY `group`"
+    each = f"SELECT explode(waiting) AS transaction FROM ({newest})"
+    tables = f"SELECT explode(map_keys(transaction.records)) AS `table` FROM ({each})"
+    return f"SELECT `table`, count(*) AS n FROM ({tables}) GROUP BY `table`"
+
+
+def _union(tables: Sequence[Facts], asked: Callable[[Facts], str | None], empty: str) -> str:
+    """What is asked of each table that has it, under the table's name; `empty` where none has."""
+    found = [(t.table, asked(t)) for t in tables]
+    each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in found if what]
+    return " UNION ALL ".join(each) or f"SELECT '' AS `table`, {empty} WHERE false"
+
+
+def _ledger(sources: Sources) -> str:
+    if sources.ledger:
+        return sources.ledger
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(c)}" for c, kind, _ in ledger.COLUMNS)
+    return f"(SELECT {columns} WHERE false)"

@@ -1,0 +1,102 @@
+"""`gold.pipeline_reads`: what `lakehouse sql` read of tables with `max_staleness`, and how.
+
+Append-only, one row per query and table: a plain read, or a run-time merge, when changes had waited
+for longer than promised. What background applies cost stands in `gold.pipeline_runs`: the runs of
+silver whose counts have `bytes`. Together they tell what a promise costs.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from gold.status import files
+from gold.views.catalog import named
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.durations import seconds
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.names import exists, literal, name, quote
+from lakehouse.storage.views import stored
+from lakehouse.storage.writing import append, create
+from silver.contract import PENDING, waits_in_log
+
+Kind = Literal["plain_read", "runtime_merge"]
+
+TABLE = "pipeline_reads"
+COLUMNS = (
+    ("table", "string", "the table whose view was read"),
+    ("kind", "string", "plain_read, or runtime_merge: what waited was merged"),
+    ("at", "timestamp", "when the query began"),
+    ("duration_ms", "bigint", "how long the whole query took, in milliseconds"),
+    ("bytes", "bigint", "size of the data files below the view, as far as it is known"),
+)
+
+
+def note(
+    spark: SparkSession,
+    target: Target,
+    tables: Sequence[Table],
+    query: str,
+    began: datetime,
+) -> None:
+    """Notes a query that began then and has ended now; one that cannot be noted is not.
+
+    A query of no table with `max_staleness` costs nothing.
+    """
+    ended = datetime.now(timezone.utc)
+    took = int((ended - began).total_seconds() * 1000)
+    read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
+    with suppress(*SPARK_FAILURES, OSError):
+        rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
+        if rows:
+            _append(spark, target, rows)
+
+
+def _is_read(table: Table, query: str) -> bool:
+    return any(named(query, view) for view in (table.table, f"{table.table}_history"))
+
+
+def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
+    """How a view of the table is read now, and the size of what is below it."""
+    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+    waits = "_changes" if waits_in_log(target, table) else PENDING
+    below = [kept, f"{table.table}{waits}"] if _merges(spark, target, table) else [kept]
+    sizes = [files.measure(spark, target, each).bytes for each in below]
+    kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
+    return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
+
+
+def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
+    """Whether something has waited for longer than the table promises."""
+    waits = f"{table.table}{PENDING}"
+    if waits_in_log(target, table):
+        view = stored(target, "silver").get(waits)
+        promise = seconds(table.max_staleness or 0)
+        late = datetime.now(timezone.utc).timestamp() - promise
+        return view is not None and (view.since or 0) <= late * 1_000_000
+    if table.max_staleness is None or not exists(spark, target, "silver", waits):
+        return False
+    rows, promised = spark.table(name(target, "silver", waits)), seconds(table.max_staleness)
+    due = "true" if promised == 0 else f"_since <= now() - INTERVAL {promised} SECONDS"
+    return not rows.where(due).isEmpty()
+
+
+def _append(spark: SparkSession, target: Target, rows: Sequence[dict[str, object]]) -> None:
+    if not exists(spark, target, "gold", TABLE):
+        create(spark, target, "gold", TABLE, create_sql(target))
+    schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in COLUMNS)
+    append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
+
+
+def create_sql(target: Target) -> str:
+    """CREATE TABLE with its columns' comments."""
+    columns = ", ".join(f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in COLUMNS)
+    comment = literal("what was read of tables that promise a freshness, and how")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'gold', TABLE)} ({columns})"
+        f" USING delta COMMENT {comment}"
+    )

@@ -1,0 +1,117 @@
+"""What is wrong with a table, read from its status record: worst first, each with what to do."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lakehouse.durations import spoken
+from lakehouse.terminal.ways_out import way_out
+from lakehouse.terminal.words import counted
+
+Record = Mapping[str, Any]
+
+_OF_SOURCE = "source."
+
+
+class Trouble(NamedTuple):
+    """One thing that is wrong: a word or two for a column, and a sentence for a person."""
+
+    word: str
+    text: str
+
+
+def troubles(record: Record) -> list[Trouble]:
+    """Everything that is wrong with the table of a status record, worst first."""
+    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record), *_hints(record)]
+
+
+def worst_first(records: Sequence[Record]) -> list[Record]:
+    """The records: those with a failure first, then late ones, rejected records, hints, the rest.
+
+    Within each class they keep their order.
+    """
+
+    def severity(record: Record) -> int:
+        classes = (_failures, _keys, _late, _rejected, _hints)
+        return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
+
+    return sorted(records, key=severity)
+
+
+def _failures(record: Record) -> Iterator[Trouble]:
+    table, failure = record["table"], record["last_failure"]
+    if failure is not None:
+        first = str(failure).splitlines()[0] if failure else "no reason given"
+        action = way_out(str(failure)) or "mend the cause and run again"
+        yield Trouble("FAILED", f"the last run failed: {first}; do: {action}")
+    if not record["accounted"]:
+        action = f"please report it, and look with `lakehouse verify {table}`"
+        yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
+    if record["gaps"]:
+        action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
+        backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
+        found = ", positions run backwards" if backwards else ""
+        gaps = counted(len(record["gaps"]), "open gap")
+        yield Trouble("GAPS", f"{gaps} in the source{found}; do: {action}")
+
+
+def _keys(record: Record) -> Iterator[Trouble]:
+    own = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
+    others = [part for part in record["key_parts"] if part not in own]
+    rebuild = f"`lakehouse rebuild {record['table']}`"
+    if others:
+        text = f"the records are of several source tables, which {', '.join(others)} tells apart"
+        effect = "rows with one key are one row here, and a snapshot or truncate of one removes all"
+        action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
+    if own:
+        parts = ", ".join(own)
+        text = f"the records' keys have parts that the table's keys have not: {parts}"
+        effect = "rows that differ in nothing else of the key are one row here"
+        add = "add them to `keys`, or choose the table's own records by source.topic"
+        action = f"{add}; then {rebuild}"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
+    if record["lacked_keys"]:
+        lacked = ", ".join(record["lacked_keys"])
+        text = f"the records' keys lack keys of the table, whose old values are not known: {lacked}"
+        effect = "rows stay here that are deleted, or have another such key, at the source"
+        full = f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']}`"
+        action = f"take them out of `keys`, or {full}; then {rebuild}"
+        yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
+
+
+def _late(record: Record) -> Iterator[Trouble]:
+    if record["stale"]:
+        waited, promised = record["staleness_seconds"], record["max_staleness_seconds"]
+        text = f"a change has waited {spoken(waited)}, promised are {spoken(promised)}"
+        yield Trouble("STALE", f"{text}; do: `lakehouse run --table {record['table']}`")
+
+
+def _rejected(record: Record) -> Iterator[Trouble]:
+    table, letters = record["table"], record["dead_letters_total"]
+    if record["dead_letters_alert"]:
+        reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
+        action = f"`lakehouse dead-letters list --table {table}`"
+        yield Trouble(
+            "dead letters", f"{counted(letters, 'dead letter')} ({reasons}); do: {action}"
+        )
+    if record["stale_keys"]:
+        stale = counted(record["stale_keys"], "key")
+        text = f"{stale} with an older row, because the newest change is a dead letter"
+        action = "mend the cause, then `lakehouse dead-letters replay`"
+        yield Trouble("stale keys", f"{text}; do: {action}")
+
+
+def _hints(record: Record) -> Iterator[Trouble]:
+    if record["order"] == "arrival":
+        text = "the source tells no position that is known: changes are in order of arrival"
+        yield Trouble("order: arrival", text)
+    of_layers = [name for name in record["left_out"] if name.startswith("_")]
+    if of_layers:
+        text = f"fields whose names begin with _ are left out: {', '.join(of_layers)}"
+        yield Trouble("left out", f"{text}; do: rename them in the connector to keep them")
+    nested = [name for name in record["left_out"] if not name.startswith("_")]
+    if nested:
+        text = f"fields that the declared struct has not are left out: {', '.join(nested)}"
+        yield Trouble("left out", f"{text}; do: declare them to keep them")
+    for warning in record.get("warnings", ()):
+        yield Trouble("warning", str(warning))

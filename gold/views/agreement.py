@@ -1,0 +1,58 @@
+"""Laws about what gold shows of a table: frames of `unit` and `bad`, one row per unit."""
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gold import job
+from gold.views import catalog
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import names
+from lakehouse.storage.views import View, stored
+
+ONE_ROW = "gold shows one row per key"
+AS_CONFIGURED = "gold is published as the table is configured"
+
+
+def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFrame]:
+    """The laws of a published table; none before gold holds it."""
+    wanted = job.table_views(spark, target, table)
+    if not wanted:
+        return {}
+    published = stored(target, "gold")
+    found: dict[str, DataFrame] = {}
+    if not target.catalog:
+        units = [
+            {"unit": f"gold.{view.name}", "bad": not _same(published.get(view.name), view)}
+            for view in wanted
+        ]
+        found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
+    shown = catalog.read(spark, target, table.table)
+    if table.keys and shown is not None and {*table.keys} <= {*shown.columns}:
+        found[ONE_ROW] = _single(shown, table.keys)
+    return found
+
+
+def _same(published: View | None, wanted: View) -> bool:
+    """Whether they are the same view, as a file keeps it.
+
+    A view that is pinned to a version may show an earlier one than it would now, and one that
+    merges what waits tells when, which moves on.
+    """
+    if published is None:
+        return False
+    if wanted.pinned or wanted.applied:
+        moves = ("query", "as_of", "pinned", "waiting")
+        published = published._replace(**{name: getattr(wanted, name) for name in moves})
+    return json.dumps(published._asdict()) == json.dumps(wanted._asdict())
+
+
+def _single(rows: DataFrame, keys: list[str]) -> DataFrame:
+    quoted = [F.col(names.quote(k)) for k in keys]
+    counted = rows.groupBy(*quoted).agg(F.count(F.lit(1)).alias("_n"))
+    return counted.select(
+        F.to_json(F.struct(*quoted)).alias("unit"), (F.col("_n") > 1).alias("bad")
+    )

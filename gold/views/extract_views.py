@@ -1,0 +1,144 @@
+"""`gold.T_changes` of a snapshot table: every operation of every extract, as a view.
+
+The change log keeps the values of what an extract changed, and no more than the keys of what it
+repeated unchanged. Here a D and an N get the values that the key had by then, and an X, which is
+stored nowhere, is worked out: a key that was live when a delta extract did not carry it.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from gold.views import empty
+from gold.views.selects import comments, renamed_comments, source_names
+from gold.views.sensitive import is_sensitive, shown
+from lakehouse.config.table import Table
+from lakehouse.config.target import Sensitive, Target
+from lakehouse.storage import names
+from lakehouse.storage.names import literal, quote
+from lakehouse.storage.views import View
+
+LETTERS = "I new, U changed, D missing from a full extract, X not supplied in a delta, N unchanged"
+LETTER_COLUMNS = (
+    ("operation", "string", LETTERS),
+    ("effective_date", "date", "business effective date of the extract"),
+)
+DIGEST_COLUMN = ("key_digest", "string", "SHA-256 of the key columns")
+_DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
+
+
+def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
+    """The views that only a snapshot table has; none before silver holds it."""
+    log, extracts, digests = (
+        f"{table.table}{part}" for part in ("_changes", "_extracts", "_digests")
+    )
+    if table.format != "snapshot" or not names.exists(spark, target, "silver", extracts):
+        return []
+    found = names.name(target, "silver", log)
+    columns = [c for c in spark.table(found).columns if not c.startswith("_")]
+    views = [
+        changes(table, found, names.name(target, "silver", extracts), columns, target.sensitive)
+    ]
+    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+    apart = target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
+    if apart and names.exists(spark, target, "silver", kept):
+        live = names.name(target, "silver", kept)
+        views.append(sensitive_values(table, live, names.name(target, "silver", digests), columns))
+    return views
+
+
+def of_none(target: Target, table: Table) -> list[View]:
+    """The views that only a snapshot table has, before its first file, without sensitive values."""
+    if table.format != "snapshot":
+        return []
+    log, extracts, columns = empty.no_log(table), empty.no_extracts(), empty.declared(table)
+    return [changes(table, log, extracts, columns, target.sensitive)]
+
+
+def changes(
+    table: Table, log: str, extracts: str, columns: Sequence[str], sensitive: Sensitive = "hash"
+) -> View:
+    """The view over the SQL names of silver's change log and list of extracts."""
+    parts = [_carried(table, columns, log)]
+    if any(feed.mode == "delta" for feed in table.feeds):
+        parts.append(_not_supplied(table, columns, log, extracts))
+    added: dict[str, str | None] = {name: text for name, _, text in LETTER_COLUMNS}
+    chosen = shown(table, columns, sensitive)
+    called = source_names(list(chosen), added)
+    values = [f"{text} AS {quote(called[c])}" for c, text in chosen.items()]
+    rows = " UNION ALL ".join(parts)
+    own = [f"_{name} AS {name}" for name in added]
+    query = f"SELECT {', '.join([*values, *own])} FROM ({rows})"
+    described = renamed_comments(table, called) | added
+    keys = tuple(called[key] for key in table.keys if key in chosen)
+    comment = f"what every extract said of every key of {table.table}"
+    return View(f"{table.table}_changes", described, comment, (*keys, "effective_date"), query)
+
+
+def _carried(table: Table, columns: Sequence[str], log: str) -> str:
+    """Rows that stand in the log, with the values in force then."""
+    values = ", ".join(f"_row.{quote(c)}" if c not in table.keys else quote(c) for c in columns)
+    rows = (
+        f"SELECT {_listed(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
+        f" FROM {log} WHERE _letter IS NOT NULL"
+    )
+    return f"SELECT {values}, _letter AS _operation, {_DAY} AS _effective_date FROM ({rows})"
+
+
+def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
+    """Keys that were live at a delta extract that has no row of theirs, not even a rejected one."""
+    same_key = names.same("s", "v", table.keys, table.nullable_keys)
+    order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
+    versions = (
+        f"SELECT {_listed(columns)}, _operation, _sequence,"
+        f" lead(_sequence) OVER ({order}) AS _until FROM {log}"
+        " WHERE _letter IS NOT NULL AND _operation <> 'none'"
+    )
+    days = (
+        "SELECT effective_date, lpad(hex(unix_date(effective_date)), 16, '0') AS _day"
+        f" FROM {extracts} WHERE mode = 'delta' AND batch > 0 AND effective_date IS NOT NULL"
+    )
+    values = ", ".join(f"v.{quote(c)}" for c in columns)
+    return (
+        f"SELECT {values}, 'X' AS _operation, e.effective_date AS _effective_date"
+        f" FROM ({versions}) v"
+        f" JOIN ({days}) e ON e._day > v._sequence AND (v._until IS NULL OR e._day < v._until)"
+        f" LEFT ANTI JOIN {log} s ON s._sequence = e._day AND {same_key}"
+        " WHERE v._operation = 'upsert'"
+    )
+
+
+def _in_force(table: Table, columns: Sequence[str]) -> str:
+    """The newest values of the key up to the row, as a struct."""
+    row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
+    order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
+    upserts = f"CASE WHEN _operation = 'upsert' THEN {row} END"
+    return f"last_value({upserts}, true) OVER ({order})"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(quote(c) for c in columns)
+
+
+def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[str]) -> View:
+    """`gold.T_sensitive`: what gold.T leaves out, by the digest of the key.
+
+    Args:
+        table: the table's configuration.
+        kept: SQL name of silver's current table or history.
+        digests: SQL name of silver's digests of live keys.
+        columns: the business columns.
+    """
+    hidden = [c for c in columns if is_sensitive(table, c)]
+    open_keys = [key for key in table.keys if key not in hidden]
+    live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
+    same_key = names.same("t", "d", table.keys, table.nullable_keys)
+    values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
+    query = (
+        f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"
+        f" JOIN {digests} d ON {same_key} WHERE {live}"
+    )
+    digest: dict[str, str | None] = {DIGEST_COLUMN[0]: DIGEST_COLUMN[2]}
+    described = digest | comments(table, [*open_keys, *hidden])
+    comment = f"sensitive columns of {table.table}, by the digest of the key"
+    return View(f"{table.table}_sensitive", described, comment, (DIGEST_COLUMN[0],), query)

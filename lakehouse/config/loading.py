@@ -1,0 +1,154 @@
+"""The configuration folder: `targets/NAME.yml` and `tables/*.yml`, checked before Spark starts."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.config.unpacking import Check, nearest, unpack_table, unpack_target
+from lakehouse.config.yaml_files import read_yaml
+from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+
+RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality", "pipeline_reads")
+SUFFIXES = (
+    "_history",
+    "_changes",
+    "_pending",
+    "_dead_letters",
+    "_digests",
+    "_extracts",
+    "_staged",
+    "_folded",
+    "_sensitive",
+)
+COMMAND_LINE = "command line"
+# What a target says of places that do not lie below its root.
+OUTSIDE = ("catalog", "schemas", "landing", "checkpoints")
+
+Document: TypeAlias = dict[str, Any]
+
+
+def load_target(
+    conf: Path, name: str, root: str | None = None, settings: Sequence[str] = ()
+) -> Target:
+    """The target NAME; with `root` everything it writes lies below that folder instead.
+
+    Each setting is KEY=VALUE with a dotted key, and replaces what the file says.
+
+    Raises:
+        ConfigurationError: there is no such file, or it cannot be read.
+        ManyConfigurationErrors: what is wrong in it.
+    """
+    file = conf / "targets" / f"{name}.yml"
+    if not file.is_file():
+        raise _unknown_target(conf, name)
+    document = read_yaml(file)
+    if isinstance(document, dict):
+        document = with_settings(document, settings)
+        document = document if root is None else with_root(document, root)
+    return unpack_target(document, str(file), name)
+
+
+def with_settings(document: Document, settings: Sequence[str]) -> Document:
+    """The document with every KEY=VALUE put in its place; values are YAML."""
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            expected = "KEY=VALUE, such as schemas.gold=dev_gold"
+            raise ConfigurationError(COMMAND_LINE, "--set", setting, expected, "correct it")
+        document = _put(document, key.split("."), yaml.safe_load(value))
+    return document
+
+
+def with_root(document: Document, root: str) -> Document:
+    """The document with another root, and with nothing that lies outside of it.
+
+    Such a lake needs no workspace: in place of Databricks a Spark of this machine works on it.
+    """
+    kept = {key: document[key] for key in document if key not in OUTSIDE}
+    here = {"kind": "local"} if document.get("kind") == "databricks" else {}
+    return kept | here | {"root": root}
+
+
+def load_tables(conf: Path, only: Sequence[str] = (), checks: Sequence[Check] = ()) -> list[Table]:
+    """All tables by name, or those named in `only`; every file is checked all the same.
+
+    `checks` find more that is wrong with a table than its own keys tell.
+
+    Raises:
+        ConfigurationError: no tables, or a name in `only` that no file describes.
+        ManyConfigurationErrors: what is wrong, over all files.
+    """
+    files = sorted([*(conf / "tables").glob("*.yml"), *(conf / "tables").glob("*.yaml")])
+    if not files:
+        expected = "at least one table in tables/*.yml"
+        action = "write one: `lakehouse init --from FILE`, or name another folder with --conf"
+        raise ConfigurationError(str(conf), "tables/", "no file", expected, action)
+    tables = _load_all(files, checks)
+    return select(sorted(tables.values(), key=lambda table: table.table), only)
+
+
+def select(tables: Sequence[Table], only: Sequence[str]) -> list[Table]:
+    """The tables named, each once, in the order of `tables`; all of them when none is named."""
+    names = [table.table for table in tables]
+    for name in only:
+        if name not in names:
+            meant = nearest(name, names)
+            action = f"did you mean {meant}?" if meant else "see `lakehouse validate`"
+            expected = f"one of {', '.join(names)}"
+            raise ConfigurationError(COMMAND_LINE, "--table", name, expected, action)
+    return [table for table in tables if not only or table.table in only]
+
+
+def _put(document: Document, place: Sequence[str], value: object) -> Document:
+    key, *below = place
+    inner = document.get(key)
+    inside = inner if isinstance(inner, dict) else {}
+    return document | {key: _put(inside, below, value) if below else value}
+
+
+def _load_all(files: Sequence[Path], checks: Sequence[Check]) -> dict[Path, Table]:
+    tables: dict[Path, Table] = {}
+    errors: list[ConfigurationError] = []
+    for file in files:
+        try:
+            tables[file] = unpack_table(read_yaml(file), str(file), checks)
+        except ConfigurationError as error:
+            errors.append(error)
+        except ManyConfigurationErrors as several:
+            errors.extend(several.errors)
+    errors.extend(_name_clashes(tables))
+    if errors:
+        raise ManyConfigurationErrors(errors)
+    return tables
+
+
+def _name_clashes(tables: dict[Path, Table]) -> Iterator[ConfigurationError]:
+    """Names that two tables, or a table and what is made beside another, would share."""
+    counts = Counter(table.table.lower() for table in tables.values())
+    beside = {name + suffix for name in counts for suffix in SUFFIXES}
+    for file, table in tables.items():
+        name = table.table.lower()
+        if counts[name] > 1:
+            yield _clash(file, table.table, "a name that no other file has")
+        elif name in beside or name in RESERVED or name.startswith("feed_"):
+            yield _clash(file, table.table, "a name that the lakehouse does not use itself")
+
+
+def _clash(file: Path, name: str, expected: str) -> ConfigurationError:
+    return ConfigurationError(str(file), "table", name, expected, "rename the table")
+
+
+def _unknown_target(conf: Path, name: str) -> ConfigurationError:
+    names = sorted(file.stem for file in (conf / "targets").glob("*.yml"))
+    if not names:
+        expected = "a folder with targets/NAME.yml and tables/"
+        action = "go to the project's folder, or make a project here: `lakehouse init`"
+        return ConfigurationError(COMMAND_LINE, "--conf", str(conf), expected, action)
+    meant = nearest(name, names)
+    action = f"did you mean {meant}?" if meant else "name one of them"
+    return ConfigurationError(COMMAND_LINE, "--target", name, f"one of {', '.join(names)}", action)

@@ -1,0 +1,139 @@
+"""What one source of a table may not say: options that its format or its kind would ignore."""
+
+import re
+from collections.abc import Iterator
+
+from lakehouse.config.formats import Format
+from lakehouse.config.table import Source, Table
+from lakehouse.errors import Problem
+
+FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
+    "decimal_handling_mode": ("debezium", "rows"),
+    "time_precision_mode": ("debezium", "rows"),
+    "binary_handling_mode": ("debezium", "rows"),
+    "unavailable_value": ("debezium", "rows"),
+    "transaction_topic": ("debezium",),
+    "envelope": ("debezium",),
+    "value_format": ("debezium", "rows"),
+    "schema_registry": ("debezium", "rows"),
+    "mode": ("snapshot",),
+    "feed_mode": ("ydb",),
+    "start_sequence": ("ydb",),
+    "time_column": ("rows", "bigquery"),
+    "file_format": ("rows", "bigquery", "snapshot"),
+    "csv": ("rows", "bigquery", "snapshot"),
+}
+SECRET = ("password", "jaas", "secret", "token", "keystore.key")
+ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
+ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
+
+
+def source_contradictions(table: Table) -> Iterator[Problem]:
+    """Problems of every source, each with its dotted key: source… or sources[1]…."""
+    if bool(table.source) == bool(table.sources):
+        found = "source and sources" if table.source else "neither source nor sources"
+        yield Problem("source", found, "exactly one of source and sources", "keep one of them")
+    if len(table.feeds) > 1 and any(feed.format == "snapshot" for feed in table.feeds):
+        found = f"{len(table.feeds)} sources, one of them with format snapshot"
+        expected = "an extract as the only source: a full one says what is not there"
+        yield Problem("sources", found, expected, "make it a table of its own")
+    registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
+    if len(registries) > 1:
+        found, expected = (
+            " and ".join(sorted(registries)),
+            "one registry, whose ids name one schema",
+        )
+        yield Problem("sources", found, expected, "make a table of each and join them in a view")
+    modes = {feed.feed_mode or "undeclared" for feed in table.feeds if feed.format == "ydb"}
+    if len(modes) > 1:
+        found = f"feed_mode {' and '.join(sorted(modes))}"
+        expected, action = "the same feed_mode in all sources", "declare it in all or in none"
+        yield Problem("sources", found, expected, action)
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        yield from _place(key, feed)
+        yield from _ignored_by_format(key, feed)
+        yield from _ignored_by_kind(key, feed)
+        if feed.transaction_topic and table.consistency_group is None:
+            found = "transaction_topic without consistency_group"
+            yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
+        yield from _secrets(key, feed)
+        yield from _csv(key, feed, table)
+        yield from _avro(key, feed)
+
+
+def _place(key: str, feed: Source) -> Iterator[Problem]:
+    if bool(feed.path) == bool(feed.kafka):
+        found = "path and kafka" if feed.path else "neither path nor kafka"
+        yield Problem(key, found, "exactly one of path and kafka", "keep one of them")
+    if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
+        expected = "a folder below the target's landing root"
+        yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
+    servers = feed.kafka.bootstrap_servers if feed.kafka else ""
+    if feed.kafka and not all(_BROKER.fullmatch(server.strip()) for server in servers.split(",")):
+        place, expected = f"{key}.kafka.bootstrap_servers", "host:port, or several with commas"
+        yield Problem(place, servers or "nothing", expected, "add the port, often 9092")
+    if feed.format == "snapshot" and feed.mode is None:
+        yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
+    if feed.format == "snapshot" and feed.kafka:
+        yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
+
+
+def _ignored_by_format(key: str, feed: Source) -> Iterator[Problem]:
+    for option, formats in FORMATS_OF_OPTION.items():
+        if option in feed.model_fields_set and feed.format not in formats:
+            found = f"{option} with format {feed.format}"
+            expected = f"{option} only with {' or '.join(formats)}"
+            yield Problem(f"{key}.{option}", found, expected, _REMOVE)
+    if feed.topic and feed.path and feed.format not in ("debezium", "ydb"):
+        found = f"topic with files of format {feed.format}"
+        yield Problem(f"{key}.topic", found, "topic only where records name their topic", _REMOVE)
+
+
+def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
+    kind, others = ("kafka", ONLY_FOLDERS) if feed.kafka else ("path", ONLY_KAFKA)
+    for option in others:
+        if option in feed.model_fields_set:
+            other = "path" if feed.kafka else "kafka"
+            found = f"{option} with {kind}"
+            yield Problem(f"{key}.{option}", found, f"{option} only with {other}", _REMOVE)
+
+
+def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
+    if "csv" in feed.model_fields_set and feed.file_format != "csv":
+        found = f"csv with file_format {feed.file_format}"
+        yield Problem(f"{key}.csv", found, "csv only with file_format csv", _REMOVE)
+    if not feed.csv.header and not table.columns:
+        found, expected = "header: false without columns", "columns in the order of a row's fields"
+        yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
+
+
+def _avro(key: str, feed: Source) -> Iterator[Problem]:
+    registry = feed.schema_registry
+    if (feed.value_format == "avro") != (registry is not None):
+        found = "no schema_registry" if registry is None else "schema_registry with JSON"
+        expected = "value_format: avro and schema_registry together"
+        yield Problem(f"{key}.schema_registry", found, expected, "name both, or neither")
+    if registry is None:
+        return
+    if not registry.url.startswith(("http://", "https://")):
+        expected = "http:// or https:// and the registry's address"
+        yield Problem(f"{key}.schema_registry.url", registry.url, expected, "correct it")
+    if registry.auth is not None and not registry.auth.startswith(("env:", "secret:")):
+        expected = "env:NAME, or secret:SCOPE/KEY on Databricks"
+        action = "keep user:password or the token there and name it here"
+        yield Problem(f"{key}.schema_registry.auth", "a secret", expected, action)
+
+
+def _secrets(key: str, feed: Source) -> Iterator[Problem]:
+    """What only the environment or a secret store may know; what stands there is not repeated."""
+    for option, value in (feed.kafka.security if feed.kafka else {}).items():
+        secret = any(sign in option for sign in SECRET)
+        if secret and not value.startswith(("env:", "secret:")):
+            expected = "env:NAME, or secret:SCOPE/KEY on Databricks"
+            action = "keep the secret there and name it here"
+            yield Problem(f"{key}.kafka.security.{option}", "a secret", expected, action)
+
+
+_BROKER = re.compile(r"\S+:\d+")
+_REMOVE = "remove it: it would have no effect"

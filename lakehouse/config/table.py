@@ -1,0 +1,358 @@
+"""What `conf/tables/NAME.yml` says: one frozen model per table, exactly the documented keys."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from lakehouse.config.csv_options import Csv
+from lakehouse.config.formats import Format
+from lakehouse.durations import seconds
+
+FileFormat = Literal["json", "csv", "parquet"]
+
+EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
+_OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
+ROUTED = "__dbz__physicalTableIdentifier"
+"""What Debezium's topic router adds to a record's key: the table that the record came from."""
+ORIGIN = f"^(source\\.({_OF_SOURCE})|{ROUTED})$"
+IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
+
+
+def _duration(text: str | int) -> str | int:
+    seconds(text)
+    return text
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Kafka(Strict):
+    """A Kafka topic (or a comma separated list of topics) to read from."""
+
+    topic: str = Field(description="The topic, or several with commas between them.")
+    bootstrap_servers: str = Field(description="The brokers, as `host:port,host:port`.")
+    starting_offsets: str = Field(
+        default="earliest",
+        description="Where the first run begins: `earliest`, `latest`, or Kafka's JSON of offsets.",
+    )
+    security: dict[str, str] = Field(
+        default_factory=dict,
+        description="Options of Kafka's client. A secret is written `env:NAME`, or"
+        " `secret:SCOPE/KEY` on Databricks.",
+    )
+
+
+class SchemaRegistry(Strict):
+    """The registry that has the schemas of Avro records."""
+
+    url: str = Field(description="The registry's address, `http://…` or `https://…`.")
+    auth: str | None = Field(
+        default=None,
+        description="`env:NAME`, or `secret:SCOPE/KEY` on Databricks: the name of the secret that"
+        " holds `user:password` or a token.",
+    )
+
+
+class Source(Strict):
+    """One feed of a table."""
+
+    format: Format = Field(description="The protocol of the records.")
+    path: str | None = Field(
+        default=None, description="The folder of dropped files, below the target's landing root."
+    )
+    topic: str | None = Field(
+        default=None,
+        description="Read only the records of this topic, where a folder or a list of Kafka topics"
+        " has several.",
+    )
+    transaction_topic: str | None = Field(
+        default=None,
+        description="The topic of the transactions' ENDs. Default: Debezium's own, the topic prefix"
+        " and `transaction`.",
+    )
+    kafka: Kafka | None = Field(default=None, description="Kafka topics in place of `path`.")
+    file_format: FileFormat = Field(default="json", description="The format of the dropped files.")
+    csv: Csv = Field(default=Csv(), description="How CSV files are written.")
+    mode: Literal["full", "delta"] | None = Field(
+        default=None,
+        description="Required with format `snapshot`. `full`: a key that the file lacks is deleted."
+        " `delta`: the file deletes nothing.",
+    )
+    envelope: Literal["auto", "full", "flattened"] = Field(
+        default="auto",
+        description="`flattened`: the events are what Debezium's ExtractNewRecordState leaves."
+        " `auto`: the records decide.",
+    )
+    value_format: Literal["json", "avro"] = Field(
+        default="json", description="How keys and values of a Kafka topic are encoded."
+    )
+    schema_registry: SchemaRegistry | None = Field(
+        default=None, description="Required with `value_format: avro`."
+    )
+    feed_mode: (
+        Literal["updates", "new_image", "old_image", "new_and_old_images", "keys_only"] | None
+    ) = Field(
+        default=None,
+        description="The mode of the changefeed. Default: what the records show.",
+    )
+    once: bool = Field(
+        default=False,
+        description="Read the files that lie there when the first one does, and no later ones.",
+    )
+    max_files_per_trigger: int | None = Field(
+        default=None,
+        gt=0,
+        description="Most files in one ingest batch. Without any limit: 1000 files.",
+    )
+    max_bytes_per_trigger: int | None = Field(
+        default=None, gt=0, description="About how many bytes of files one ingest batch takes."
+    )
+    max_offsets_per_trigger: int | None = Field(
+        default=None, gt=0, description="Most Kafka records in one ingest batch."
+    )
+    decimal_handling_mode: Literal["precise", "string", "double"] = Field(
+        default="precise",
+        description="The connector's option, for records without a schema block. Not declared: the"
+        " values of the records decide.",
+    )
+    time_precision_mode: Literal[
+        "adaptive",
+        "adaptive_time_microseconds",
+        "connect",
+        "isostring",
+        "microseconds",
+        "nanoseconds",
+    ] = Field(
+        default="adaptive",
+        description="The connector's option, for records without a schema block.",
+    )
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = Field(
+        default="bytes", description="The connector's option, for records without a schema block."
+    )
+    unavailable_value: str = Field(
+        default="__debezium_unavailable_value",
+        description="The text (or `hex:` and bytes) that stands for a value which the connector"
+        " does not have.",
+    )
+    start_sequence: str | list[int] | None = Field(
+        default=None,
+        description="Leave out records before this place, `[step, txId]`, that is before an initial"
+        " copy.",
+    )
+    time_column: str | None = Field(
+        default=None, description="The column with the time of the change at the source."
+    )
+    on_data_loss: Literal["fail", "continue"] = Field(
+        default="fail",
+        description="Whether a run fails when the source no longer has records that were not read.",
+    )
+
+
+class Column(Strict):
+    """A declared column: its Spark SQL type and how it is treated."""
+
+    type: str = Field(description="The Spark SQL type. With `from` the default is `string`.")
+    origin: str | None = Field(
+        default=None,
+        alias="from",
+        pattern=ORIGIN,
+        description="The part of a Debezium record that has the value, where the row has not:"
+        " `source.db` and other members of the source block, or `__dbz__physicalTableIdentifier`"
+        " of the record's key.",
+    )
+    sensitive: bool = Field(
+        default=False, description="Gold hashes the value or leaves it out, as the target says."
+    )
+    operational: bool = Field(
+        default=False, description="A change of this column alone opens no version."
+    )
+    nullable: bool = Field(
+        default=True,
+        description="`false`: a row with null is a dead letter. `true`, written on a key column:"
+        " null is a value of the key.",
+    )
+    comment: str | None = Field(default=None, description="The column's comment in gold.")
+
+
+class LearnedColumn(Column):
+    """A column that silver found in the source: its type grows with the source, and only so.
+
+    Never written in YAML. A declared column's values are converted to its type; a learned one's
+    must be of its kind.
+    """
+
+
+def _column(value: object) -> object:
+    if isinstance(value, dict) and "from" in value:
+        return {"type": "string", **value}
+    return {"type": value} if isinstance(value, str) else value
+
+
+ColumnOrType = Annotated[Column, BeforeValidator(_column, json_schema_input_type=str | Column)]
+
+
+class SequenceGroup(Strict):
+    """Columns that come together and have an order of their own."""
+
+    sequence_by: str = Field(description="The column or expression that orders the group.")
+    columns: list[str] = Field(description="The columns of the group.")
+
+
+class SchemaChanges(Strict):
+    """What happens on each kind of schema change. `fail` stops the table before it is written."""
+
+    add_column: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="The source has a new column. `ignore` leaves it out."
+    )
+    widen: Literal["apply", "ignore", "fail"] = Field(
+        default="apply",
+        description="A column's type grew to a wider one of its kind. `ignore` keeps the old type.",
+    )
+    drop_column: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="The source dropped a column, which is null from then on."
+    )
+    incompatible: Literal["dead_letter", "fail"] = Field(
+        default="dead_letter", description="A value does not fit the type learned from the source."
+    )
+
+
+class Expectation(BaseModel):
+    """One Great Expectations expectation by its own name, its arguments as extra keys."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str = Field(pattern=EXPECTATION_TYPE, description="Great Expectations' name of the rule.")
+    severity: Literal["critical", "warning"] = Field(
+        default="critical",
+        description="`critical`: a row that breaks the rule becomes a dead letter. `warning`: the"
+        " row is counted and passes.",
+    )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The expectation's own arguments, as Great Expectations names them."""
+        return dict(self.model_extra or {})
+
+
+class Table(Strict):
+    """One table, from its sources to what gold shows of it."""
+
+    table: str = Field(
+        pattern=IDENTIFIER, description="The table's name in bronze, silver and gold."
+    )
+    comment: str | None = Field(default=None, description="The comment of `gold.T`.")
+    source: Source | None = Field(default=None, description="Where the table's records come from.")
+    sources: list[Source] = Field(
+        default_factory=list, description="Several feeds into one table, in place of `source`."
+    )
+    keys: list[str] = Field(
+        description="The columns that identify a row; `[]` for a Debezium table without a key."
+    )
+    columns: dict[str, ColumnOrType] = Field(
+        default_factory=dict,
+        description="Declared columns, `name: type` or `name: {type: …}`. Other columns are taken"
+        " from the data.",
+    )
+    column_list: list[str] | None = Field(default=None, description="Keep only these columns.")
+    except_column_list: list[str] | None = Field(
+        default=None, description="Keep all columns but these."
+    )
+    sequence_by: str | list[str] | None = Field(
+        default=None,
+        description="A column, a list of columns or an expression that orders the changes of a key."
+        " Required with `rows`; `bigquery` has `_CHANGE_SEQUENCE_NUMBER` without it.",
+    )
+    apply_as_deletes: str | None = Field(
+        default=None, description="A condition in SQL: the record deletes its key."
+    )
+    apply_as_truncates: str | None = Field(
+        default=None, description="A condition in SQL: the record deletes every row."
+    )
+    stored_as_scd_type: Literal[1, 2] = Field(
+        default=1, description="1: current rows. 2: history as well, in `gold.T_history`."
+    )
+    track_history_column_list: list[str] | None = Field(
+        default=None, description="Only changes of these columns open a version."
+    )
+    track_history_except_column_list: list[str] | None = Field(
+        default=None, description="Changes of these columns alone open no version."
+    )
+    ignore_null_updates: bool | list[str] = Field(
+        default=False,
+        description="Null means that the change does not carry the column: in all columns, or in"
+        " those listed.",
+    )
+    columns_to_update: str | None = Field(
+        default=None,
+        description="The column with the names of the columns that the record changes.",
+    )
+    sequence_groups: list[SequenceGroup] = Field(
+        default_factory=list, description="Groups of columns with an order of their own."
+    )
+    on_delete: Literal["remove", "flag"] = Field(
+        default="remove", description="`flag`: a deleted row stays in gold, with `is_deleted`."
+    )
+    on_truncate: Literal["apply", "ignore", "fail"] = Field(
+        default="apply", description="What happens when the source truncates the table."
+    )
+    max_dead_letters: int = Field(
+        default=0,
+        ge=0,
+        description="More unresolved dead letters than these raise the alarm.",
+    )
+    on_stale_key: Literal["show", "hide"] = Field(
+        default="show",
+        description="Whether gold shows a key whose newest change is a dead letter.",
+    )
+    schema_changes: SchemaChanges = Field(
+        default_factory=SchemaChanges,
+        description="What happens when the columns of the source change.",
+    )
+    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = Field(
+        default=None,
+        description="How long a change may wait before gold shows it, such as `10 minutes` or `0`.",
+    )
+    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = Field(
+        default="2 days",
+        description="How long a delete is remembered, in the source's time, to stop older changes.",
+    )
+    consistency_group: str | None = Field(
+        default=None,
+        description="Gold shows all tables of the group as of one source transaction.",
+    )
+    expectations: list[Expectation] = Field(
+        default_factory=list, description="Rules for rows and tables, by Great Expectations."
+    )
+
+    @property
+    def feeds(self) -> list[Source]:
+        """The table's sources in the order of the file, whichever way they were written."""
+        return [self.source] if self.source else list(self.sources)
+
+    @property
+    def format(self) -> Format:
+        """The format of the table's sources (all of one table's sources share it)."""
+        return self.feeds[0].format
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a key is taken from the envelope, as rows of several source tables need it."""
+        return any(self.columns[key].origin for key in self.keys if key in self.columns)
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the YAML declares all keys and more: then it names every column, or may."""
+        return bool(self.columns) and set(self.keys) < set(self.columns)
+
+    @property
+    def nullable_keys(self) -> frozenset[str]:
+        """The keys that may be null: null is then a value like any other, and equals null.
+
+        Those with `nullable: true`; of a YDB table, whose key columns may hold NULL, all but those
+        with `nullable: false`.
+        """
+        said = {n: c.nullable for n, c in self.columns.items() if "nullable" in c.model_fields_set}
+        return frozenset(key for key in self.keys if said.get(key, self.format == "ydb"))

@@ -1,0 +1,197 @@
+"""What a table's YAML may not say: keys that are fine alone and make no sense together."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from lakehouse.config.column_types import EXPECTED, is_nested, is_type, meant_type
+from lakehouse.config.formats import Format
+from lakehouse.config.source_rules import source_contradictions
+from lakehouse.config.table import ROUTED, Table
+from lakehouse.errors import Problem
+
+MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+_NO_UNDERSCORE = "a name that does not begin with _"
+_FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in keys"
+FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
+    "apply_as_deletes": ("rows",),
+    "apply_as_truncates": ("rows",),
+    "columns_to_update": ("rows",),
+    "consistency_group": ("debezium",),
+    "on_truncate": ("debezium", "rows"),
+    "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
+    "max_staleness": ("debezium", "ydb", "bigquery", "rows"),
+}
+NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
+NEVER_TOGETHER = (
+    ("column_list", "except_column_list"),
+    ("track_history_column_list", "track_history_except_column_list"),
+)
+
+
+def contradictions(table: Table) -> Iterator[Problem]:
+    """Every problem of the table that its keys' own types do not show."""
+    yield from source_contradictions(table)
+    if table.feeds:
+        yield from _ignored_by_format(table)
+        yield from _schema_changes(table)
+        yield from _order(table)
+        yield from _keys(table)
+    yield from _pairs(table)
+    yield from _kept_columns(table)
+    yield from _history(table)
+    yield from _groups(table)
+    if table.consistency_group is not None and table.max_staleness is not None:
+        found = "max_staleness with consistency_group"
+        expected = "one of them: a group is shown as of its last complete transaction"
+        yield Problem("max_staleness", found, expected, "remove one of the two")
+    yield from _names(table)
+    for column in table.columns:
+        yield from _column(table, column)
+
+
+def _ignored_by_format(table: Table) -> Iterator[Problem]:
+    for option, formats in FORMATS_OF_OPTION.items():
+        if option in table.model_fields_set and table.format not in formats:
+            found, expected = f"{option} with format {table.format}", " or ".join(formats)
+            yield Problem(option, found, f"{option} only with {expected}", _REMOVE)
+
+
+def _schema_changes(table: Table) -> Iterator[Problem]:
+    """Only Debezium's records tell that a column got wider or went."""
+    for kind in ("widen", "drop_column"):
+        policy = getattr(table.schema_changes, kind)
+        if policy != "apply" and table.format != "debezium":
+            key, found = f"schema_changes.{kind}", f"{policy} with format {table.format}"
+            yield Problem(key, found, f"{policy} only with debezium", _REMOVE)
+
+
+def _order(table: Table) -> Iterator[Problem]:
+    flat = table.format in ("rows", "bigquery")
+    if "sequence_by" in table.model_fields_set and not flat:
+        action = "remove it: deletes carry their key alone, so columns could not order them"
+        yield Problem("sequence_by", f"sequence_by with format {table.format}", _OWN_ORDER, action)
+    if table.sequence_groups and table.format not in ("rows", "bigquery", "ydb"):
+        action = "remove it, or deliver the changes as format rows"
+        found = f"sequence_groups with format {table.format}"
+        yield Problem("sequence_groups", found, _GROUPS, action)
+    if table.format == "rows" and not table.sequence_by:
+        expected = "a column, a list of columns, or an expression"
+        yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
+    if table.sequence_by == []:
+        yield Problem("sequence_by", "an empty list", "at least one column", "name one")
+    if isinstance(table.sequence_by, list) and len(table.sequence_by) > 4:
+        found = f"{len(table.sequence_by)} columns"
+        yield Problem("sequence_by", found, "at most four sections", "combine some of them")
+
+
+def _keys(table: Table) -> Iterator[Problem]:
+    for key, count in Counter(key.lower() for key in table.keys).items():
+        if count > 1:
+            yield Problem("keys", f"{key} {count} times", "each key column once", "remove one")
+    for key in table.keys:
+        if key.startswith("_"):
+            way = _FROM_KEY if key == ROUTED else "rename it at the source: such are the layers'"
+            yield Problem("keys", key, _NO_UNDERSCORE, way)
+    if not table.keys and table.format != "debezium":
+        expected = f"at least one column with format {table.format}"
+        yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
+    if not table.keys:
+        yield from _without_keys(table)
+    if table.format == "bigquery" and len(table.keys) > MOST_BIGQUERY_KEYS:
+        expected = f"at most {MOST_BIGQUERY_KEYS}, BigQuery's limit"
+        yield Problem("keys", f"{len(table.keys)} columns", expected, "name fewer")
+    if table.format == "bigquery" and len(table.columns) > MOST_BIGQUERY_COLUMNS:
+        expected = f"at most {MOST_BIGQUERY_COLUMNS}, BigQuery's limit"
+        yield Problem("columns", f"{len(table.columns)} columns", expected, "declare fewer")
+
+
+def _without_keys(table: Table) -> Iterator[Problem]:
+    for option in NEEDS_KEYS:
+        if option in table.model_fields_set and getattr(table, option) not in (1, False, []):
+            expected = f"no {option} on a table without a key"
+            yield Problem(option, str(getattr(table, option)), expected, "name keys, or remove it")
+    if table.on_stale_key == "hide":
+        expected = "on_stale_key: show on a table without a key"
+        yield Problem("on_stale_key", "hide", expected, "name keys, or remove it")
+    if table.on_delete == "flag":
+        expected = "on_delete: remove on a table without a key"
+        yield Problem("on_delete", "flag", expected, "name keys, or remove it")
+
+
+def _pairs(table: Table) -> Iterator[Problem]:
+    for one, other in NEVER_TOGETHER:
+        if getattr(table, one) is not None and getattr(table, other) is not None:
+            yield Problem(other, f"{one} and {other}", "at most one of them", "remove one of them")
+
+
+def _kept_columns(table: Table) -> Iterator[Problem]:
+    for key in table.keys:
+        if table.column_list is not None and key not in table.column_list:
+            yield Problem("column_list", f"no {key}", "every key column in it", f"add {key}")
+        if key in (table.except_column_list or []):
+            expected = "no key column in it"
+            yield Problem("except_column_list", key, expected, f"remove {key} from the list")
+    ignored = table.ignore_null_updates if isinstance(table.ignore_null_updates, list) else []
+    for key in sorted(set(ignored) & set(table.keys)):
+        yield Problem("ignore_null_updates", key, "no key column in it", f"remove {key}")
+
+
+def _history(table: Table) -> Iterator[Problem]:
+    for option in ("track_history_column_list", "track_history_except_column_list"):
+        if getattr(table, option) is not None and table.stored_as_scd_type == 1:
+            found = f"{option} with stored_as_scd_type: 1"
+            yield Problem(option, found, "stored_as_scd_type: 2", "keep a history, or remove it")
+
+
+def _groups(table: Table) -> Iterator[Problem]:
+    seen = set(table.keys)
+    for index, group in enumerate(table.sequence_groups):
+        key = f"sequence_groups[{index}]"
+        if not group.columns:
+            yield Problem(f"{key}.columns", "an empty list", "at least one column", "name one")
+        for name in re.findall(r"(?<!\w)_\w+", group.sequence_by):
+            expected = "columns of the table, which do not begin with _"
+            yield Problem(f"{key}.sequence_by", name, expected, "order the group by such a column")
+        for column in group.columns:
+            if column in seen:
+                yield Problem(
+                    f"{key}.columns", column, "no key and each column in one group", "remove it"
+                )
+            seen.add(column)
+
+
+def _names(table: Table) -> Iterator[Problem]:
+    """Names that can be no two columns of a Delta table."""
+    spelled: dict[str, str] = {}
+    for name in dict.fromkeys((*table.keys, *table.columns)):
+        key = f"columns.{name}" if name in table.columns else "keys"
+        first = spelled.setdefault(name.lower(), name)
+        if not name.strip():
+            yield Problem(key, "a column without a name", "a name", "name it, or leave it out")
+        elif first != name and name in table.columns:
+            expected = "names that differ in more than their case"
+            yield Problem(key, f"{name} beside {first}", expected, "leave out one of the two")
+
+
+def _column(table: Table, column: str) -> Iterator[Problem]:
+    key, declared = f"columns.{column}", table.columns[column]
+    if not is_type(declared.type):
+        meant = meant_type(declared.type)
+        action = f"did you mean {meant}?" if meant else "correct the type"
+        yield Problem(f"{key}.type", repr(declared.type), EXPECTED, action)
+    if column.startswith("_"):
+        yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
+    if column in table.keys and is_nested(declared.type):
+        expected = "a type that can be compared, for a key"
+        yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
+    if column in table.keys and declared.operational:
+        yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if declared.origin is not None and table.feeds and table.format != "debezium":
+        expected = "from only with format debezium"
+        yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
+
+
+_OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
+_GROUPS = "sequence_groups only with rows, bigquery or ydb: elsewhere a row has one order"
+_REMOVE = "remove it: it would have no effect"

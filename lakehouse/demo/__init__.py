@@ -1,0 +1,1 @@
+"""The demo: captured events, the questions it asks, and its story."""

@@ -1,0 +1,134 @@
+"""The demo's captured events, and the questions it asks of what came out.
+
+The events were captured from a PostgreSQL shop by Debezium: two snapshots (the first one was
+interrupted), streamed changes with repeats after a crash, key changes, new columns. One change of
+customer 1 is held back and dropped last, in a file of its own, so that it arrives late.
+"""
+
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
+
+EVENTS = "events/shop.jsonl.gz"
+FOLDER = "shop"
+FIRST, LATE = "1-shop.jsonl", "2-late.jsonl"
+EXPLAINED: Mapping[str, str] = {"id": "1"}
+"""The key of `customers` that is explained, and whose change of `LATE_AT` arrives late."""
+LATE_TOPIC, LATE_AT = "shop.shop.customers", "91292720"
+"""Topic and position in the source's log of the record that is held back."""
+OPERATIONS = {"r": "read by snapshots", "c": "inserts", "u": "updates", "d": "deletes"}
+
+
+class Dropped(NamedTuple):
+    """What the demo dropped: the folder, and how many records of which kind."""
+
+    folder: Path
+    records: int
+    kinds: Mapping[str, int]
+
+
+class Question(NamedTuple):
+    """A name, the tables it needs, and the query."""
+
+    name: str
+    tables: frozenset[str]
+    query: str
+
+
+HISTORY = Question(
+    "history",
+    frozenset({"customers"}),
+    "SELECT tier, prefs, date_format(valid_from, 'HH:mm:ss.SSS') AS valid_from,"
+    " date_format(valid_to, 'HH:mm:ss.SSS') AS valid_to FROM gold.customers_history"
+    f" WHERE id = {EXPLAINED['id']} ORDER BY customers_history.valid_from",
+)
+DELETED = Question(
+    "deleted",
+    frozenset({"orders"}),
+    "SELECT id, status, date_format(valid_from, 'HH:mm:ss.SSS') AS valid_from,"
+    " date_format(valid_to, 'HH:mm:ss.SSS') AS valid_to FROM gold.orders_history"
+    " WHERE id = 2 AND id NOT IN (SELECT id FROM gold.orders)",
+)
+
+
+def of_the_shop(tables: Sequence[Table]) -> list[Table]:
+    """The tables that read the demo's folder.
+
+    Raises:
+        ConfigurationError: there are none.
+    """
+    mine = [table for table in tables if any(feed.path == FOLDER for feed in table.feeds)]
+    if not mine:
+        expected = f"tables with source.path: {FOLDER}"
+        action = "leave --conf and --table out; where a project lies, go to an empty folder first"
+        raise ConfigurationError("command line", "--conf", "no such table", expected, action)
+    return mine
+
+
+def questions(tables: Sequence[Table]) -> dict[str, str]:
+    """The queries that these tables can answer, by name."""
+    there = {table.table for table in tables}
+    return {q.name: q.query for q in (HISTORY, DELETED) if q.tables <= there}
+
+
+def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
+    """Drop the events of these tables' topics into the landing folder, unless they lie there.
+
+    Raises:
+        ConfigurationError: the target is not a local one.
+    """
+    if target.kind != "local":
+        expected = "a local target: the demo brings its own Spark"
+        raise ConfigurationError(
+            "command line", "--target", target.name, expected, "leave --target out"
+        )
+    folder = Path(target.landing, FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    topics = {feed.topic for table in tables for feed in table.feeds}
+    lines = gzip.decompress(files("lakehouse.demo").joinpath(EVENTS).read_bytes()).splitlines(True)
+    read = [(line, json.loads(line)) for line in lines]
+    own = [(line, record) for line, record in read if not topics or record["topic"] in topics]
+    late = [line for line, record in own if _is_late(record)]
+    first = [line for line, record in own if not _is_late(record)]
+    _write(folder / FIRST, first)
+    _write(folder / LATE, late)
+    return Dropped(folder, len(own), _kinds(record for _, record in own))
+
+
+def configuration(conf: Path) -> Path:
+    """The folder itself, or the demo's own where there is no such folder."""
+    package = Path(str(files("lakehouse.demo")))
+    places = [conf, package / "conf", package.parents[1] / "conf"]
+    return next((place for place in places if (place / "targets").is_dir()), conf)
+
+
+def _is_late(record: Mapping[str, object]) -> bool:
+    value = record["value"]
+    source = value.get("source") if isinstance(value, dict) else None
+    position = source.get("lsn") if isinstance(source, dict) else None
+    return record["topic"] == LATE_TOPIC and str(position) == LATE_AT
+
+
+def _kinds(records: Iterable[Mapping[str, object]]) -> dict[str, int]:
+    """How many records there are of each operation; those without one are left out."""
+    values = [record["value"] for record in records]
+    found = Counter(str(value.get("op")) for value in values if isinstance(value, dict))
+    return {word: found[op] for op, word in OPERATIONS.items() if found[op]}
+
+
+def _write(file: Path, lines: Sequence[bytes]) -> None:
+    """Write a file at once, as a source does; one that is there with that content is left alone."""
+    text = b"".join(lines)
+    if text and (not file.exists() or file.stat().st_size != len(text)):
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+        unfinished.write_bytes(text)
+        unfinished.rename(file)

@@ -1,0 +1,127 @@
+"""The demo's story: what arrived, what came out, and why, in at most 40 lines of 80 columns."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from lakehouse.demo.questions import EXPLAINED, FIRST, LATE, Dropped
+from lakehouse.terminal.grid import Row, lay_out
+
+WIDTH = 80
+MOST_TABLES, MOST_RECORDS = 4, 5
+
+Status = Mapping[str, object]
+
+
+class Explanation(NamedTuple):
+    """One record of the explained key: when it was written, what it is, what was done, and where.
+
+    `position` is topic, partition and offset, or file and line.
+    """
+
+    source_time: str | None
+    operation: str | None
+    outcome: str
+    because: str | None
+    position: str | None
+
+
+class Story(NamedTuple):
+    """All that is told. `answers` are the rows of the demo's questions, by name."""
+
+    dropped: Dropped
+    statuses: Sequence[Status]
+    explained: Sequence[Explanation]
+    answers: Mapping[str, Sequence[Row]]
+    report: Path
+    options: str
+
+
+def story_lines(story: Story) -> list[str]:
+    """The lines, none wider than 80 columns; parts whose tables are not there are left out."""
+    parts = [
+        _arrived(story),
+        _came_out(story),
+        _explained(story),
+        _late(story),
+        _deleted(story),
+        _next(story),
+    ]
+    return [line for part in parts if part for line in ("", *part)]
+
+
+def _arrived(story: Story) -> list[str]:
+    kinds = ", ".join(f"{count} {word}" for word, count in story.dropped.kinds.items())
+    return [
+        f"ARRIVED  {story.dropped.records} records that Debezium captured from a PostgreSQL shop:",
+        f"         {kinds}",
+    ]
+
+
+def _came_out(story: Story) -> list[str]:
+    names = ("table", "rows", "rejected", "state")
+    rows = [[str(status[name]) for name in names] for status in story.statuses[:MOST_TABLES]]
+    return ["CAME OUT  in gold, one row per live key:", *_grid(names, rows)]
+
+
+def _explained(story: Story) -> list[str]:
+    """The records of one key that say something, each with what was done with it."""
+    if not story.explained:
+        return []
+    rows = [
+        [_clock(each.source_time), each.operation, each.outcome, each.because]
+        for each in story.explained[:MOST_RECORDS]
+    ]
+    name = f"customer {EXPLAINED['id']}"
+    return [
+        f"EXPLAINED  every record of {name}, in the source's order:",
+        *_grid(("written", "what", "outcome", "because"), rows),
+    ]
+
+
+def _late(story: Story) -> list[str]:
+    rows = story.answers.get("history", ())
+    if not rows:
+        return []
+    return [
+        f"LATE  one change arrived last, in {LATE} after all of {FIRST}.",
+        "      Its version stands where the source wrote it:",
+        *_grid(("tier", "prefs", "valid_from", "valid_to"), rows),
+    ]
+
+
+def _deleted(story: Story) -> list[str]:
+    rows = story.answers.get("deleted", ())
+    if not rows:
+        return []
+    return [
+        "DELETED  order 2 is gone from gold.orders; gold.orders_history still knows it:",
+        *_grid(("id", "status", "valid_from", "valid_to"), rows),
+    ]
+
+
+def _next(story: Story) -> list[str]:
+    key = f"'{{\"id\": {EXPLAINED['id']}}}'"
+    asked = ('sql "SELECT * FROM gold.orders"', f"explain customers --key {key}", "status")
+    whole = [f"  lakehouse {command}{story.options}" for command in asked]
+    if max(map(len, whole)) > WIDTH:
+        whole = [f"  AT='{story.options.strip()}'", *(f"  lakehouse {each} $AT" for each in asked)]
+    return [f"REPORT  {_shortest(story.report)}", "TRY", *whole]
+
+
+def _shortest(file: Path) -> str:
+    """The file's path from here or from the root, whichever is shorter."""
+    return min(os.path.relpath(file), str(file), key=len)
+
+
+def _grid(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    return [f"  {line}" for line in lay_out(names, rows, WIDTH - 2)]
+
+
+def _clock(time: str | None) -> str | None:
+    """The time of day of an ISO time, to the millisecond."""
+    if time is None:
+        return None
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).strftime("%H:%M:%S.%f")[:-3]

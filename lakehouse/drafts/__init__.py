@@ -1,0 +1,1 @@
+"""First YAML of tables, written from a sample file or from a database."""

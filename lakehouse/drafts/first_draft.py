@@ -1,0 +1,115 @@
+"""A table's first YAML, written from a sample of its events for a person to check."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from lakehouse.config.unpacking import unpack_table
+from lakehouse.drafts.sample import Sample, read_sample, read_samples
+from lakehouse.errors import ConfigurationError
+
+DELTA = "or delta, where the files of a day hold only some of the rows"
+SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
+
+
+class Draft(NamedTuple):
+    """A table's YAML: its file, its text, and whether the file was there and is left alone."""
+
+    file: Path
+    text: str
+    is_there: bool
+
+    @property
+    def checks(self) -> int:
+        """How many lines want to be checked by a person."""
+        return self.text.count("# check")
+
+
+def write_draft(table: str, sample: Path, conf: Path, folder: str, sure: bool = False) -> Draft:
+    """Write conf/tables/TABLE.yml; `folder` is the one of its files, and `sure` says it is known.
+
+    Raises:
+        ConfigurationError: the file is there, or the sample cannot be used.
+    """
+    file = conf / "tables" / f"{table}.yml"
+    if file.exists():
+        found, action = "a file that is there", "remove it first, or choose another name"
+        raise ConfigurationError(str(file), "table", found, "a new table", action)
+    return write_text(file, draft(table, read_sample(sample, table), folder, sure))
+
+
+def write_drafts(sample: Path, conf: Path, folder: str, sure: bool = False) -> list[Draft]:
+    """Write a YAML per table in the file; those that are there are left alone.
+
+    Raises:
+        ConfigurationError: the sample cannot be used.
+    """
+    drafts = {n: draft(n, shown, folder, sure) for n, shown in read_samples(sample).items()}
+    return [write_text(conf / "tables" / f"{name}.yml", text) for name, text in drafts.items()]
+
+
+def write_text(file: Path, text: str) -> Draft:
+    """Write a table's YAML, which must be sound; a file that is there is left alone."""
+    unpack_table(yaml.safe_load(text), str(file))
+    there = file.exists()
+    if not there:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return Draft(file, text, there)
+
+
+def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
+    """The YAML's text; what was guessed carries a comment that begins with `check`."""
+    lines = [SCHEMA_LINE, f"table: {table}", "source:", f"  format: {sample.format}"]
+    doubt = "" if sure else "  # check: folder of the files, below the landing root"
+    lines += [f"  path: {scalar(folder)}{doubt}"]
+    lines += [f"  topic: {scalar(sample.topic)}"] if sample.topic else []
+    lines += [f"  mode: full  # check: {DELTA}"] if sample.format == "snapshot" else []
+    lines += [f"  file_format: {sample.file_format}"] if sample.file_format != "json" else []
+    lines += [f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}"]
+    if sample.sequence_by:
+        lines += [f"sequence_by: {scalar(sample.sequence_by)}  # check: orders a key's changes"]
+    if sample.deletes:
+        lines += [f"apply_as_deletes: {scalar(sample.deletes)}  # check"]
+        operation = sample.deletes.partition(" ")[0]
+        lines += [f"except_column_list: [{scalar(operation)}]"]
+    own = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
+    declared = [f"  {scalar(n)}: {kind}" for n, kind in sample.columns.items() if n in own]
+    lines += ["columns:", *declared] if declared else []
+    guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
+    if guessed:
+        lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
+        lines += [f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in guessed.items()]
+    return "\n".join(lines) + "\n"
+
+
+def possible_columns(names: Iterable[str]) -> set[str]:
+    """Those of the names that one table can have: of two that differ in case only, the first."""
+    first: dict[str, str] = {}
+    for name in names:
+        if name.strip() and not name.startswith("_"):
+            first.setdefault(name.lower(), name)
+    return set(first.values())
+
+
+def scalar(text: str) -> str:
+    """A text as a YAML scalar on one line, quoted only where it must be."""
+    style = '"' if not text.isprintable() else "'" if set(text) & set(",[]{}") else None
+    dumped = yaml.safe_dump(text, default_style=style, width=10_000, allow_unicode=True)
+    return dumped.splitlines()[0]
+
+
+def _guess(sample: Sample, name: str, kind: str) -> str:
+    """A guessed column's type, or the one to declare with what its values look like."""
+    looks, declared = sample.looks.get(name, ("", kind))
+    return f"{declared}  # check: looks like {looks}" if looks else kind
+
+
+def _doubt(sample: Sample) -> str:
+    if sample.format == "ydb":
+        return "  # check: records do not name their key columns, give them in order"
+    if sample.format == "debezium" and not sample.keys:
+        return "  # check: the records name no key; a table without one keeps equal rows"
+    return "" if sample.format == "debezium" and sample.topic else "  # check"

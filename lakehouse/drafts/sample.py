@@ -1,0 +1,327 @@
+"""What a file of events shows of the table behind it: format, keys and columns, by its shape."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from lakehouse.config.formats import CHANGE_MEMBERS, Format
+from lakehouse.config.table import FileFormat
+from lakehouse.drafts.connect_types import column_type, common_type, inferred_type, mixed
+from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
+from lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+
+TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
+ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+ORDER_NAMES = re.compile(
+    r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
+)
+OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
+FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
+SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
+DELETE_WORDS = ("delete", "d", "del", "remove")
+
+
+class Sample(NamedTuple):
+    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`.
+
+    `looks` says of guessed columns what their values seem to encode, and the type to declare.
+    """
+
+    format: Format
+    file_format: FileFormat
+    topic: str | None
+    keys: list[str]
+    columns: dict[str, str]
+    guessed: dict[str, str]
+    sequence_by: str | None = None
+    deletes: str | None = None
+    looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
+
+
+def read_sample(file: Path, table: str) -> Sample:
+    """What the first records of a file show of one table.
+
+    Raises:
+        ConfigurationError: it cannot be read, or its topics do not tell which is the table's.
+    """
+    opened = open_sample(file)
+    if opened.format != "json":
+        return _of_day(file, _flat(opened))
+    return _of_day(file, _sampled(*_of_topic(file, opened.records, table)))
+
+
+def read_samples(file: Path) -> dict[str, Sample]:
+    """What a file shows of every table in it, by the table's name.
+
+    A topic gives one table, named after the topic's last part; topics without rows (transactions,
+    heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
+    of one table, named after the file; where the file's name is a number or it lies in the folder
+    of a day, after the folder.
+
+    Raises:
+        ConfigurationError: it cannot be read, or it holds no record of a table.
+    """
+    opened = open_sample(file)
+    if opened.format != "json":
+        return {identifier(_name_of(file)): _of_day(file, _flat(opened))}
+    by_topic: dict[str | None, list[Object]] = {}
+    for record in opened.records:
+        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
+        by_topic.setdefault(topic, []).append(record)
+    found: dict[str, Sample] = {}
+    for topic, own in by_topic.items():
+        if (topic is None and len(by_topic) > 1) or not any(map(_has_row, own)):
+            continue
+        name = identifier((topic or _name_of(file)).rpartition(".")[2])
+        if name in found and topic is not None:
+            name = identifier("_".join(topic.split(".")[-2:]))
+        if not SIGNALS.search(name):
+            found[name] = _of_day(file, _sampled(own, topic))
+    if not found:
+        raise unusable(file, "no record of a table", "records with rows")
+    return found
+
+
+def identifier(text: str) -> str:
+    """A table's name made of a text: small letters, digits and _, beginning with a letter."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if name[:1].isalpha() else f"t_{name}"
+
+
+def day_of(file: Path) -> str | None:
+    """The day whose folder the file lies in, as extracts do: PATH/YYYY-MM-DD/."""
+    name = file.absolute().parent.name
+    return name if DAY.fullmatch(name) else None
+
+
+def _name_of(file: Path) -> str:
+    name, folder = file.name.partition(".")[0], file.absolute().parent
+    if day_of(file):
+        return folder.parent.name or name
+    return name if name[:1].isalpha() else folder.name or name
+
+
+def _of_day(file: Path, sample: Sample) -> Sample:
+    """Plain rows in the folder of a day are an extract, which no column orders."""
+    if sample.format != "rows" or day_of(file) is None:
+        return sample
+    return sample._replace(format="snapshot", sequence_by=None, deletes=None)
+
+
+def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
+    """What the records of one table show."""
+    changes = [change for record in records if (change := _change(record))]
+    if any("op" in change and {"after", "before"} & set(change) for change in changes):
+        return _debezium([record for record in records if "op" in _change(record)], topic)
+    if any(set(FLATTENED) & set(change) for change in changes):
+        return _flattened(records, topic)
+    if any(isinstance(change.get("key"), list) for change in changes):
+        return _ydb([change for change in changes if "key" in change], topic)
+    return _flat(SampleFile("json", changes))
+
+
+def _has_row(record: Object) -> bool:
+    """Whether a record carries a row of a table, or names its key."""
+    change = _change(record)
+    if "op" in change:
+        return any(_row(change, side) for side in ("after", "before"))
+    envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
+    return bool(set(change) - envelope)
+
+
+def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
+    declared = _declared_by_all(records)
+    changes = [_change(record) for record in records]
+    rows = [_row(change, "after") for change in changes]
+    inferred = _inferred(rows)
+    keys = _record_keys(records)
+    if not keys and not any(_is_whole(record) for record in records):
+        keys = _keys_of_deletes(changes) or _probable_keys(inferred)
+    known = declared or {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
+    guessed = {name: kind for name, kind in inferred.items() if name not in known}
+    looks = _looks(rows, guessed)
+    return Sample("debezium", "json", topic, keys, known, guessed, looks=looks)
+
+
+def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
+    """Rows that ExtractNewRecordState has left of Debezium's events."""
+    rows = [_change(record) for record in records]
+    own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
+    inferred = _inferred(own)
+    keys = _record_keys(records) or _probable_keys(inferred)
+    known = {name: inferred.get(name, "string") for name in [*keys, *_mixed(own)]}
+    guessed = {name: kind for name, kind in inferred.items() if name not in known}
+    return Sample("debezium", "json", topic, keys, known, guessed)
+
+
+def _record_keys(records: Iterable[Object]) -> list[str]:
+    """The columns of the first whole record's key."""
+    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
+    return list(key) if isinstance(key, dict) else []
+
+
+def _keys_of_deletes(changes: Iterable[Object]) -> list[str]:
+    """What deletes tell of the row before: with a replica identity of the key, the key alone."""
+    rows = [_row(change, "before") for change in changes if change.get("op") == "d"]
+    told = [[name for name, value in row.items() if value is not None] for row in rows if row]
+    partial = [len(names) < len(row) for names, row in zip(told, filter(None, rows), strict=True)]
+    return told[0] if told and all(partial) else []
+
+
+def _row(change: Object, side: str) -> Object:
+    """The row before or after a change; MongoDB's come as JSON in a text, without their `_id`."""
+    row = change.get(side)
+    if not isinstance(row, str):
+        return row if isinstance(row, dict) else {}
+    try:
+        document = json.loads(row)
+    except ValueError:
+        return {}
+    is_document = isinstance(document, dict)
+    return {n: _of_document(v) for n, v in document.items() if n != "_id"} if is_document else {}
+
+
+def _of_document(value: object) -> object:
+    """A value in MongoDB's Extended JSON as a plain number or text, where it is one."""
+    kind, inner = next(iter(value.items()), ("", None)) if isinstance(value, dict) else ("", None)
+    with suppress(ValueError):
+        if kind in ("$numberLong", "$numberInt"):
+            return int(str(inner))
+        if kind in ("$numberDouble", "$numberDecimal"):
+            return float(str(inner))
+    return value
+
+
+def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
+    parts = max((change["key"] for change in changes), key=len)
+    keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
+    rows = [change.get("newImage") or change.get("update") or {} for change in changes]
+    columns = dict(zip(keys, [inferred_type([part]) or "string" for part in parts], strict=True))
+    return Sample("ydb", "json", topic, keys, columns, _inferred(rows))
+
+
+def _flat(opened: SampleFile) -> Sample:
+    rows = opened.records
+    known = {**_inferred(rows), **opened.types}
+    columns = {name: kind for name, kind in known.items() if not name.startswith("_")}
+    if any("_CHANGE_TYPE" in row for row in rows):
+        deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]
+        keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
+        keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
+        return Sample("bigquery", opened.format, None, keys, columns, {})
+    full = [name for name in columns if all(row.get(name) is not None for row in rows)]
+    keys = _probable_keys(full or columns)
+    kinds = {name: _type_of_order(rows, name, columns) for name in full if name not in keys}
+    named = [n for n, kind in kinds.items() if ORDER_NAMES.search(n) and kind.startswith(ORDERABLE)]
+    times = [name for name, kind in kinds.items() if kind.startswith(TIMES)]
+    numbers = [name for name, kind in kinds.items() if kind in WHOLE_NUMBERS]
+    order = (named or times or numbers or keys)[0]
+    columns[order] = kinds.get(order, columns[order])
+    return Sample("rows", opened.format, None, keys, columns, {}, order, _deletes(rows))
+
+
+def _type_of_order(rows: Sequence[Object], name: str, columns: Mapping[str, str]) -> str:
+    """The type of a column that orders changes: texts of dates or times alone are such."""
+    if columns[name] != "string" or not all(DAY.match(str(row[name])) for row in rows):
+        return columns[name]
+    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
+        with suppress(ValueError):
+            return min(kind for row in rows if parse(str(row[name]).replace("Z", "+00:00")))
+    return "string"
+
+
+def _deletes(rows: Sequence[Object]) -> str | None:
+    """A condition for deletes, when a column looks like the operation's."""
+    for name, row in itertools.product(OPERATION_NAMES, rows):
+        word = row.get(name)
+        if isinstance(word, str) and word.lower() in DELETE_WORDS:
+            return f"{name} = '{word}'"
+    return None
+
+
+def _probable_keys(columns: Iterable[str]) -> list[str]:
+    names = list(columns)
+    return [name for name in names if name.lower() in ("id", "_id")][:1] or names[:1]
+
+
+def _inferred(rows: Iterable[Object]) -> dict[str, str]:
+    values: dict[str, list[object]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    kinds = {name: inferred_type(each) for name, each in values.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """What the values of some columns seem to encode; columns of plain values are left out."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        values = [row[name] for row in rows if row.get(name) is not None]
+        like = None
+        if values and all(type(value) is int for value in values):
+            like = encoded_numbers(name, min(values), max(values))
+        elif values and all(isinstance(value, str) for value in values):
+            like = encoded_texts(min(values), max(values))
+        if like is not None:
+            found[name] = like
+    return found
+
+
+def _mixed(rows: Sequence[Object]) -> list[str]:
+    """Columns whose values only a text holds together; undeclared they would be refused."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if mixed(row.get(name) for row in rows)]
+
+
+def _of_topic(
+    file: Path, records: Sequence[Object], table: str
+) -> tuple[Sequence[Object], str | None]:
+    """The records of the table's own topic, where the file carries several."""
+    topics = {str(r["topic"]): None for r in records if _is_whole(r) and r.get("topic")}
+    mine = [t for t in topics if t.rpartition(".")[2].lower() == table.lower()] or list(topics)
+    if len(mine) > 1:
+        expected = f"one topic, or one ending in .{table}"
+        action = "name a table after one of the topics, or none for the tables of all"
+        raise unusable(file, f"topics {', '.join(mine)}", expected, action)
+    if not mine:
+        return records, None
+    return [record for record in records if record.get("topic") == mine[0]], mine[0]
+
+
+def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
+    """Column types from all schema blocks; a column of several types has one that holds them."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        value = record.get("value", record) if _is_whole(record) else record
+        for name, kind in _declared(value).items():
+            found.setdefault(name, set()).add(kind)
+    return {name: common_type(kinds) for name, kinds in found.items()}
+
+
+def _declared(value: Object) -> dict[str, str]:
+    """Column types from the schema block around a Debezium value, if there is one."""
+    fields = ((value or {}).get("schema") or {}).get("fields") or []
+    after = [field["fields"] for field in fields if field.get("field") == "after"]
+    return {field["field"]: column_type(field) for columns in after for field in columns}
+
+
+def _change(record: Object) -> Object:
+    value = _plain(record.get("value") if _is_whole(record) else record)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_whole(record: Object) -> bool:
+    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
+
+
+def _plain(value: object) -> object:
+    """A value without the schema block around it."""
+    return value["payload"] if isinstance(value, dict) and "payload" in value else value

@@ -1,0 +1,296 @@
+"""First YAML of the tables of a source database: keys, types and comments, read by SQLAlchemy.
+
+PostgreSQL, MySQL and MariaDB, as Debezium captures them: a type is the one that Debezium's records
+have for the column with its default settings (decimals precise, times adaptive) and those of
+`connector_text`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, types
+from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
+
+from lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
+from lakehouse.drafts.sample import SIGNALS, identifier
+from lakehouse.errors import ConfigurationError, SourceUnreachable
+from lakehouse.terminal.words import counted
+
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
+MOST_DIGITS = 38
+_PLAIN: Sequence[tuple[type[types.TypeEngine[Any]], str]] = (
+    (mysql.YEAR, "int"),
+    (mysql.TINYINT, "smallint"),
+    (postgresql.INTERVAL, "bigint"),
+    (types.Boolean, "boolean"),
+    (types.SmallInteger, "smallint"),
+    (types.BigInteger, "bigint"),
+    (types.Integer, "int"),
+    (types.REAL, "float"),
+    (types.Float, "double"),
+    (types.Date, "date"),
+    (types.LargeBinary, "binary"),
+    (mysql.TINYBLOB, "binary"),
+    (mysql.MEDIUMBLOB, "binary"),
+    (mysql.LONGBLOB, "binary"),
+    (types.BINARY, "binary"),
+    (types.VARBINARY, "binary"),
+)
+_UNSIGNED = {"smallint": "int", "int": "bigint", "bigint": "decimal(20,0)"}
+_BACKENDS = ("postgresql", "mysql", "mariadb")
+_CLASSES = {
+    "mysql": "io.debezium.connector.mysql.MySqlConnector",
+    "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
+}
+_VIA_ROOT = (
+    "a publication WITH (publish_via_partition_root = true), so that changes of a partition come"
+    " as those of its table; Debezium makes it from version 3.2 on (publish.via.partition.root),"
+    " for an older one create it by hand"
+)
+_PARTITIONS = """
+WITH RECURSIVE below AS (
+  SELECT i.inhparent AS root, c.oid FROM pg_inherits i
+  JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition
+  JOIN pg_class p ON p.oid = i.inhparent AND NOT p.relispartition
+  UNION ALL
+  SELECT b.root, i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid
+)
+SELECT rn.nspname, r.relname, cn.nspname, c.relname FROM below b
+JOIN pg_class r ON r.oid = b.root JOIN pg_namespace rn ON rn.oid = r.relnamespace
+JOIN pg_class c ON c.oid = b.oid JOIN pg_namespace cn ON cn.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2, 3, 4
+"""
+"""Every partition of PostgreSQL, those of partitions too, with the table on top."""
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class SourceTable(NamedTuple):
+    """A table of a source: where it is, what it is called, its keys and its columns' types.
+
+    `columns` are type and comment by name; `partitions` are schema and name of each partition of a
+    partitioned table, which are no tables of their own here.
+    """
+
+    schema: str
+    name: str
+    comment: str | None
+    keys: list[str]
+    columns: Mapping[str, tuple[str, str | None]]
+    partitions: Sequence[tuple[str, str]] = ()
+
+
+class Connector(NamedTuple):
+    """What the tables and their connector have to agree on.
+
+    `prefix` begins the names of topics, `brokers` are Kafka's bootstrap servers; without them the
+    records are dropped into one folder named after the prefix.
+    """
+
+    url: URL
+    prefix: str
+    brokers: str | None = None
+
+
+def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
+    """The tables of a database, system tables and Debezium's own ones left out.
+
+    The URL that is returned names MariaDB where the server is one: it has a connector of its own.
+
+    Raises:
+        ConfigurationError: the database is none of those above, or has no table.
+        SourceUnreachable: it does not answer, or refuses who asks.
+    """
+    if url.get_backend_name() not in _BACKENDS:
+        found, expected = url.get_backend_name(), "postgresql, mysql or mariadb"
+        action = "write the tables by hand, or from a file: `lakehouse init --from FILE`"
+        raise ConfigurationError("command line", "--source", found, expected, action)
+    engine = create_engine(url)
+    try:
+        seen = inspect(engine)
+        with catch_warnings():  # of types that SQLAlchemy does not know: they are text here
+            simplefilter("ignore", SAWarning)
+            tables = list(_tables(seen, _partitions(engine)))
+        if getattr(seen.dialect, "is_mariadb", False):
+            url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
+    except SQLAlchemyError as failure:
+        first = str(failure).strip().splitlines()[0]
+        raise SourceUnreachable(url.render_as_string(), first) from failure
+    finally:
+        engine.dispose()
+    if not tables:
+        expected, action = "at least one table", "name the database that has the tables"
+        raise ConfigurationError("command line", "--source", "no table", expected, action)
+    return url, tables
+
+
+def names_of(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
+    """The tables by the names that they get here; with their schema where that is needed."""
+    found: dict[str, SourceTable] = {}
+    for table in tables:
+        name = identifier(table.name)
+        found[identifier(f"{table.schema}_{name}") if name in found else name] = table
+    return found
+
+
+def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
+    """The YAML of a table."""
+    topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
+    lines = [SCHEMA_LINE, f"table: {name}"]
+    lines += [f"comment: {scalar(table.comment)}"] if table.comment else []
+    lines += ["source:", "  format: debezium"]
+    if connector.brokers is None:
+        lines += [f"  path: {scalar(connector.prefix)}  # check: folder below the landing root"]
+        lines += [f"  topic: {scalar(topic)}"]
+    else:
+        servers = scalar(connector.brokers)
+        lines += [f"  kafka: {{topic: {scalar(topic)}, bootstrap_servers: '{servers}'}}"]
+    doubt = "" if table.keys else "  # check: no primary key; a table without one keeps equal rows"
+    lines += [f"keys: [{', '.join(map(scalar, table.keys))}]{doubt}", "columns:"]
+    possible = possible_columns([*table.keys, *table.columns])
+    for column, (kind, comment) in table.columns.items():
+        shown = f"'{kind}'" if "," in kind and comment else kind
+        said = f"{{type: {shown}, comment: {_quoted(comment)}}}" if comment else kind
+        mark = "" if column in possible else "# not possible: "
+        lines += [f"  {mark}{scalar(column)}: {said}"]
+    return "\n".join(lines) + "\n"
+
+
+def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
+    """The configuration of the Debezium connector that captures these tables, as JSON."""
+    url, backend = connector.url, connector.url.get_backend_name()
+    postgres = backend == "postgresql"
+    listed = ",".join(f"{table.schema}.{table.name}" for table in tables)
+    common = {
+        "topic.prefix": connector.prefix,
+        "database.hostname": url.host or "localhost",
+        "database.port": str(url.port or (5432 if postgres else 3306)),
+        "database.user": url.username or "",
+        "database.password": "${env:DATABASE_PASSWORD}",
+        "table.include.list": listed,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "true",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "true",
+        "snapshot.mode": "initial",
+    }
+    own = (
+        {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.dbname": url.database or "",
+            "plugin.name": "pgoutput",
+            "slot.name": identifier(connector.prefix),
+            "publication.name": identifier(connector.prefix),
+            "publication.autocreate.mode": "filtered",
+            **({"publish.via.partition.root": "true"} if _partitioned(tables) else {}),
+        }
+        if postgres
+        else {
+            "connector.class": _CLASSES[backend],
+            "database.server.id": "184054",
+            "bigint.unsigned.handling.mode": "precise",
+            **_schema_history(connector),
+        }
+    )
+    return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
+
+
+def _schema_history(connector: Connector) -> dict[str, str]:
+    """Where the connector keeps the tables' shapes: a topic, or without brokers a file."""
+    history = "schema.history.internal"
+    if connector.brokers is None:
+        file = "io.debezium.storage.file.history.FileSchemaHistory"
+        return {history: file, f"{history}.file.filename": f"{connector.prefix}-schema-history.dat"}
+    return {
+        f"{history}.kafka.topic": f"{connector.prefix}.schema-changes",
+        f"{history}.kafka.bootstrap.servers": connector.brokers,
+    }
+
+
+def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
+    """What the database needs before a connector can capture these tables, a line each."""
+    if url.get_backend_name() != "postgresql":
+        return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL"]
+    keyless = [table for table in tables if not table.keys]
+    whole = [one for t in keyless for one in ((t.schema, t.name), *t.partitions)]
+    return [
+        "in postgresql.conf: wal_level = logical",
+        *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in whole),
+        *([_VIA_ROOT] if _partitioned(tables) else []),
+    ]
+
+
+def partitioned_notes(tables: Mapping[str, SourceTable]) -> list[str]:
+    """A sentence for each partitioned table, whose partitions get no YAML of their own."""
+    return [
+        f"{name} is a partitioned table: its {counted(len(table.partitions), 'partition')} are read"
+        " as one table"
+        for name, table in tables.items()
+        if table.partitions
+    ]
+
+
+def _partitioned(tables: Sequence[SourceTable]) -> bool:
+    return any(table.partitions for table in tables)
+
+
+def column_kind(kind: "types.TypeEngine[Any]") -> str:
+    """The Spark SQL type for a column of the source; what has no better one is text."""
+    if isinstance(kind, postgresql.ARRAY):
+        return f"array<{column_kind(kind.item_type)}>"
+    if isinstance(kind, mysql.BIT | postgresql.BIT):
+        return "boolean" if (kind.length or 1) == 1 else "binary"
+    if isinstance(kind, types.TIMESTAMP | types.DateTime):
+        zoned = bool(kind.timezone) or isinstance(kind, mysql.TIMESTAMP)
+        return "timestamp" if zoned else "timestamp_ntz"
+    if isinstance(kind, types.Float):
+        return "float" if isinstance(kind, types.REAL | mysql.FLOAT) else "double"
+    if isinstance(kind, types.Numeric):
+        return _decimal(kind)
+    found = next((spark for source, spark in _PLAIN if isinstance(kind, source)), "string")
+    return _UNSIGNED.get(found, found) if getattr(kind, "unsigned", False) else found
+
+
+def _decimal(kind: "types.Numeric[Any]") -> str:
+    """A decimal of any size is text in Debezium's records, as it may exceed every type."""
+    if kind.precision is None or kind.precision > MOST_DIGITS:
+        return "string"
+    return f"decimal({kind.precision},{kind.scale or 0})"
+
+
+def _partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """The partitions of PostgreSQL's partitioned tables, schema and name of each."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    if engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            for *root, schema, name in connection.execute(text(_PARTITIONS)):
+                found.setdefault((root[0], root[1]), []).append((schema, name))
+    return found
+
+
+def _tables(
+    seen: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+) -> Iterator[SourceTable]:
+    within = {one for found in partitions.values() for one in found}
+    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
+    if seen.dialect.name == "mysql" and seen.default_schema_name:
+        schemas = [seen.default_schema_name]
+    for schema in schemas:
+        for name in sorted(seen.get_table_names(schema=schema)):
+            if SIGNALS.search(name) or (schema, name) in within:
+                continue
+            columns = {
+                column["name"]: (column_kind(column["type"]), column.get("comment"))
+                for column in seen.get_columns(name, schema=schema)
+            }
+            keys = seen.get_pk_constraint(name, schema=schema)["constrained_columns"]
+            comment = seen.get_table_comment(name, schema=schema)["text"]
+            parts = partitions.get((schema, name), ())
+            yield SourceTable(schema, name, comment, list(keys), columns, parts)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""What runs leave and share: the ledger, gaps, and what one process remembers."""

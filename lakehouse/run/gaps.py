@@ -1,0 +1,176 @@
+"""Records that are gone at the source: a Delta table, silver's `_gaps`, one row per gap.
+
+A gap is open until the missing records have turned up after all, or a full snapshot that began
+after it was found has been taken in. Positions that run backwards are a gap too: changes of another
+server, which nothing proves, may rank below older ones.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehouse.config.table import Strict, Table
+from lakehouse.config.target import Target
+from lakehouse.errors import SourceDataLoss
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import writing
+from lakehouse.storage.names import exists, literal, name
+
+TABLE = "_gaps"
+
+COLUMNS = (
+    ("table", "string", "the table that lacks the records"),
+    ("feed", "string", "the bronze table that should have them"),
+    ("topic", "string", "the topic, where there is one"),
+    ("partition", "int", "the partition, where there is one"),
+    (
+        "kind",
+        "string",
+        "offsets: aged out at the source; transaction: a hole in one; positions: run backwards",
+    ),
+    ("transaction", "string", "the transaction with the hole, or positions before and after"),
+    (
+        "from",
+        "bigint",
+        "first missing offset, or place among the table's changes of a transaction; where positions"
+        " run backwards the first offset there, or ingest batch",
+    ),
+    ("to", "bigint", "last one; where positions run backwards the first that contradicts"),
+    ("found_at", "timestamp", "when it was noticed"),
+    ("run_id", "string", "the run that noticed it"),
+    ("message", "string", "for a person: what is missing and what to do"),
+    (
+        "resolved_at",
+        "timestamp",
+        "when the records turned up, or a new snapshot made them needless",
+    ),
+)
+IDENTITY = ("table", "feed", "topic", "partition", "kind", "transaction", "from")
+WAY_OUT = "take a new snapshot (`lakehouse rebootstrap`), or set on_data_loss: continue"
+
+
+class Gap(Strict):
+    """Missing records of a table: `first` and `last` are the columns `from` and `to`."""
+
+    table: str
+    feed: str
+    topic: str | None = None
+    partition: int | None = None
+    kind: Literal["offsets", "transaction", "positions"] = "offsets"
+    transaction: str | None = None
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """What is missing, in a line."""
+        place = self.topic or self.feed
+        place += "" if self.partition is None else f"/{self.partition}"
+        if self.kind == "positions":
+            unit = "ingest batch" if self.partition is None else "offset"
+            where = f"from {unit} {self.first} of {place} on"
+            return f"positions run backwards {where}: {self.transaction}"
+        if self.kind == "transaction":
+            missing = f"changes {self.first} to {self.last} of transaction {self.transaction}"
+        else:
+            missing = f"offsets {self.first} to {self.last}"
+        return f"{missing} of {place} are gone at the source"
+
+
+def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: str) -> None:
+    """Keep the gaps that are not known yet; none at all writes nothing."""
+    if not found:
+        return
+    if not exists(spark, target, "silver", TABLE):
+        writing.create(spark, target, "silver", TABLE, create_statement(target))
+    now = datetime.now(timezone.utc)
+    rows = [_row(gap, run_id, now) for gap in found]
+    same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)
+    with writing.alone(target, "silver", TABLE):
+        spark.sql(
+            f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{found}} s ON {same} "
+            "WHEN NOT MATCHED THEN INSERT *",
+            found=local_rows(spark, rows, _schema()),
+        )
+
+
+def still_open(spark: SparkSession, target: Target) -> list[Gap]:
+    """The gaps that nothing has closed yet, in the order in which they were found."""
+    if not exists(spark, target, "silver", TABLE):
+        return []
+    rows = read(spark, target).where("resolved_at IS NULL").orderBy("found_at", "from").collect()
+    columns = ("table", "feed", "topic", "partition", "kind", "transaction")
+    return [
+        Gap(first=row["from"], last=row["to"], **{column: row[column] for column in columns})
+        for row in rows
+    ]
+
+
+def close(spark: SparkSession, target: Target, condition: str) -> None:
+    """Note of the open gaps of a condition that they are gaps no more."""
+    with writing.alone(target, "silver", TABLE):
+        spark.sql(
+            f"UPDATE {name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
+            f"WHERE resolved_at IS NULL AND ({condition})"
+        )
+
+
+def read(spark: SparkSession, target: Target) -> DataFrame:
+    """All gaps so far; only where `exists` says that there are any."""
+    return spark.table(name(target, "silver", TABLE))
+
+
+def create_statement(target: Target) -> str:
+    """CREATE TABLE for the gaps with its columns' comments."""
+    columns = ", ".join(f"`{name}` {kind} COMMENT {literal(text)}" for name, kind, text in COLUMNS)
+    comment = literal("records that are gone at the source")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'silver', TABLE)} ({columns}) "
+        f"USING delta COMMENT {comment}"
+    )
+
+
+def is_one(gap: Gap) -> str:
+    """SQL condition that holds for this gap alone."""
+    values = {
+        "table": literal(gap.table),
+        "feed": literal(gap.feed),
+        "topic": _literal(gap.topic),
+        "partition": "NULL" if gap.partition is None else str(gap.partition),
+        "kind": literal(gap.kind),
+        "transaction": _literal(gap.transaction),
+        "from": str(gap.first),
+    }
+    return " AND ".join(f"`{column}` <=> {value}" for column, value in values.items())
+
+
+def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
+    """The entry of a table, failed where it has one of the open gaps."""
+    gaps = [gap for gap in left if gap.table == entry.table]
+    if not gaps:
+        return entry
+    more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+    lost = f"{SourceDataLoss(entry.table, str(gaps[0]) + more).message}"
+    message = f"{entry.message}; {lost}" if entry.message else lost
+    return entry.model_copy(update={"status": "failed", "message": message})
+
+
+def strict(tables: Sequence[Table]) -> set[str]:
+    """The tables that fail while they have an open gap."""
+    return {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
+
+
+def _literal(text: str | None) -> str:
+    return "NULL" if text is None else literal(text)
+
+
+def _row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
+    row = gap.model_dump(exclude={"first", "last"})
+    told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {WAY_OUT}"}
+    return row | {"from": gap.first, "to": gap.last} | told
+
+
+def _schema() -> str:
+    return ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)

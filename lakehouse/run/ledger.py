@@ -1,0 +1,145 @@
+"""What every run did to every table: an append-only Delta table, silver's `_runs`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Literal
+
+from pydantic import Field
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.config.table import Strict
+from lakehouse.config.target import Layer, Target
+from lakehouse.run.memory import Memory
+from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage import writing
+from lakehouse.storage.names import exists, literal, name
+
+TABLE, LOGS = "_runs", "logs"
+
+COLUMNS = (
+    ("run_id", "string", "one run of the command, over all its tables and layers"),
+    ("layer", "string", "bronze, silver or gold"),
+    ("table", "string", "the table"),
+    ("batch", "bigint", "newest batch that the layer has done; silver counts its own from 1"),
+    (
+        "positions",
+        "map<string,bigint>",
+        "newest ingest batch of each bronze table that was applied, or (bronze) looked through",
+    ),
+    ("started_at", "timestamp", "when work on the table began"),
+    ("ended_at", "timestamp", "when it ended"),
+    ("status", "string", "ok or failed"),
+    ("counts", "map<string,bigint>", "what became of the records, by name"),
+    ("message", "string", "for a person: why it failed, else null"),
+    ("duration_ms", "bigint", "how long it took, in milliseconds"),
+    (
+        LOGS,
+        "map<string,string>",
+        "how far the source's log has come in each topic and partition, as JSON",
+    ),
+)
+
+
+class Entry(Strict):
+    """One table in one layer of one run. Times are aware of their zone."""
+
+    run_id: str
+    layer: Layer
+    table: str
+    batch: int | None = None
+    positions: dict[str, int] = Field(default_factory=dict)
+    started_at: datetime
+    ended_at: datetime
+    status: Literal["ok", "failed"] = "ok"
+    counts: dict[str, int] = Field(default_factory=dict)
+    message: str | None = None
+    duration_ms: int = 0
+    logs: dict[str, str] = Field(default_factory=dict)
+
+    def done(
+        self,
+        counts: Mapping[str, int],
+        batch: int | None = None,
+        positions: Mapping[str, int] | None = None,
+    ) -> "Entry":
+        """The same entry with what was done."""
+        told = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
+        return self.model_copy(update=told)
+
+
+def told(
+    run_id: str,
+    layer: Layer,
+    table: str,
+    started: datetime,
+    message: str | None = None,
+    ended: datetime | None = None,
+) -> Entry:
+    """What is told of work that has ended, just now unless `ended` says when.
+
+    A `message` says why it failed.
+    """
+    ended = ended or datetime.now(timezone.utc)
+    return Entry(
+        run_id=run_id,
+        layer=layer,
+        table=table,
+        started_at=started,
+        ended_at=ended,
+        status="ok" if message is None else "failed",
+        message=message,
+        duration_ms=int((ended - started).total_seconds() * 1000),
+    )
+
+
+def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> None:
+    """Write the entries in one commit; none at all writes nothing."""
+    if not entries:
+        return
+    if not exists(spark, target, "silver", TABLE):
+        writing.create(spark, target, "silver", TABLE, create_statement(target))
+    rows = [entry.model_dump() for entry in entries]
+    writing.append(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
+
+
+def append_with_waiting(
+    spark: SparkSession, target: Target, entries: Sequence[Entry], memory: Memory
+) -> None:
+    """The same, with those that wait in the memory; where it fails these wait on."""
+    waited = memory.taken()
+    try:
+        append(spark, target, [*waited, *entries])
+    except BaseException:
+        memory.waiting.extendleft(reversed(waited))
+        raise
+
+
+def read(spark: SparkSession, target: Target) -> DataFrame:
+    """All entries so far, in no order; empty before the first run."""
+    if not exists(spark, target, "silver", TABLE):
+        return local_rows(spark, [], _schema())
+    return spark.table(name(target, "silver", TABLE))
+
+
+def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:
+    """The layers and tables whose newest entry says that the work failed."""
+    newest = read(spark, target).groupBy("layer", "table")
+    rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
+    return {(row["layer"], row["table"]) for row in rows.collect()}
+
+
+def create_statement(target: Target) -> str:
+    """CREATE TABLE for the ledger with its columns' comments."""
+    columns = ", ".join(
+        f"`{column}` {kind} COMMENT {literal(text)}" for column, kind, text in COLUMNS
+    )
+    comment = literal("what every run did to every table")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name(target, 'silver', TABLE)} ({columns}) "
+        f"USING delta COMMENT {comment}"
+    )
+
+
+def _schema() -> str:
+    return ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)

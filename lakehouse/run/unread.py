@@ -1,0 +1,73 @@
+"""Records that no table reads, in folders and Kafka topics that several tables share.
+
+Bronze notes them in the ledger under the name of the feed: `unread:TOPIC` counts the records of a
+topic, `unread` the lines that name no topic.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from lakehouse.config.table import Table
+from lakehouse.run.ledger import Entry
+
+UNREAD = "unread"
+MOST_NAMED = 8
+
+
+class Unread(NamedTuple):
+    """What no table reads of a feed: records by topic, most first, and lines without a topic."""
+
+    feed: str
+    topics: dict[str, int]
+    lines: int
+
+    def sentences(self) -> list[str]:
+        """A sentence about the topics, and one about the lines, where there are any."""
+        found = []
+        if self.topics:
+            records, shown = sum(self.topics.values()), list(self.topics.items())[:MOST_NAMED]
+            named = ", ".join(f"{topic} ({count:,})" for topic, count in shown)
+            more = ", …" if len(self.topics) > MOST_NAMED else ""
+            of = f"{_number(records, 'record')} of {_number(len(self.topics), 'topic')}"
+            found.append(f"{self.feed}: {of} that no table reads: {named}{more}")
+        if self.lines:
+            what = f"{_number(self.lines, 'line')} that cannot be read or name no topic"
+            found.append(f"{self.feed}: {what}; do: `lakehouse dead-letters list`")
+        return found
+
+
+def counts_of(records: Mapping[str | None, int]) -> dict[str, int]:
+    """Records by topic as counts of a ledger entry."""
+    return {UNREAD if t is None else f"{UNREAD}:{t}": n for t, n in records.items() if n}
+
+
+def is_of_feed(entry: Entry) -> bool:
+    """Whether an entry of the ledger is about a feed, and no table."""
+    return any(name.partition(":")[0] == UNREAD for name in entry.counts)
+
+
+def unread_of(entries: Iterable[Entry]) -> list[Unread]:
+    """What the entries tell of each feed."""
+    return unread([(e.table, name, n) for e in entries for name, n in e.counts.items()])
+
+
+def unread(counts: Iterable[tuple[str, str, int]], tables: Iterable[Table] = ()) -> list[Unread]:
+    """Feeds with what no table reads, from counts by feed and name.
+
+    Topics that one of the tables reads now are left out.
+    """
+    read = {source.topic for table in tables for source in table.feeds}
+    sums: dict[str, Counter[str]] = {}
+    for feed, name, count in counts:
+        kind, _, topic = name.partition(":")
+        if kind == UNREAD and topic not in read:
+            sums.setdefault(feed, Counter())[topic] += count
+    return [
+        Unread(feed, {t: n for t, n in topics.most_common() if t}, topics[""])
+        for feed, topics in sums.items()
+    ]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

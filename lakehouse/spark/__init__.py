@@ -1,0 +1,1 @@
+"""The Spark session: how it is made, what it needs, and what its failures say."""

@@ -1,0 +1,144 @@
+"""What a Spark of this process's own is told: few tasks, no UI, everything written below root."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakehouse.config.target import Target
+from lakehouse.spark.jars import Jar, in_folder
+from lakehouse.spark.scratch import scratch, socket_folder, temporary
+
+# Compiling a query costs more than running it where there is this little to read.
+SMALL = 64 << 20
+SETTINGS_OF_SMALL_LAKES = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+# Hadoop keeps a checksum file beside every local file, and runs a program (chmod, readlink) several
+# times for each of both: 1,500 in a demo. Parquet has checksums of its own. A rename of Hadoop's
+# FileContext runs four more; these two write aside and rename as well, by its FileSystem, and
+# look before they rename as it does.
+_STREAMING = "org.apache.spark.sql.execution.streaming.checkpointing"
+LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
+    ),
+}
+# Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
+# told otherwise: of a batch's keys and places nearly each is another.
+SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
+
+# Large pages where Java asks for them, and programs started without a copy of Java's memory map.
+LINUX_JAVA = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict[str, str]:
+    """Spark's settings for a local lake: few tasks, no UI, everything written below root.
+
+    A lake that holds little has its queries interpreted, and Java's quick compiler alone: the
+    thorough one takes more time than it gains in a short run. A larger one has all compiled, and so
+    has one whose work is `open_ended`. Of a read-only lake nothing is written below root.
+    """
+    small = not open_ended and is_small(target)
+    own = str(temporary(target.lake))
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": f"{scratch(target.lake)}/_warehouse",
+        "spark.local.dir": own,
+        JAVA_OPTIONS: _java_options(target, own, small),
+        **LOCAL_FILES,
+        **SMALL_DICTIONARIES,
+        "spark.driver.memory": target.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # Delta writes the whole state of a new table's files every tenth commit unless told
+        # otherwise, which takes longer than to read fifty of these small commits.
+        "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+        # Spark keeps 100 compiled classes unless told otherwise, fewer than many tables need.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.
+        "spark.sql.codegen.maxFields": "1000",
+        # The parts of a union would be written out row by row for whatever reads them.
+        "spark.sql.codegen.wholeStage.union.enabled": "true",
+        # Times as whole numbers: Spark's own twelve bytes are slower to write and larger.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.sql.session.timeZone": "UTC",
+        # CSV files in windows-1252 and others: without it Spark takes seven encodings only.
+        "spark.sql.legacy.javaCharsets": "true",
+        # PySpark would ask Java six times more for every function in an expression.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # What a MERGE takes in is computed once, and not again for each of its three passes.
+        "spark.databricks.delta.merge.materializeSource": "all",
+        **(SETTINGS_OF_SMALL_LAKES if small else {}),
+        "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
+    }
+
+
+def _java_options(target: Target, temporary: str, small: bool) -> str:
+    options = [
+        "-XX:ReservedCodeCacheSize=512m -XX:MetaspaceSize=256m -XX:+UseParallelGC",
+        # Java leaves long methods interpreted; a row of many columns makes such.
+        "-XX:-DontCompileHugeMethods",
+        f"-Xms{target.driver_memory} -Duser.timezone=UTC",
+        *([LINUX_JAVA] if sys.platform == "linux" else []),
+        *(["-XX:TieredStopAtLevel=1"] if small else []),
+        f'-Djava.io.tmpdir="{temporary}"',
+    ]
+    return " ".join(options)
+
+
+def is_small(target: Target) -> bool:
+    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there."""
+    total = 0
+    for folder in (target.lake, target.landing):
+        for place, _, files in os.walk(folder):
+            total += sum(_size(Path(place, file)) for file in files)
+            if total >= SMALL:
+                return False
+    return True
+
+
+def _size(file: Path) -> int:
+    """Bytes of a file; 0 for one that is gone meanwhile."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def socket_settings() -> dict[str, str]:
+    """Spark's settings for Unix domain sockets between Java and Python, where the system has them.
+
+    Over TCP, Spark's default, large batches in both directions stood still for minutes on Linux
+    6.18: the kernel dropped packets when a receive buffer was full.
+    """
+    folder = socket_folder()
+    if folder is None:
+        return {}
+    option = "spark.python.unix.domain.socket"
+    return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
+
+
+def jar_settings(jars: Sequence[Jar], folder: Path) -> dict[str, str]:
+    """Spark's settings for jars in place of what Ivy would resolve; none without any."""
+    if not jars:
+        return {}
+    modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)
+    files = ",".join(str(file) for file in in_folder(jars, folder))
+    return {"spark.jars.excludes": modules, "spark.jars": files}

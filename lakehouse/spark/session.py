@@ -1,0 +1,215 @@
+"""The Spark session a target asks for: here, on a Spark Connect server, or on Databricks."""
+
+import importlib
+import importlib.util
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TextIO
+from urllib.parse import urlsplit
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from lakehouse.config.target import Target
+from lakehouse.errors import ServerUnreachable, SparkUnavailable
+from lakehouse.spark import class_archive
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.jars import Jar
+from lakehouse.spark.java import system_java, use_java
+from lakehouse.spark.local_settings import (
+    JAVA_OPTIONS,
+    SETTINGS_OF_SMALL_LAKES,
+    jar_settings,
+    local_settings,
+    socket_settings,
+)
+from lakehouse.spark.scratch import make_temporary, scratch
+
+# Of a url that names no port, and seconds until a server must have answered.
+CONNECT_PORT, PATIENCE = 15002, 10.0
+
+# PySpark prints an exception with its Java stack on stderr as well as raising it.
+ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def get_spark(
+    target: Target,
+    packages: Sequence[str] = (),
+    jars: Sequence[Jar] = (),
+    open_ended: bool = False,
+) -> SparkSession:
+    """The session, made on the first call and the same one afterwards.
+
+    `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
+    of modules that those ask for. `open_ended` work may meet more than lies there now. Local
+    Spark's own output goes to `root`/lake/_logs/spark.log, and times of day are UTC in this
+    process.
+
+    Raises:
+        SparkUnavailable: what it takes is not there; the message says what to do.
+    """
+    for name in ECHOING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+    _use_utc()
+    if target.kind == "databricks":
+        return _in_utc(_databricks())
+    if target.kind == "connect":
+        return _in_utc(_connect(str(target.remote)))
+    use_java()
+    return _local(target, packages, jars, open_ended)
+
+
+def interpreted(spark: SparkSession) -> SparkSession:
+    """A session beside it in which queries are interpreted, for work that compiling would outlast.
+
+    It knows the same tables; temporary views are each session's own.
+    """
+    beside = spark.newSession()
+    for key, value in SETTINGS_OF_SMALL_LAKES.items():
+        beside.conf.set(key, value)
+    return beside
+
+
+def has_ended(spark: SparkSession) -> bool:
+    """Whether nothing can be done with the session any more: what it was part of is gone.
+
+    That is the Java of a local Spark, or a server that was started anew.
+    """
+    return java_has_ended() or bool(getattr(spark, "is_stopped", False))
+
+
+def java_has_ended() -> bool:
+    """Whether this process started a Java for Spark that is gone."""
+    gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
+    java = getattr(gateway, "proc", None)
+    return java is not None and java.poll() is not None
+
+
+def _local(
+    target: Target, packages: Sequence[str], jars: Sequence[Jar], open_ended: bool
+) -> SparkSession:
+    if importlib.util.find_spec("delta") is None:
+        raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
+    from delta import configure_spark_with_delta_pip
+
+    from lakehouse.spark.gateway import remember_functions
+
+    remember_functions()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
+    settings = local_settings(target, os.cpu_count() or 1, open_ended)
+    classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
+    settings[JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
+    own = scratch(target.lake)
+    for key, value in (settings | socket_settings() | jar_settings(jars, own / "_jars")).items():
+        builder = builder.config(key, value)
+    log = own / "_logs" / "spark.log"
+    make_temporary(target.lake)
+    try:
+        with output_of_java_to(log):
+            return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()
+    except PySparkException as failure:
+        raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
+
+
+def _connect(remote: str) -> SparkSession:
+    """A session on that server, which is asked for first: Spark would try it for ten minutes."""
+    place = urlsplit(remote)
+    try:
+        with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
+            return SparkSession.Builder().remote(remote).getOrCreate()
+    except (OSError, PySparkException) as failure:
+        raise ServerUnreachable(
+            f"{remote}: {in_short(failure)}", "start the server, or correct the target's remote"
+        ) from failure
+
+
+def _databricks() -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return SparkSession.Builder().getOrCreate()
+    try:
+        connect = importlib.import_module("databricks.connect")
+    except ImportError as missing:
+        raise SparkUnavailable(
+            "a Databricks target, but neither a Databricks runtime nor databricks-connect",
+            "run it as a job of the bundle, install databricks-connect, or take --target local",
+        ) from missing
+    try:
+        session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
+    except Exception as failure:  # a plain Exception is what it raises where no compute is named
+        raise SparkUnavailable(
+            f"databricks-connect: {in_short(failure)}",
+            "name a workspace and its compute: `databricks auth login --configure-serverless`, or "
+            "DATABRICKS_CONFIG_PROFILE",
+        ) from failure
+    return session
+
+
+def _in_utc(spark: SparkSession) -> SparkSession:
+    """The session with times of day in UTC: a setting that serverless takes too."""
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark
+
+
+def _use_utc() -> None:
+    """Rows collected into Python carry naive times of the process's own zone: make it UTC."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
+@contextmanager
+def output_of_java_to(log: Path) -> Iterator[None]:
+    """Give processes that are started meanwhile (the JVM) a file as their output and errors.
+
+    Python's own `sys.stdout` and `sys.stderr` stay where they are, so that a person sees progress
+    and heartbeats, and nothing of Delta's own words stands among a command's answers.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    with log.open("ab") as file, ExitStack() as kept:
+        out = kept.enter_context(_turned(1, file.fileno(), sys.stdout, sys.__stdout__))
+        err = kept.enter_context(_turned(2, file.fileno(), sys.stderr, sys.__stderr__))
+        before = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = out, err
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def _turned(number: int, to: int, now: TextIO, standard: TextIO | None) -> Iterator[TextIO]:
+    """Turns a stream of this process elsewhere; gives what Python is to write to meanwhile.
+
+    That is where the stream went before; what somebody put in place of Python's own stays.
+    """
+    if standard is None:
+        yield now
+        return
+    standard.flush()
+    terminal = os.dup(number)
+    own = os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace")
+    os.dup2(to, number)
+    try:
+        yield own if getattr(now, "rich_proxied_file", now) is standard else now
+    finally:
+        own.flush()
+        os.dup2(terminal, number)
+        own.close()
+
+
+def _last_lines(log: Path, count: int = 5) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n            ".join(lines[-count:])

@@ -1,0 +1,1 @@
+"""Where tables lie: names, views, locks, and writing to Delta."""

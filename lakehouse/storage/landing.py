@@ -1,0 +1,106 @@
+"""An extract from any folder into the landing folder of its table, as if it had been dropped there.
+
+Files get names of their content, so that an extract that is landed again adds nothing.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
+
+
+def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str) -> list[Path]:
+    """Copies the files of a folder to `LANDING/PATH/DAY/`; returns those that are new there.
+
+    A new day appears in one rename with all its files. Names that begin with . or _ or end in
+    .tmp are left out, as everywhere.
+
+    Raises:
+        ConfigurationError: not one snapshot table, no such day or folder, no file in it, or a
+            landing root that is no folder of this machine.
+    """
+    place = _place(target, tables) / _day(day)
+    named = {_name(file): file for file in _files(folder)}
+    new = {name: file for name, file in named.items() if not (place / name).exists()}
+    if not new:
+        return []
+    place.parent.mkdir(parents=True, exist_ok=True)
+    aside = place.with_name(f".{place.name}.{os.getpid()}")
+    aside.mkdir()
+    for name, file in new.items():
+        shutil.copyfile(file, aside / name)
+    _appear(aside, place, list(new))
+    return [place / name for name in new]
+
+
+def from_landing(text: str | None, target: Target) -> str | None:
+    """A text for a person in which dropped files are named from the landing root on."""
+    root = re.escape(target.landing.strip("/"))
+    return None if text is None else re.sub(rf"file:/+{root}/", "", text)
+
+
+def _appear(aside: Path, place: Path, names: Sequence[str]) -> None:
+    if not place.exists():
+        aside.rename(place)
+        return
+    for name in names:
+        (aside / name).rename(place / name)
+    aside.rmdir()
+
+
+def _place(target: Target, tables: Sequence[Table]) -> Path:
+    if len(tables) != 1 or tables[0].format != "snapshot":
+        found = ", ".join(f"{table.table} ({table.format})" for table in tables)
+        raise _wrong("--table", found, "one table of format snapshot", "name it with --table")
+    if "://" in target.landing:
+        expected = "a folder that this machine can write to"
+        raise _wrong("--extract", target.landing, expected, "copy the files there by other means")
+    return Path(target.landing, str(tables[0].feeds[0].path))
+
+
+def _day(text: str) -> str:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as wrong:
+        raise _not_a_day(text) from wrong
+    if day < date(1970, 1, 1) or day.isoformat() != text:
+        raise _not_a_day(text)
+    return text
+
+
+def _not_a_day(text: str) -> ConfigurationError:
+    return _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise _wrong("--extract", str(folder), "a folder with the extract's files", "correct it")
+    found = [file for file in sorted(folder.iterdir()) if file.is_file() and _finished(file.name)]
+    if not found:
+        expected = "at least one file whose name does not begin with . or _ or end in .tmp"
+        raise _wrong("--extract", f"no such file in {folder}", expected, "correct it")
+    return found
+
+
+def _finished(name: str) -> bool:
+    return not name.startswith((".", "_")) and not name.endswith(".tmp")
+
+
+def _name(file: Path) -> str:
+    """The content's digest before the name: endings such as .csv.gz mean something."""
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while part := content.read(1 << 20):
+            digest.update(part)
+    return f"{digest.hexdigest()[:12]}-{file.name}"
+
+
+def _wrong(option: str, found: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", option, found, expected, action)

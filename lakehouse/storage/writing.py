@@ -1,0 +1,109 @@
+"""Delta tables made, and rows into them in one commit: the one place where either is done.
+
+They go by the names of their columns and get the columns' types; a value that does not fit fails.
+Without a catalog they are written by path: by name Delta has Spark plan the query and then plans it
+once more for itself, which takes longer than to write what a small batch holds.
+"""
+
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.config.target import Layer, Target
+from lakehouse.storage.locks import sharing
+from lakehouse.storage.names import created, location, name, quote
+
+Options = Mapping[str, str]
+NO_OPTIONS: Options = MappingProxyType({})
+PATIENCE_SECONDS = 2.0
+"""How long a log may be without its first commit before its creation is taken for killed."""
+
+
+def alone(target: Target, layer: Layer, table: str) -> AbstractContextManager[None]:
+    """For a commit to a table that runs share: no other run commits to one meanwhile.
+
+    Those are silver's tables whose names begin with an underscore, and gold's. Every other table is
+    one run's, which holds its lock. A commit must not be made within another's context.
+    """
+    shared = layer == "gold" or (layer == "silver" and table.startswith("_"))
+    return sharing(target) if shared else nullcontext()
+
+
+def create(spark: SparkSession, target: Target, layer: Layer, table: str, statement: str) -> None:
+    """Runs the CREATE TABLE of a table that `names.exists` does not find.
+
+    A creation that was killed left a log without a commit. Delta takes that for a table, which it
+    can then neither read nor create, so it is removed, unless another run ends it meanwhile.
+    """
+    folder = location(target, layer, table)
+    if folder is not None:
+        _remove_killed(Path(folder))
+    with alone(target, layer, table):
+        spark.sql(statement)
+
+
+def _remove_killed(folder: Path) -> None:
+    log, deadline = folder / "_delta_log", time.monotonic() + PATIENCE_SECONDS
+    while log.is_dir() and not created(folder):
+        if time.monotonic() > deadline:
+            shutil.rmtree(log, ignore_errors=True)
+        time.sleep(0.05)
+
+
+def append(
+    spark: SparkSession,
+    target: Target,
+    layer: Layer,
+    table: str,
+    rows: DataFrame,
+    options: Options = NO_OPTIONS,
+) -> None:
+    """Adds rows to a table that is there; `options` are Delta's, such as `txnAppId`."""
+    folder = location(target, layer, table)
+    if folder is None:
+        rows.writeTo(name(target, layer, table)).options(**options).append()
+        return
+    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    with alone(target, layer, table):
+        fitting.write.format("delta").mode("append").options(**options).save(folder)
+
+
+def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
+    """Puts rows in place of all that a table holds; its columns and properties stay."""
+    folder = location(target, layer, table)
+    if folder is None:
+        rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
+        return
+    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    with alone(target, layer, table):
+        fitting.write.format("delta").mode("overwrite").save(folder)
+
+
+def replace_where(
+    spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame, condition: str
+) -> None:
+    """Puts rows in place of those that meet a condition in SQL, which all new rows must meet."""
+    folder = location(target, layer, table)
+    if folder is None:
+        rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
+        return
+    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    with alone(target, layer, table):
+        write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
+        write.save(folder)
+
+
+def _typed(rows: DataFrame, table: DataFrame) -> DataFrame:
+    types = {field.name.lower(): field.dataType for field in table.schema.fields}
+    other = {
+        field.name: F.col(quote(field.name)).cast(types[field.name.lower()])
+        for field in rows.schema.fields
+        if types.get(field.name.lower(), field.dataType) != field.dataType
+    }
+    return rows.withColumns(other) if other else rows

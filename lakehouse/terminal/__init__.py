@@ -1,0 +1,1 @@
+"""What the command line prints: lines, grids, progress, and what to do about failures."""

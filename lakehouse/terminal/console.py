@@ -1,0 +1,208 @@
+"""How the command line looks: progress and warnings on stderr, lines and tables on stdout."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+
+from lakehouse.config.target import Target
+from lakehouse.storage.names import short_names
+from lakehouse.terminal.grid import Row, cut, lay_out
+from lakehouse.terminal.verbosity import Level, level
+
+if TYPE_CHECKING:
+    from lakehouse.run.ledger import Entry
+
+Item = TypeVar("Item")
+Progress = Callable[[str], None]
+
+SHORTEST, TALLEST = 20, 48
+"""Columns that are assumed at least, and lines that a table may have on a terminal."""
+HEARTBEAT_SECONDS = 5.0
+
+_doing: list[str] = []
+_LABEL = re.compile(r" *(?:found|expected|do): +")
+
+
+def width() -> int | None:
+    """Columns of the terminal, or of the variable COLUMNS; None where lines may be of any length.
+
+    The second is the case in a file or a pipe.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given):
+        return max(int(given), SHORTEST)
+    return max(shutil.get_terminal_size().columns, SHORTEST) if sys.stdout.isatty() else None
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """Say what is being done: a live line on a terminal, elsewhere a line every few seconds.
+
+    Call what it gives with the present step. With `--quiet` nothing is said.
+    """
+    _doing.append(title)
+    console = Console(stderr=True)
+
+    def note(line: str) -> None:
+        named = line.startswith(title) or not line
+        _doing[:] = [line or title] if named else [f"{title}: {line}"]
+
+    try:
+        if level() is Level.QUIET:
+            yield note
+        elif console.is_terminal:
+            with console.status(title) as status:
+
+                def note_live(line: str) -> None:
+                    note(line)
+                    status.update(escape(_doing[-1]))
+
+                yield note_live
+        else:
+            with _heartbeat():
+                yield note
+    except KeyboardInterrupt:
+        raise  # `doing` is to tell the step that was interrupted
+    except BaseException:
+        _doing.clear()
+        raise
+    else:
+        _doing.clear()
+
+
+def awaited(title: str, rows: Iterable[Item]) -> Iterator[Item]:
+    """The same rows, once the first is there; until then it is said what is being done."""
+    rest = iter(rows)
+    with progress(title):
+        first = list(itertools.islice(rest, 1))
+    return itertools.chain(first, rest)
+
+
+def doing() -> str | None:
+    """The step that is being done, or that an interrupt broke off; None between two steps."""
+    return _doing[-1] if _doing else None
+
+
+def say(line: str) -> None:
+    """A line on stdout that is news and no answer: left out with `--quiet`."""
+    if level() is not Level.QUIET:
+        print(fitted(line), flush=True)
+
+
+def warn(line: str) -> None:
+    """A warning on stderr."""
+    print("\n".join(wrapped(f"warning: {line}")), file=sys.stderr, flush=True)
+
+
+def tell_of(target: Target) -> Progress:
+    """A function that prints a line of an answer: tables by short names, broken at the width."""
+
+    def tell(line: str) -> None:
+        print("\n".join(wrapped(short_names(target, line))), flush=True)
+
+    return tell
+
+
+def fitted(line: str) -> str:
+    """The line, cut to the width of the terminal where there is one."""
+    room = width()
+    return line if room is None else cut(line, room)
+
+
+def wrapped(line: str) -> list[str]:
+    """The line, broken at the width of the terminal where there is one, its rest indented."""
+    return _broken(line, "    ")
+
+
+def show_error(text: str) -> None:
+    """A message of several lines on stderr; on a terminal each line is broken at its width.
+
+    The rest of a line begins where the text of the line does: under `found:`, say.
+    """
+    for line in f"error: {text}".splitlines():
+        label = _LABEL.match(line)
+        indent = label.end() if label else len(line) - len(line.lstrip()) + 4
+        shown = _broken(line, " " * indent) if sys.stderr.isatty() else [line]
+        print("\n".join(shown), file=sys.stderr, flush=True)
+
+
+def _broken(line: str, indent: str) -> list[str]:
+    """The line in parts that fit the terminal; names such as `dead-letters` are kept whole."""
+    room = width() or shutil.get_terminal_size().columns
+    return textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def summary(entry: "Entry") -> str:
+    """The line of one table in one layer: layer, table, status, seconds, counts."""
+    counted = ", ".join(f"{count:,} {name}" for name, count in entry.counts.items() if count)
+    told = entry.message if entry.status == "failed" else counted or "nothing new"
+    seconds = entry.duration_ms / 1000
+    return f"{entry.layer:<7} {entry.table:<24} {entry.status:<7} {seconds:6.1f} s  {told}"
+
+
+def show_grid(columns: Sequence[str], rows: Iterable[Row], rest: str = "") -> None:
+    """Rows under their columns; blocks where the terminal is too narrow, all of it in a file.
+
+    On a terminal at most `TALLEST` lines are shown, then a line says that there is more; `rest`
+    says how to see the rest. Only as many rows are read as can be shown.
+    """
+    room = width()
+    if room is None:
+        lines = lay_out(columns, list(rows), None)
+    else:
+        some = [row for row, _ in zip(rows, range(TALLEST), strict=False)]
+        lines = _shortened(lay_out(columns, some, room), room, rest)
+    for line in lines:
+        print(line)
+
+
+def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None:
+    """Dicts of the same keys: one JSON object per line, or a grid."""
+    if as_json:
+        for record in records:
+            print(json.dumps(record, default=str, ensure_ascii=False))
+    elif records:
+        rows = [[_shown(value) for value in record.values()] for record in records]
+        show_grid(list(records[0]), rows, "--format json shows all")
+
+
+def _shortened(lines: list[str], room: int, rest: str) -> list[str]:
+    if len(lines) < TALLEST:
+        return lines
+    more = f"… there is more{': ' if rest else ''}{rest}"
+    return [*lines[: TALLEST - 2], cut(more, room)]
+
+
+@contextmanager
+def _heartbeat() -> Iterator[None]:
+    """Meanwhile a line on stderr every few seconds says what is being done, and for how long."""
+    ended, began = threading.Event(), time.monotonic()
+
+    def beat() -> None:
+        while not ended.wait(HEARTBEAT_SECONDS):
+            took = time.monotonic() - began
+            print(f"{doing() or ''} ({took:.0f} s)", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _shown(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,124 @@
+"""Bad nights: what to do about a failure whose cause lies outside the lakehouse."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakehouse.config.target import Target
+from lakehouse.errors import LakeNotWritable, SparkUnavailable
+
+LEAST_FREE = 64 << 20
+
+NO_BROKER_ANSWERS = "no Kafka broker can be reached"
+NO_BROKER = (
+    NO_BROKER_ANSWERS,
+    "KafkaException",
+    "Timed out waiting for a node",
+    "UnknownTopicOrPartition",
+)
+
+# What a message holds, and the way out; the first that fits is told.
+WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
+    (
+        ("No space left on device", "Disk quota exceeded"),
+        "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
+    ),
+    (
+        ("Read-only file system", "Permission denied", "PermissionError"),
+        "the lake cannot be written: make it writable and run again; nothing is lost",
+    ),
+    (
+        (
+            "/_checkpoints/",
+            "STREAMING_CHECKPOINT",
+            "MALFORMED_LOG_FILE",
+            "Incomplete log file",
+            "offset log",
+        ),
+        "the stream's memory is damaged: remove the feed's folder below checkpoints and run again; "
+        "what bronze holds is recognised and not taken twice",
+    ),
+    (
+        ("is not a Parquet file", "FAILED_READ_FILE", "CANNOT_READ_FILE", "ChecksumException"),
+        "a file of the lake is damaged or gone: put it back from a copy and run again; a silver "
+        "table can be made anew from bronze with `lakehouse rebuild TABLE`, a bronze table from "
+        "its source when its folder is removed, and then `lakehouse rebuild TABLE`",
+    ),
+    (
+        ("DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_STATE_RECOVER"),
+        "the table's Delta log is damaged: put it back from a copy, or remove the table's folder "
+        "and make it anew with `lakehouse rebuild TABLE`",
+    ),
+    (
+        (
+            "OutOfMemoryError",
+            "Java heap space",
+            "GC overhead limit exceeded",
+            "Could not allocate memory",
+            "UNABLE_TO_ACQUIRE_MEMORY",
+        ),
+        "Java ran out of memory: give the target more driver_memory and run again; nothing is lost",
+    ),
+    (
+        NO_BROKER,
+        "the broker cannot be reached or lacks the topic: run again when it is there",
+    ),
+)
+
+
+def with_way_out(message: str | None) -> str:
+    """The message, with what to do about it where that is known."""
+    told = message or "no reason given"
+    action = way_out(told)
+    return f"{told}\n    do: {action}" if action else told
+
+
+def is_unreachable(message: str | None) -> bool:
+    """Whether a failure's message says that the source did not answer."""
+    return any(sign in (message or "") for sign in NO_BROKER)
+
+
+def way_out(message: str) -> str | None:
+    """What to do about it, where that is known."""
+    return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
+
+
+def java_ended() -> SparkUnavailable:
+    """What to raise when a local Spark's Java is gone in the midst of the work."""
+    found = "its Java has ended; the last of lake/_logs/spark.log below the lake's root says why"
+    action = (
+        "where it ran out of memory, give the target more driver_memory; run again, nothing is lost"
+    )
+    return SparkUnavailable(found, action)
+
+
+def session_ended(target: Target) -> SparkUnavailable:
+    """What to raise when the session is gone in the midst of the work."""
+    if target.kind == "local":
+        return java_ended()
+    found = "the server let go of its session; it may have been started anew"
+    return SparkUnavailable(found, "run again, nothing is lost")
+
+
+def check_writable(target: Target) -> None:
+    """Whether a local lake can be written, asked before Spark starts.
+
+    Raises:
+        LakeNotWritable: it cannot, or its disk is full.
+    """
+    if target.catalog:
+        return
+    lake = Path(target.lake)
+    try:
+        lake.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=lake) as probe:
+            probe.write(b"x")
+    except OSError as refused:
+        reason = refused.strerror or str(refused)
+        action = way_out(reason) or "mend that and run again"
+        raise LakeNotWritable(str(lake), reason, action) from refused
+    if shutil.disk_usage(lake).free < LEAST_FREE:
+        raise LakeNotWritable(
+            str(lake), "less than 64 MiB free", "free some space and run again; nothing is lost"
+        )
