@@ -103,7 +103,7 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
     topics = {feed.topic for table in tables for feed in table.feeds}
     lines = gzip.decompress(files("lakehouse").joinpath(EVENTS).read_bytes()).splitlines(True)
     read = [(line, json.loads(line)) for line in lines]
-    own = [(line, record) for line, record in read if not topics or record["topic"] in topics]
+    own = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
     late = [line for line, record in own if _is_late(record)]
     first = [line for line, record in own if not _is_late(record)]
     _write(folder / FIRST, first)

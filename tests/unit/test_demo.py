@@ -70,6 +70,12 @@ def test_records_that_change_no_row_are_counted_too(
     assert sum(dropped.kinds.values()) == dropped.records
 
 
+def test_a_table_without_a_topic_gets_the_records_of_all_topics(tmp_path: Path) -> None:
+    dropped = place_events(Target(root=str(tmp_path)), [table("everything")])
+    assert dropped.records == sum(dropped.kinds.values())
+    assert {"truncates", "others"} <= dropped.kinds.keys()
+
+
 def test_events_that_lie_there_are_left_alone(tmp_path: Path) -> None:
     def times() -> list[int]:
         folder = place_events(Target(root=str(tmp_path)), SHOP).folder
