@@ -281,7 +281,7 @@ class EraseIncomplete(TableFailed):
 
 
 class ManyTablesFailed(LakehouseError):
-    """The end of a run in which some tables failed and the others were done."""
+    """Some tables failed, the others are done (3 if every failure is a source out of reach)."""
 
     def __init__(self, failures: Sequence[TableFailed]) -> None:
         """Take every failure; each is named."""

@@ -25,7 +25,14 @@ EXPLAINED: Mapping[str, str] = {"id": "1"}
 """The key of `customers` that is explained, and whose change of `LATE_AT` arrives late."""
 LATE_TOPIC, LATE_AT = "shop.shop.customers", "91292720"
 """Topic and position in the source's log of the record that is held back."""
-OPERATIONS = {"r": "read by snapshots", "c": "inserts", "u": "updates", "d": "deletes"}
+OPERATIONS = {
+    "r": "read by snapshots",
+    "c": "inserts",
+    "u": "updates",
+    "d": "deletes",
+    "t": "truncates",
+}
+TOMBSTONES, OTHERS = "log-compaction tombstones", "others"
 
 
 class Dropped(NamedTuple):
@@ -96,7 +103,7 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
     topics = {feed.topic for table in tables for feed in table.feeds}
     lines = gzip.decompress(files("lakehouse.demo").joinpath(EVENTS).read_bytes()).splitlines(True)
     read = [(line, json.loads(line)) for line in lines]
-    own = [(line, record) for line, record in read if not topics or record["topic"] in topics]
+    own = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
     late = [line for line, record in own if _is_late(record)]
     first = [line for line, record in own if not _is_late(record)]
     _write(folder / FIRST, first)
@@ -119,10 +126,15 @@ def _is_late(record: Mapping[str, object]) -> bool:
 
 
 def _kinds(records: Iterable[Mapping[str, object]]) -> dict[str, int]:
-    """How many records there are of each operation; those without one are left out."""
-    values = [record["value"] for record in records]
-    found = Counter(str(value.get("op")) for value in values if isinstance(value, dict))
-    return {word: found[op] for op, word in OPERATIONS.items() if found[op]}
+    """How many records there are of each kind; each record is counted once."""
+    found = Counter(_kind(record["value"]) for record in records)
+    return {word: found[word] for word in (*OPERATIONS.values(), TOMBSTONES, OTHERS) if found[word]}
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return TOMBSTONES
+    return OPERATIONS.get(str(value.get("op")), OTHERS) if isinstance(value, dict) else OTHERS
 
 
 def _write(file: Path, lines: Sequence[bytes]) -> None:

@@ -4,12 +4,14 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from textwrap import wrap
 from typing import NamedTuple
 
 from lakehouse.demo.questions import EXPLAINED, FIRST, LATE, Dropped
 from lakehouse.terminal.grid import Row, lay_out
 
 WIDTH = 80
+UNBROKEN = "\N{NO-BREAK SPACE}"
 MOST_TABLES, MOST_RECORDS = 4, 5
 
 Status = Mapping[str, object]
@@ -53,10 +55,19 @@ def story_lines(story: Story) -> list[str]:
 
 
 def _arrived(story: Story) -> list[str]:
-    kinds = ", ".join(f"{count} {word}" for word, count in story.dropped.kinds.items())
+    kinds = [f"{count} {word}" for word, count in story.dropped.kinds.items()]
+    unbroken = ", ".join(kind.replace(" ", UNBROKEN) for kind in kinds)
+    indent = " " * len("ARRIVED  ")
+    lines = wrap(
+        unbroken,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
     return [
         f"ARRIVED  {story.dropped.records} records that Debezium captured from a PostgreSQL shop:",
-        f"         {kinds}",
+        *(line.replace(UNBROKEN, " ") for line in lines),
     ]
 
 

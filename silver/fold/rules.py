@@ -12,7 +12,8 @@ OUTCOMES: Mapping[str, str] = {
     "inserted": "The change made a row.",
     "updated": "The change gave a row new values.",
     "deleted": "The change removed a row.",
-    "delete_unknown": "The change deletes a key that has no row; the delete is remembered.",
+    "delete_unknown": "The change deletes a key of which neither the table nor the run has a row;"
+    " the delete is kept.",
     "superseded": "A newer change of the key is known, and this one changes nothing.",
     "duplicate": "The stored row of the key shows that the change was delivered before.",
     "late": "A newer change of the key is applied already; this one has its place in the history,"

@@ -46,8 +46,34 @@ def test_the_captured_events_are_dropped_with_one_change_arriving_last(tmp_path:
 
 def test_what_was_dropped_is_counted_by_kind(tmp_path: Path) -> None:
     dropped = place_events(Target(root=str(tmp_path)), SHOP)
-    assert dropped.records == 120
-    assert dropped.kinds == {"read by snapshots": 53, "inserts": 12, "updates": 33, "deletes": 11}
+    assert dropped.kinds == {
+        "read by snapshots": 53,
+        "inserts": 12,
+        "updates": 33,
+        "deletes": 11,
+        "log-compaction tombstones": 11,
+    }
+    assert sum(dropped.kinds.values()) == dropped.records == 120
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "records"),
+    [("shop.shop.staging", "truncates", 2), ("shop.transaction", "others", 184)],
+)
+def test_records_that_change_no_row_are_counted_too(
+    topic: str, kind: str, records: int, tmp_path: Path
+) -> None:
+    source = {"format": "debezium", "path": "shop", "topic": topic}
+    read = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    dropped = place_events(Target(root=str(tmp_path)), [read])
+    assert dropped.kinds[kind] == records
+    assert sum(dropped.kinds.values()) == dropped.records
+
+
+def test_a_table_without_a_topic_gets_the_records_of_all_topics(tmp_path: Path) -> None:
+    dropped = place_events(Target(root=str(tmp_path)), [table("everything")])
+    assert dropped.records == sum(dropped.kinds.values())
+    assert {"truncates", "others"} <= dropped.kinds.keys()
 
 
 def test_events_that_lie_there_are_left_alone(tmp_path: Path) -> None:
@@ -113,6 +139,16 @@ def test_the_story_tells_what_arrived_what_came_out_and_what_to_try() -> None:
     assert told.count("\n  lakehouse ") == 3
     assert 'lakehouse sql "SELECT * FROM gold.orders" --root /r' in told
     assert "09:49:25.488  upsert" in told
+
+
+def test_what_arrived_is_cut_between_kinds_only() -> None:
+    kinds = {"read by snapshots": 53, "inserts": 12, "updates": 33, "deletes": 11}
+    kinds |= {"log-compaction tombstones": 11}
+    lines = story_lines(story(dropped=Dropped(Path("/landing/shop"), 120, kinds)))
+    assert lines[2:4] == [
+        "         53 read by snapshots, 12 inserts, 33 updates, 11 deletes,",
+        "         11 log-compaction tombstones",
+    ]
 
 
 def test_long_options_go_to_a_line_of_their_own() -> None:
