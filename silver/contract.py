@@ -30,10 +30,11 @@ EXTRACT_NOTES = ("D", "X")
 RECORD_OUTCOMES: Mapping[str, str] = {
     **OUTCOMES,
     "truncate": "The record truncates the table.",
-    "without_change": "The record carries no change: a heartbeat, a tombstone of the log, a schema"
-    " record.",
-    "waiting": "The record waits until its transaction is complete in all tables of the group, or"
-    " with tombstones for the first event of its feed, which shows whether these are deletes.",
+    "without_change": "The record carries no change: a heartbeat, a log-compaction tombstone, a"
+    " schema record.",
+    "waiting": "The record waits until its transaction is complete in all tables of the group."
+    " Log-compaction tombstones wait for the first event of their feed, which shows whether they"
+    " are deletes.",
     "pending": "The record is in the change log and is applied later. Runs that apply such records"
     " count them as a negative number.",
     "dead_letter:REASON": "The record cannot be applied; it is kept with the reason.",

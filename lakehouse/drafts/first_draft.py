@@ -80,7 +80,7 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     lines += ["columns:", *declared] if declared else []
     guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
     if guessed:
-        lines += ["  # check: seen, but not declared; decimals, dates and times must be"]
+        lines += ["  # check: seen, but not declared; declare decimals, dates and times"]
         lines += [f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in guessed.items()]
     return "\n".join(lines) + "\n"
 
