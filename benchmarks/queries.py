@@ -74,7 +74,10 @@ def _kind(execution: Execution) -> str:
 def _executions(spark: SparkSession, seen: int) -> list[Execution]:
     """The executions but for the first `seen` ones, in order of their numbers."""
     store: JavaObject = spark._jsparkSession.sharedState().statusStore()
-    kept = store.executionsList(seen, store.executionsCount() - seen)
+    new = store.executionsCount() - seen
+    if new == 0:  # Spark refuses to list none
+        return []
+    kept = store.executionsList(seen, new)
     found = [kept.apply(at) for at in range(kept.size())]
     return [
         Execution(e.executionId(), e.rootExecutionId(), e.physicalPlanDescription()) for e in found
