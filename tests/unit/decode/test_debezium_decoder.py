@@ -416,6 +416,23 @@ def test_a_dead_letter_keeps_its_place_in_order() -> None:
     assert found["_source_time"] == 5_000_000
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [{"key": "other", "value": 1}, {"key": "__debezium.oldkey", "value": {"id": 9}}],
+        [{"other": 1}, {"__debezium.oldkey": {"schema": {}, "payload": {"id": 9}}}],
+        [["other", "x"], ["__debezium.oldkey", '{"id": 9}']],
+        ["other", "x", "__debezium.oldkey", '{"id": 9}'],
+    ],
+)
+def test_headers_may_be_a_list(headers: object) -> None:
+    row = {"id": 1, "name": PLACEHOLDER}
+
+    [found] = decoded(table(), whole(record(event("c", after=row), headers=headers)))
+
+    assert (found["_absent"], found["_old_key"]) == (["name"], '{"id":9}')
+
+
 def test_a_placeholder_is_absent_where_one_can_occur() -> None:
     row = {"id": 1, "name": PLACEHOLDER}
     moved = {"__debezium.oldkey": {"schema": {"type": "struct"}, "payload": {"id": 9}}}
