@@ -53,6 +53,11 @@ _OF_CHANGEFEED = (
     "found a message of a CockroachDB changefeed without op, expected the changefeed's option "
     "envelope=enriched"
 )
+_OF_KCAT_MEMBERS = frozenset(("topic", "offset", "payload"))
+_OF_KCAT = (
+    "found a record as kcat writes it, with its value as a text in payload, expected a member value"
+    " (jq -c '.value = .payload | .timestamp = .ts | del(.payload, .ts)')"
+)
 _MOVED = (
     "expected a delete and an insert, as connectors write them for a primary key: keys has columns "
     "that updates change"
@@ -79,8 +84,10 @@ def not_json(record: Record) -> Change:
     message = f"found {found}, expected one JSON object with a Debezium change"
     if avro_schema_id(raw):
         message = UNDECLARED_AVRO
-    elif holds_rows(_members(record)):
+    elif holds_rows(members := _members(record)):
         message = _OF_OTHERS
+    elif members.keys() >= _OF_KCAT_MEMBERS:
+        message = _OF_KCAT
     return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
 
 

@@ -107,6 +107,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on() -> None:
         ({"database": "d", "table": "t", "type": "insert", "data": {"id": 1}}, "op", "Maxwell"),
         ({"specversion": "1.0", "type": "t", "source": "/s", "data": {}}, "json", "CloudEvents"),
         ({"after": {"id": 1}, "key": [1], "updated": "1.0"}, "op", "envelope=enriched"),
+        ({"topic": "t", "offset": 1, "ts": 1, "key": "1", "payload": "{}"}, "json", "kcat"),
         (
             {"before": None, "after": {"id": 1}, "at": 1},
             "op",
