@@ -46,6 +46,7 @@ _CONNECTORS = frozenset(
     ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb", SPANNER)
 )
 _MOST_SERIAL = 0xFFFFFFFF
+_NO_ORDER, _READ_BEFORE_SENT_MS = (-1, "-1"), 3_600_000
 _LIMIT = 1 << 63
 _LAST_MICROSECOND = 253_402_300_799_999_999
 _LAST_ROWS = ("last", "last_in_data_collection")
@@ -200,7 +201,14 @@ def _pair(sequence: object) -> list[object]:
 
 
 def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
-    """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
+    """MongoDB: the time of the cluster, the order within it, the order in the transaction.
+
+    A row that a snapshot reads has no order (-1) and the connector's time, or 0, when it is sent.
+    It stands well before that time, so that no change after its reading ranks below it.
+    """
+    if source.ord in _NO_ORDER:
+        time = _ticks(source.ts_ms)
+        return None if time is None else _numbers(max(time - _READ_BEFORE_SENT_MS, 0), 0, 0)
     return _numbers(source.ts_ms, source.ord, _order_within(transaction))
 
 
