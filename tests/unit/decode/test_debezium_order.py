@@ -188,6 +188,9 @@ def test_markers_and_heartbeats_have_a_time_but_no_place() -> None:
 
 
 NO_FILE = {"connector": "mysql", "name": "shop", "file": "", "pos": 0, "row": 0, "ts_ms": 0}
+NO_PLACE = {"connector": "postgresql", "name": "shop", "lsn": -(2**63), "ts_ms": 0} | {
+    "sequence": '[null,"-9223372036854775808"]'
+}
 NO_LSN = {"connector": "sqlserver", "name": "shop", "commit_lsn": None, "ts_ms": 0}
 
 
@@ -197,6 +200,8 @@ NO_LSN = {"connector": "sqlserver", "name": "shop", "commit_lsn": None, "ts_ms":
         ("r", NO_FILE, text(0, 0)),
         ("r", NO_LSN, text(0, 0)),
         ("r", NO_LSN | {"connector": "postgresql", "lsn": None}, text(0, 0)),
+        ("r", NO_PLACE, text(0, 0)),
+        ("r", NO_PLACE | {"lsn": -9223372036854776000}, text(0, 0)),
         ("r", NO_FILE | {"file": "bin"}, None),
         ("r", NO_LSN | {"commit_lsn": "soon"}, None),
         *((op, NO_FILE, None) for op in "cud"),

@@ -76,6 +76,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
         id = source.txId
         change.transaction = str(id) if type(id) is int else str(text_of(id))
     if envelope.op == "r":
+        lsn = None if lsn is not None and text_of(lsn).startswith("-") else lsn
         _place_read_row(change, envelope, source, lsn)
     if envelope.op == "r" and source.step is None and source.ts_hlc is None:
         change.snapshot_last = source.snapshot in _LAST_ROWS
@@ -87,8 +88,8 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
 def _place_read_row(change: Change, envelope: Envelope, source: Source, lsn: object) -> None:
     """Gives a row that was read what its source block lacks: a time (0), and a position.
 
-    Flink CDC leaves positions empty in the rows of a snapshot. Such a row stands before everything
-    streamed.
+    Flink CDC leaves positions empty in the rows of a snapshot, or writes the lowest number as
+    PostgreSQL's LSN. Such a row stands before everything streamed.
     """
     change.source_time = change.source_time or _possible_time(
         _micros(envelope.ts_us, None, envelope.ts_ms)
