@@ -66,6 +66,11 @@ _CELLS = (
     'found values as cells {"value": …, "set": …}, as Cassandra\'s and YugabyteDB\'s connectors '
     "write them, expected plain values: for YugabyteDB the transform PGCompatible"
 )
+_TYPED = (
+    "found rows within the names of their Avro types, as kafka-avro-console-consumer writes them, "
+    "expected plain JSON, or the topic itself with source.value_format: avro"
+)
+_ROW_TYPE = ".Value"
 _MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
 _INVENTING = (None, "postgresql")
 _OF_ONE = (
@@ -184,7 +189,7 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
 
 
 def check_change(record: Record, envelope: Envelope, change: Change, table: Table) -> None:
-    """Rejects a change of cells, one without a place in order, a truncate of one of several tables.
+    """Rejects a change of cells or typed rows, one without a place, a truncate of one of several.
 
     A cell that is not set keeps its value. No log has a record at a negative offset. A truncate is
     applied to all rows of a table, also to those of other source tables.
@@ -192,6 +197,9 @@ def check_change(record: Record, envelope: Envelope, change: Change, table: Tabl
     if _has_cells(envelope):
         change.values = ()
         reject(change, ILLEGAL_CHANGE, _CELLS)
+    elif _is_typed(envelope.after) or _is_typed(envelope.before):
+        change.values = ()
+        reject(change, ILLEGAL_CHANGE, _TYPED)
     elif change.reason is not None:
         return
     elif change.operation == TRUNCATE and table.is_shared and table.on_truncate == "apply":
@@ -217,6 +225,14 @@ def _members(record: Record) -> dict[str, object]:
         return open_row(record).row or {}
     except NotJson:
         return {}
+
+
+def _is_typed(row: Row | None) -> bool:
+    """Whether a row stands within the name of its Avro type."""
+    if row is None or len(row) != 1:
+        return False
+    name, value = next(iter(row.items()))
+    return type(value) is dict and name.endswith(_ROW_TYPE)
 
 
 def _has_cells(envelope: Envelope) -> bool:

@@ -101,6 +101,19 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on() -> None:
     assert column(found[:16], "_operation") == [None] * 16
 
 
+@pytest.mark.parametrize("key", [None, {"id": 1}])
+@pytest.mark.parametrize("op", ["c", "d"])
+def test_rows_within_the_names_of_their_avro_types_are_named(op: str, key: object) -> None:
+    row = {"shop.public.t.Value": {"id": 1, "name": {"string": "a"}}}
+    parts = {"before": row} if op == "d" else {"after": row}
+
+    [found] = decoded(table(), whole(record(event(op, **parts), key=key)))
+
+    assert found["_reason"] == "illegal_change"
+    assert "kafka-avro-console-consumer" in found["_message"]
+    assert found["id"] is None
+
+
 @pytest.mark.parametrize(
     ("line", "reason", "said"),
     [
