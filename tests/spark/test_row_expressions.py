@@ -108,6 +108,15 @@ def test_an_order_is_a_column_a_list_or_an_expression_and_a_failing_cast_costs_i
     assert message.startswith(
         "sequence_by: found 1970-01-02 (date), -1 (int), 3 (bigint), expected"
     )
+    assert "text" not in message.rpartition("or text of 1 to 4 hex sections")[2]
+
+
+def test_a_time_in_a_column_without_a_type_is_told_to_need_one(spark: SparkSession) -> None:
+    ordered = table("rows", ["id"], sequence_by="at")
+    found = to_changes(bronze_rows(spark, [{"id": 1, "at": "2025-10-09T08:53:20"}]), ordered)
+    [message] = decoded(found, "_message")
+    assert message.startswith("sequence_by: found 2025-10-09T08:53:20 (string), expected")
+    assert message.endswith("counts as one where columns declares its type")
 
 
 def test_too_many_sections_are_no_sequence(spark: SparkSession) -> None:

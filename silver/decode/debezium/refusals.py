@@ -53,6 +53,11 @@ _OF_CHANGEFEED = (
     "found a message of a CockroachDB changefeed without op, expected the changefeed's option "
     "envelope=enriched"
 )
+_OF_KCAT_MEMBERS = frozenset(("topic", "offset", "payload"))
+_OF_KCAT = (
+    "found a record as kcat writes it, with its value as a text in payload, expected a member value"
+    " (jq -c '.value = .payload | .timestamp = .ts | del(.payload, .ts)')"
+)
 _MOVED = (
     "expected a delete and an insert, as connectors write them for a primary key: keys has columns "
     "that updates change"
@@ -61,6 +66,11 @@ _CELLS = (
     'found values as cells {"value": …, "set": …}, as Cassandra\'s and YugabyteDB\'s connectors '
     "write them, expected plain values: for YugabyteDB the transform PGCompatible"
 )
+_TYPED = (
+    "found rows within the names of their Avro types, as kafka-avro-console-consumer writes them, "
+    "expected plain JSON, or the topic itself with source.value_format: avro"
+)
+_ROW_TYPE = ".Value"
 _MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
 _INVENTING = (None, "postgresql")
 _OF_ONE = (
@@ -79,8 +89,10 @@ def not_json(record: Record) -> Change:
     message = f"found {found}, expected one JSON object with a Debezium change"
     if avro_schema_id(raw):
         message = UNDECLARED_AVRO
-    elif holds_rows(_members(record)):
+    elif holds_rows(members := _members(record)):
         message = _OF_OTHERS
+    elif members.keys() >= _OF_KCAT_MEMBERS:
+        message = _OF_KCAT
     return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
 
 
@@ -177,7 +189,7 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
 
 
 def check_change(record: Record, envelope: Envelope, change: Change, table: Table) -> None:
-    """Rejects a change of cells, one without a place in order, a truncate of one of several tables.
+    """Rejects a change of cells or typed rows, one without a place, a truncate of one of several.
 
     A cell that is not set keeps its value. No log has a record at a negative offset. A truncate is
     applied to all rows of a table, also to those of other source tables.
@@ -185,6 +197,9 @@ def check_change(record: Record, envelope: Envelope, change: Change, table: Tabl
     if _has_cells(envelope):
         change.values = ()
         reject(change, ILLEGAL_CHANGE, _CELLS)
+    elif _is_typed(envelope.after) or _is_typed(envelope.before):
+        change.values = ()
+        reject(change, ILLEGAL_CHANGE, _TYPED)
     elif change.reason is not None:
         return
     elif change.operation == TRUNCATE and table.is_shared and table.on_truncate == "apply":
@@ -210,6 +225,14 @@ def _members(record: Record) -> dict[str, object]:
         return open_row(record).row or {}
     except NotJson:
         return {}
+
+
+def _is_typed(row: Row | None) -> bool:
+    """Whether a row stands within the name of its Avro type."""
+    if row is None or len(row) != 1:
+        return False
+    name, value = next(iter(row.items()))
+    return type(value) is dict and name.endswith(_ROW_TYPE)
 
 
 def _has_cells(envelope: Envelope) -> bool:

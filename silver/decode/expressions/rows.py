@@ -29,6 +29,7 @@ from silver.decode.flat.rows import EVERY, OF_KEY, OF_VALUES
 from silver.decode.values.sequences import LONGEST
 
 _ORDERS = "whole numbers from 0 on, timestamps or dates since 1970, or text of 1 to 4 hex sections"
+_OF_TEXT = "; a text that is a time or number counts as one where columns declares its type"
 _BEGINS_WITH_A_DAY = r"\A\s*[+-]?\d{4,}-\d{1,2}-\d"
 _SMALLEST_MILLISECONDS = 10**11
 _TIMES = T.TimestampType | T.TimestampNTZType
@@ -128,7 +129,9 @@ def _found(types: list[T.DataType]) -> Column:
         for at, each in enumerate(types)
     )
     values = F.concat_ws(", ", *shown)
-    return F.concat(F.lit("sequence_by: found "), values, F.lit(f", expected {_ORDERS}"))
+    is_text = any(isinstance(each, T.StringType) for each in types)
+    expected = f", expected {_ORDERS}{_OF_TEXT if is_text else ''}"
+    return F.concat(F.lit("sequence_by: found "), values, F.lit(expected))
 
 
 def _time(frame: DataFrame, table: Table, otherwise: list[Column]) -> Column:

@@ -101,12 +101,26 @@ def test_what_cannot_be_read_is_told_and_the_rest_flows_on() -> None:
     assert column(found[:16], "_operation") == [None] * 16
 
 
+@pytest.mark.parametrize("key", [None, {"id": 1}])
+@pytest.mark.parametrize("op", ["c", "d"])
+def test_rows_within_the_names_of_their_avro_types_are_named(op: str, key: object) -> None:
+    row = {"shop.public.t.Value": {"id": 1, "name": {"string": "a"}}}
+    parts = {"before": row} if op == "d" else {"after": row}
+
+    [found] = decoded(table(), whole(record(event(op, **parts), key=key)))
+
+    assert found["_reason"] == "illegal_change"
+    assert "kafka-avro-console-consumer" in found["_message"]
+    assert found["id"] is None
+
+
 @pytest.mark.parametrize(
     ("line", "reason", "said"),
     [
         ({"database": "d", "table": "t", "type": "insert", "data": {"id": 1}}, "op", "Maxwell"),
         ({"specversion": "1.0", "type": "t", "source": "/s", "data": {}}, "json", "CloudEvents"),
         ({"after": {"id": 1}, "key": [1], "updated": "1.0"}, "op", "envelope=enriched"),
+        ({"topic": "t", "offset": 1, "ts": 1, "key": "1", "payload": "{}"}, "json", "kcat"),
         (
             {"before": None, "after": {"id": 1}, "at": 1},
             "op",
@@ -414,6 +428,23 @@ def test_a_dead_letter_keeps_its_place_in_order() -> None:
 
     assert found["_sequence"] == f"{10:016X}/{0:016X}"
     assert found["_source_time"] == 5_000_000
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [{"key": "other", "value": 1}, {"key": "__debezium.oldkey", "value": {"id": 9}}],
+        [{"other": 1}, {"__debezium.oldkey": {"schema": {}, "payload": {"id": 9}}}],
+        [["other", "x"], ["__debezium.oldkey", '{"id": 9}']],
+        ["other", "x", "__debezium.oldkey", '{"id": 9}'],
+    ],
+)
+def test_headers_may_be_a_list(headers: object) -> None:
+    row = {"id": 1, "name": PLACEHOLDER}
+
+    [found] = decoded(table(), whole(record(event("c", after=row), headers=headers)))
+
+    assert (found["_absent"], found["_old_key"]) == (["name"], '{"id":9}')
 
 
 def test_a_placeholder_is_absent_where_one_can_occur() -> None:

@@ -58,6 +58,22 @@ def test_a_document_is_a_row() -> None:
     assert [row["_snapshot"] for row in decoded(clips(), records)] == [None] * 3
 
 
+@pytest.mark.parametrize("sent_at", [1760000005208, 0])
+@pytest.mark.parametrize("order", [-1, "-1"])
+def test_a_row_read_without_a_position_ranks_below_changes_that_came_meanwhile(
+    order: object, sent_at: int
+) -> None:
+    source = {"connector": "mongodb", "name": "m", "ts_ms": sent_at, "snapshot": "true", "db": "d"}
+    read = event("r", {"_id": OID, "title": "old"}) | {"source": source | {"ord": order}}
+    changed = event("u", {"_id": OID, "title": "new"})
+
+    found = decoded(clips(), [sent(changed), sent(read)])
+
+    assert [row["_reason"] for row in found] == [None, None]
+    assert found[1]["_sequence"] < found[0]["_sequence"]
+    assert found[1]["_sequence"] == f"{max(sent_at - 3_600_000, 0):016X}/{0:016X}/{0:016X}"
+
+
 @pytest.mark.parametrize(
     ("id", "key"),
     [

@@ -164,6 +164,9 @@ def test_transactions_are_told() -> None:
         {"__op": '"d"', "__source_ts_ms": "5"},
         {"__op": '{"schema":{"type":"string"},"payload":"d"}', "__source_ts_ms": "5"},
         [{"key": "__op", "value": "d"}, {"key": "__source_ts_ms", "value": 5}],
+        [{"__op": "d"}, {"__source_ts_ms": 5}],
+        [["__op", "d"], ["__source_ts_ms", "5"]],
+        ["__op", "d", "__source_ts_ms", "5"],
     ],
 )
 def test_members_may_be_headers(headers: object) -> None:

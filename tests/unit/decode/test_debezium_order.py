@@ -187,6 +187,38 @@ def test_markers_and_heartbeats_have_a_time_but_no_place() -> None:
     assert [row["_sequence"] for row in found] == [None] * 3
 
 
+NO_FILE = {"connector": "mysql", "name": "shop", "file": "", "pos": 0, "row": 0, "ts_ms": 0}
+NO_PLACE = {"connector": "postgresql", "name": "shop", "lsn": -(2**63), "ts_ms": 0} | {
+    "sequence": '[null,"-9223372036854775808"]'
+}
+NO_LSN = {"connector": "sqlserver", "name": "shop", "commit_lsn": None, "ts_ms": 0}
+
+
+@pytest.mark.parametrize(
+    ("op", "source", "expected"),
+    [
+        ("r", NO_FILE, text(0, 0)),
+        ("r", NO_LSN, text(0, 0)),
+        ("r", NO_LSN | {"connector": "postgresql", "lsn": None}, text(0, 0)),
+        ("r", NO_PLACE, text(0, 0)),
+        ("r", NO_PLACE | {"lsn": -9223372036854776000}, text(0, 0)),
+        ("r", NO_FILE | {"file": "bin"}, None),
+        ("r", NO_LSN | {"commit_lsn": "soon"}, None),
+        *((op, NO_FILE, None) for op in "cud"),
+    ],
+)
+def test_a_read_row_with_an_empty_position_stands_before_everything_streamed(
+    op: str, source: dict[str, Any], expected: str | None
+) -> None:
+    row = {"before": {"id": 1}} if op == "d" else {"after": {"id": 1}}
+    [found] = decoded(table(), plain(event(op, source=source, ts_ms=7, **row)))
+
+    assert found["_sequence"] == expected
+    assert found["_reason"] == (None if expected else "bad_sequence")
+    assert found["_source_time"] == (7_000 if op == "r" else 0)
+    assert found["_snapshot"] == (f"shop:{expected}" if expected else None)
+
+
 @pytest.mark.parametrize(("offset", "reason"), [(0, None), (-1, "bad_sequence")])
 def test_no_log_has_a_record_at_a_negative_offset(offset: int, reason: str | None) -> None:
     value = event("c", after={"id": 1})

@@ -27,6 +27,7 @@ _BARE = (b"[", b"Struct{")
 _STRUCT, _FIELD = "Struct{", re.compile(r",(\w+)=")
 _MARKERS = ("BEGIN", "END")
 _VARIABLE_NUMBER = frozenset(("scale", "value"))
+_PAIR = 2
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
@@ -195,9 +196,33 @@ def old_key_row(headers: bytes | None) -> Row | None:
     """The key that the row had before a key change, as a header of the record names it."""
     if headers is None or OLD_KEY_HEADER.encode() not in headers:
         return None
-    named = key_row(headers)
-    header = named and named.get(OLD_KEY_HEADER)
+    header = header_values(headers).get(OLD_KEY_HEADER)
     return key_row(header) if isinstance(header, str) else _unwrapped(header)
+
+
+def header_values(headers: bytes) -> Row:
+    """A record's headers by name, in each form that programs write them down in.
+
+    An object, or a list: of `{"key": …, "value": …}`, of objects with one name, of pairs, or of
+    names and values in turn. Of two headers with one name the last counts.
+    """
+    try:
+        found = parse_json(headers)
+    except NotJson:
+        return {}
+    if isinstance(found, dict):
+        return _unwrapped(found) or {}
+    listed = found if isinstance(found, list) else []
+    if listed and isinstance(listed[0], str):
+        return {str(name): value for name, value in zip(listed[::2], listed[1::2], strict=False)}
+    named: Row = {}
+    for header in listed:
+        if isinstance(header, dict):
+            one = {str(header["key"]): header.get("value")} if "key" in header else header
+            named.update(one)
+        elif isinstance(header, list) and len(header) == _PAIR:
+            named[str(header[0])] = header[1]
+    return named
 
 
 def _unwrapped(key: object) -> Row | None:

@@ -11,7 +11,13 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.envelope import Envelope, Source, Transaction, key_row
+from silver.decode.debezium.events.envelope import (
+    Envelope,
+    Source,
+    Transaction,
+    header_values,
+    key_row,
+)
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
@@ -149,15 +155,7 @@ def added_headers(headers: bytes) -> dict[str, object]:
     """The members that `add.headers` puts into a record's headers, by their names."""
     if PREFIX.encode() not in headers:
         return {}
-    try:
-        found = parse_json(headers)
-    except NotJson:
-        return {}
-    if isinstance(found, list):
-        pairs = [h for h in found if isinstance(h, dict) and "key" in h]
-        found = {str(header["key"]): header.get("value") for header in pairs}
-    if not isinstance(found, dict):
-        return {}
+    found = header_values(headers)
     return {name: _header_value(v) for name, v in found.items() if name.startswith(PREFIX)}
 
 

@@ -46,6 +46,8 @@ _CONNECTORS = frozenset(
     ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "db2", "ticdc", "ydb", SPANNER)
 )
 _MOST_SERIAL = 0xFFFFFFFF
+_EMPTY = (None, "")
+_NO_ORDER, _READ_BEFORE_SENT_MS = (-1, "-1"), 3_600_000
 _LIMIT = 1 << 63
 _LAST_MICROSECOND = 253_402_300_799_999_999
 _LAST_ROWS = ("last", "last_in_data_collection")
@@ -73,11 +75,29 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     if change.transaction is None and source.txId is not None:
         id = source.txId
         change.transaction = str(id) if type(id) is int else str(text_of(id))
+    if envelope.op == "r":
+        lsn = None if lsn is not None and text_of(lsn).startswith("-") else lsn
+        _place_read_row(change, envelope, source, lsn)
     if envelope.op == "r" and source.step is None and source.ts_hlc is None:
         change.snapshot_last = source.snapshot in _LAST_ROWS
         if source.snapshot != "incremental":
             change.snapshot = _snapshot(source, lsn, change.sequence)
     return change
+
+
+def _place_read_row(change: Change, envelope: Envelope, source: Source, lsn: object) -> None:
+    """Gives a row that was read what its source block lacks: a time (0), and a position.
+
+    Flink CDC leaves positions empty in the rows of a snapshot, or writes the lowest number as
+    PostgreSQL's LSN. Such a row stands before everything streamed.
+    """
+    change.source_time = change.source_time or _possible_time(
+        _micros(envelope.ts_us, None, envelope.ts_ms)
+    )
+    if change.sequence is None and lsn is None and has_position(source):
+        place = (source.file, source.commit_lsn, source.change_lsn, source.commit_scn, source.scn)
+        if all(part in _EMPTY for part in place):
+            change.sequence = _numbers(0, 0)
 
 
 def handled_at(record: Record, envelope: Envelope) -> int | None:
@@ -200,7 +220,14 @@ def _pair(sequence: object) -> list[object]:
 
 
 def mongodb_sequence(source: Source, transaction: Transaction | None) -> str | None:
-    """MongoDB: the time of the cluster, the order within it, the order in the transaction."""
+    """MongoDB: the time of the cluster, the order within it, the order in the transaction.
+
+    A row that a snapshot reads has no order (-1) and the connector's time, or 0, when it is sent.
+    It stands well before that time, so that no change after its reading ranks below it.
+    """
+    if source.ord in _NO_ORDER:
+        time = _ticks(source.ts_ms)
+        return None if time is None else _numbers(max(time - _READ_BEFORE_SENT_MS, 0), 0, 0)
     return _numbers(source.ts_ms, source.ord, _order_within(transaction))
 
 
