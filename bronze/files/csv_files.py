@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
@@ -70,14 +70,16 @@ class CsvFile(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare.
+    """What the lines of a file show.
 
-    Also how many have a value that begins with a quote, how many have quotes at all, and how many
-    have a value that goes on behind the end of the line; how many quotes open or close values, as
-    the file is read without and with escapes by backslash; and the last line that is not blank, or
-    the end of it.
+    How many there are; how many are no UTF-8, or have quotes inside of values: by backslash,
+    doubled, bare; how many have a value that begins with a quote, how many have quotes at all, and
+    how many have a value that goes on behind the end of the line; how many quotes open or close
+    values, as the file is read without and with escapes by backslash; and the last line that is not
+    blank, or the end of it.
     """
 
+    lines: int = 0
     broken: int = 0
     backslashed: int = 0
     doubled: int = 0
@@ -88,6 +90,10 @@ class _Shown(NamedTuple):
     edges: int = 0
     edges_by_backslash: int = 0
     last: bytes = b""
+
+    def has_no_quotes(self) -> bool:
+        """Whether the file was looked through, and has no quote."""
+        return self.lines > 0 and self.quoted == 0
 
     def has_bare_quotes(self) -> bool:
         """Whether no value may begin with a quote."""
@@ -153,6 +159,8 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     in_order = own if len(cells) == len(own) else feed.columns
     names = _names(cells, feed, others) if feed.csv.header else in_order
     options = found | given | {"encoding": BYTES if bytewise else encoding}
+    if feed.csv.quote == '"' and options["lineSep"] == "\n" and shown.has_no_quotes():
+        options["multiLine"] = "false"  # every line is a row: several tasks read the file
     checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
     bare_quotes = checked and shown.has_bare_quotes()
     odd_quotes = checked and shown.has_odd_quotes(options["escape"])
@@ -215,25 +223,32 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
 
 
 def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
+    """What the lines of a file show; in the lines without a quote nothing is looked for."""
     value = F.col("value")
+    quoted = value.contains('"')
     begin, end = re.escape(sep[-1]), re.escape(sep[0])
     edge = F.lit(_EDGE.format(begin, end))
     plain = F.regexp_replace(value, r"\\.", "x")
+    opened = F.regexp_replace(value, _PAIRS, "").rlike(_OPEN.format(begin))
     place = F.struct(F.col("_metadata.file_block_start"), F.monotonically_increasing_id())
     last = F.substring(value.cast("binary"), -_LONGEST_END, _LONGEST_END)
-    opened = F.regexp_replace(value, _PAIRS, "").rlike(_OPEN.format(begin))
+
+    def edges(line: Column) -> Column:
+        return F.coalesce(F.sum(F.when(quoted, F.regexp_count(line, edge))), F.lit(0))
+
     found = (
         text.select("value", place.alias("place"))
         .agg(
+            F.count(F.lit(1)),
             F.count_if(~F.is_valid_utf8(value)),
-            F.count_if(value.rlike(_BACKSLASHED)),
-            F.count_if(value.rlike(_DOUBLED)),
-            F.count_if(value.rlike(_BARE)),
-            F.count_if(value.rlike(_QUOTE_FIRST.format(begin))),
-            F.count_if(value.contains('"')),
-            F.count_if(opened),
-            F.coalesce(F.sum(F.regexp_count(value, edge)), F.lit(0)),
-            F.coalesce(F.sum(F.regexp_count(plain, edge)), F.lit(0)),
+            F.count_if(quoted & value.rlike(_BACKSLASHED)),
+            F.count_if(quoted & value.rlike(_DOUBLED)),
+            F.count_if(quoted & value.rlike(_BARE)),
+            F.count_if(quoted & value.rlike(_QUOTE_FIRST.format(begin))),
+            F.count_if(quoted),
+            F.count_if(quoted & opened),
+            edges(value),
+            edges(plain),
             F.coalesce(
                 F.max_by(last, F.when(value.rlike(r"[^\s\x1a]"), F.col("place"))), F.lit(b"")
             ),

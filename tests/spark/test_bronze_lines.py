@@ -90,6 +90,45 @@ def test_a_csv_row_with_bytes_that_are_no_utf8_keeps_them(
     ]
 
 
+def test_a_csv_file_without_quotes_is_read_in_several_parts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [f"{at},{'x' * 50}" for at in range(1_000)]
+    file = csv(tmp_path, "a.csv", "\n".join(["id,note", *rows, ""]))
+    parts = "spark.sql.files.maxPartitionBytes"
+    usual = spark.conf.get(parts)
+    spark.conf.set(parts, "16384")
+    try:
+        found = read(spark, "csv", file).select("_raw", "_block").collect()
+    finally:
+        spark.conf.set(parts, usual)
+    assert len({row["_block"] for row in found}) > 1
+    assert [json.loads(row["_raw"])["id"] for row in found] == [str(at) for at in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,a\n\n2,b",
+        "1,a\n  \n2,b\n \t\n",
+        "1,a\r\n2,b\r\n3,c\r\n",
+        "1,a\rb\n2,\n",
+        "1,a,b\n2\n,\n3,c\n",
+        "id,note\n1, a \n\ufeff2,b\n",
+        "1,a\\\n2,\\\n\x1a",
+        "1,\x85\u2028b\n2,ä",
+    ],
+)
+def test_a_csv_file_without_quotes_has_the_rows_that_it_has_with_some(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    plain = tmp_path / "plain.csv"
+    plain.write_bytes(b"id,note\n" + text.encode())
+    quoted = tmp_path / "quoted.csv"
+    quoted.write_bytes(b'"id",note\n' + text.encode())
+    assert records(spark, "csv", plain) == records(spark, "csv", quoted)
+
+
 def test_csv_files_of_different_headers_go_together(spark: SparkSession, tmp_path: Path) -> None:
     a = csv(tmp_path, "a.csv", "id,x\n1,2\n")
     b = csv(tmp_path, "b.csv", "y.z,id\n3,4\n")
