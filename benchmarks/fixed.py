@@ -95,6 +95,7 @@ def _means(counts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _idle_steps(lake: Engine, root: Path, batch: Files) -> dict[str, Step]:
     return {
         "a round with nothing new": functools.partial(lake.load, batch),
+        "lakehouse run that merges the changes": functools.partial(_command, root, "run"),
         "lakehouse run with nothing new": functools.partial(_command, root, "run"),
         "lakehouse validate": functools.partial(_command, root, "validate"),
     }
