@@ -70,10 +70,8 @@ def table_views(
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
     extracts = extract_views.of(spark, target, table)
-    kept, kinds = (
-        table.table,
-        list[Kind]([selects.current if table.keys else selects.keyless]),
-    )
+    kept = table.table
+    kinds: list[Kind] = [selects.current if table.keys else selects.keyless]
     if table.stored_as_scd_type == 2:
         kept, kinds = f"{table.table}_history", [selects.current, selects.history]
     if not names.exists(spark, target, "silver", kept):
