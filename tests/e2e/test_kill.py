@@ -73,10 +73,9 @@ def test_runs_that_are_killed_end_as_an_undisturbed_one(
     assert {(row["records"], row["offsets"]) for row in shown} == {(number, number)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "more",
-    [[], pytest.param(["--continuous", "--interval", "1s"], marks=pytest.mark.slow)],
-    ids=["once", "continuous"],
+    "more", [[], ["--continuous", "--interval", "1s"]], ids=["once", "continuous"]
 )
 def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[str]) -> None:
     options = lake(tmp_path, 1)
