@@ -72,14 +72,12 @@ class CsvFile(NamedTuple):
 class _Shown(NamedTuple):
     """What the lines of a file show.
 
-    How many there are; how many are no UTF-8, or have quotes inside of values: by backslash,
-    doubled, bare; how many have a value that begins with a quote, how many have quotes at all, and
-    how many have a value that goes on behind the end of the line; how many quotes open or close
-    values, as the file is read without and with escapes by backslash; and the last line that is not
-    blank, or the end of it.
+    How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare; how
+    many lines have a value that begins with a quote, have quotes at all, or have a value that goes
+    on behind the end of the line; how many quotes open or close values, as the file is read without
+    and with escapes by backslash; and the last line that is not blank, or the end of that line.
     """
 
-    lines: int = 0
     broken: int = 0
     backslashed: int = 0
     doubled: int = 0
@@ -90,10 +88,6 @@ class _Shown(NamedTuple):
     edges: int = 0
     edges_by_backslash: int = 0
     last: bytes = b""
-
-    def has_no_quotes(self) -> bool:
-        """Whether the file was looked through, and has no quote."""
-        return self.lines > 0 and self.quoted == 0
 
     def has_bare_quotes(self) -> bool:
         """Whether no value may begin with a quote."""
@@ -142,9 +136,7 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
         if len(lines) == _MOST_LINES:
             raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
         return CsvFile((), ())
-    given_by_folders = {name.lower() for name in others}
-    own = [name for name in feed.columns if name.lower() not in given_by_folders]
-    sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(own)})
+    sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(_own(feed, others))})
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
     shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
@@ -156,10 +148,10 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
         "nullValue": _NULL,
         "ignoreLeadingWhiteSpace": str(blanks).lower(),
     }
-    in_order = own if len(cells) == len(own) else feed.columns
-    names = _names(cells, feed, others) if feed.csv.header else in_order
+    names = _names(cells, feed, others)
     options = found | given | {"encoding": BYTES if bytewise else encoding}
-    if feed.csv.quote == '"' and options["lineSep"] == "\n" and shown.has_no_quotes():
+    has_no_quotes = encoding not in _WIDE and feed.csv.quote == '"' and not shown.quoted
+    if has_no_quotes and options["lineSep"] == "\n":
         options["multiLine"] = "false"  # every line is a row: several tasks read the file
     checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
     bare_quotes = checked and shown.has_bare_quotes()
@@ -223,7 +215,7 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
 
 
 def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
-    """What the lines of a file show; in the lines without a quote nothing is looked for."""
+    """What the lines of a file show; quotes are examined only in lines that have one."""
     value = F.col("value")
     quoted = value.contains('"')
     begin, end = re.escape(sep[-1]), re.escape(sep[0])
@@ -239,7 +231,6 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
     found = (
         text.select("value", place.alias("place"))
         .agg(
-            F.count(F.lit(1)),
             F.count_if(~F.is_valid_utf8(value)),
             F.count_if(quoted & value.rlike(_BACKSLASHED)),
             F.count_if(quoted & value.rlike(_DOUBLED)),
@@ -265,12 +256,15 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
 
 
 def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
-    """The names of the header without blanks around them.
+    """The names of the header without blanks around them; without a header the declared columns.
 
     Raises:
         UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
             is, and a name that nobody declared may be it.
     """
+    if not feed.csv.header:
+        own = _own(feed, others)
+        return own if len(cells) == len(own) else list(feed.columns)
     names = [_name(cell, feed.csv.quote) or nameless(at) for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
@@ -287,6 +281,12 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
             "mend the header, source.csv or columns"
         )
     return names
+
+
+def _own(feed: Feed, others: Sequence[str]) -> list[str]:
+    """The declared columns but for those that the folders give."""
+    given_by_folders = {name.lower() for name in others}
+    return [name for name in feed.columns if name.lower() not in given_by_folders]
 
 
 def nameless(at: int) -> str:
