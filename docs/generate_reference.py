@@ -26,10 +26,7 @@ from lakehouse.config import source_rules, table, table_rules, target
 from lakehouse.config.csv_options import Csv
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
-from silver.changelog import late_changes, schema_changes
 from silver.expectations.names import EXPECTATIONS
-from silver.maintenance import rebuild_steps
-from silver.state import fingerprint, snapshots
 from silver.storage import side_columns
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -265,16 +262,9 @@ _SILVER: Mapping[str, tuple[str, Columns]] = {
     "T (without a key)": ("The rows of a table with `keys: []`, and", silver.KEYLESS_COLUMNS),
     "T_history": ("The changes of every key in order, and", silver.HISTORY_COLUMNS),
     "T_dead_letters": ("What could not be applied.", silver.DEAD_LETTER_COLUMNS),
-    "T_extracts": ("The snapshot files of a snapshot table.", side_columns.EXTRACT_COLUMNS),
     "T_digests": ("The live keys of a snapshot table, and", side_columns.DIGEST_COLUMNS),
     gaps.TABLE: ("Records that are gone at the source.", gaps.COLUMNS),
-    schema_changes.DRIFT: ("Changes of the source's columns.", side_columns.DRIFT_COLUMNS),
-    fingerprint.BUILT: ("What each table was built with.", side_columns.BUILT_COLUMNS),
-    snapshots.TABLE_CHANGES: ("Full snapshots and truncates.", side_columns.SNAPSHOT_COLUMNS),
-    late_changes.HORIZONS: ("Forgotten deletes.", late_changes.HORIZON_COLUMNS),
-    rebuild_steps.REBUILDS: ("The steps of rebuilds.", rebuild_steps.REBUILD_COLUMNS),
     silver.TRANSACTIONS: ("Ends of transactions.", side_columns.TRANSACTION_COLUMNS),
-    silver.GROUPS: ("The state of consistency groups.", side_columns.GROUP_COLUMNS),
 }
 
 

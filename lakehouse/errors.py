@@ -191,7 +191,7 @@ class LakeOutdated(LakehouseError):
     def __init__(self, silver: str, gold: str) -> None:
         """Take where the tables of silver and gold lie."""
         super().__init__(
-            f"version 0.1 wrote the tables of {silver}, and this version lays them out in another "
+            f"an older version wrote the tables of {silver}, and this one lays them out in another "
             f"way. Bronze is complete: remove {silver} and {gold}, then lakehouse run makes both "
             "anew from it. Or begin in a new place: lakehouse run --root DIR"
         )

@@ -295,31 +295,45 @@ def sequence_text(order: str) -> str:
 
 
 PENDING = "_pending"
-"""What the name ends in of the table, or view, that shows what waits to be applied."""
+"""What the name ends in of the view that shows what waits to be merged."""
 
 
 def waits_in_log(target: Target, table: Table) -> bool:
-    """Whether what waits of a table is shown from its change log: `silver.T_pending` is a view.
+    """Whether readers see in the change log what waits of a table: by the view `silver.T_pending`.
 
-    Of a current table whose row is its newest change, in a lake without a catalog. All others'
-    waiting rows are folded by a run, and `silver.T_pending` is a table.
+    Of a current table whose row is its newest change. Not of the tables of a rebuild.
     """
     plain = table.stored_as_scd_type == 1 and table.on_delete == "remove" and bool(table.keys)
-    ordered = table.format in ("debezium", "ydb") and not table.sequence_groups
-    alone = table.consistency_group is None and target.aside is None and not target.catalog
-    return plain and ordered and alone
+    ordered = table.format != "snapshot" and not table.sequence_groups
+    return plain and ordered and table.consistency_group is None and target.aside is None
 
 
-TABLE_NOTES, ORDER, KEY_PARTS, LEFT_OUT = "_tables", "order", "key parts", "fields left out"
+ORDER, KEY_PARTS, LEFT_OUT = "order", "key parts", "fields left out"
 LACKED_KEYS = "keys lacked"
-"""What was learned of each table (columns `table`, `aspect`, `value`, `at`), and four aspects of
-it: what orders Debezium's records, parts of their keys that are no keys of the table (JSON), fields
-of the source that are in no column (JSON), and keys of the table that the records' keys lack and
-whose old values are not known (JSON)."""
+"""Four aspects of what a table's state has learned: what orders Debezium's records, parts of their
+keys that are no keys of the table (JSON), fields of the source that are in no column (JSON), and
+keys of the table that the records' keys lack and whose old values are not known (JSON)."""
 
-PENDING_COLUMNS = (
-    LayerColumn("_since", "timestamp", "when the oldest change that waits came to the change log"),
-    LayerColumn("_until", "bigint", "newest batch of the change log that is taken in"),
+GROUP_TYPE = (
+    "group struct<name: string, number: bigint, versions: map<string,bigint>, waiting:"
+    " array<struct<transaction: string, since: bigint, records: map<string,bigint>,"
+    " missing: string, overdue: boolean>>>"
 )
+"""What a table's state says of its consistency group, as Spark's `from_json` reads it."""
 
-TRANSACTIONS, GROUPS = "_transactions", "_groups"
+DAYS_TYPE = (
+    "days array<struct<effective_date: date, mode: string, batch: bigint, feed_batch: bigint,"
+    " not_supplied: bigint, unread_lines: bigint>>"
+)
+"""What a snapshot table's state says of the dates that were compared."""
+
+SCHEMA_CHANGES_TYPE = (
+    "schema_changes array<struct<at: timestamp, run_id: string, kind: string, column: string,"
+    " from_type: string, to_type: string, action: string, position: string>>"
+)
+"""What a table's state says of the changes of its source's columns."""
+
+BUILT_TYPE = "built map<string,string>"
+"""What a table's state says of what the table was built with, and of what its source has shown."""
+
+TRANSACTIONS = "_transactions"

@@ -1,56 +1,71 @@
-"""When a table is applied of which changes may wait in the change log.
+"""When what waits in the change log is merged: a MERGE costs many times what an append costs.
 
-A continuous run shows pending changes from the change log (`silver.merge.pending_view`), so it
-applies a table when that pays: not before ten minutes have passed, and so that all its tables'
-applies take a fifth of one thread's time at most. Every other run applies what comes, but for
-tables with `max_staleness`.
+Every run takes what is new into the change log. Of a table whose newest changes are its rows,
+readers see them there at once (`silver.merge.pending_view`), or once they have waited for as long
+as `max_staleness` allows. The MERGE waits until it pays:
 
-Every run takes what is new into the change log. It applies what waits there when the last run that
-applied any began half the promised interval ago or more: so the table is applied at most twice per
-interval, a change waits for half of it, and the other half is for the apply itself and for the
-pause until the next run. Where runs are rarer than that each one applies; `max_staleness: 0` makes
-every run apply. What waits for longer than promised, because runs are late, fail or were killed, is
-merged by gold's views when they are asked (see `gold.views.merged`).
+- as many changes wait as make every read slow, or as many as a good part of the table;
+- in a run that ends, the oldest of them has waited for an hour;
+- in a run that goes on, all its merges together take a fifth of the time of one thread at most, and
+  ten minutes have passed since the last one;
+- with `max_staleness`, half the promised interval has passed: the table is merged at most twice per
+  interval, and the other half is for the merge itself and the pause until the next run;
+- `lakehouse run --merge`, `maintain`, and what needs the whole table (erase, replay, a rebuild).
 
-A log in which very much waits is applied at once, as every reader would merge all of it, and so is
-what cannot be shown beside the table (see `silver.merge.pending`).
+A table whose pending changes the view cannot show (a history, changes that lack columns, a member
+of a consistency group) is merged by the run that takes them in. A run that goes on lets such a
+table lag for half of its `max_staleness`.
 """
 
 from datetime import datetime
 
-from lakehouse.config.table import Table
 from lakehouse.durations import seconds
-from lakehouse.run.memory import LULL_SECONDS
-from silver.state.batch import TableState
+from lakehouse.run.memory import LULL_SECONDS, Memory
+from silver.contract import waits_in_log
+from silver.run import SilverTable
+from silver.state.table_state import TableState
 
 MOST_PENDING = 500_000
 """With so many changes a merging read costs several times a plain one."""
-
-
+LEAST_PENDING = 20_000
+"""So few changes do not pay a MERGE, however small the table is."""
+PART_OF_TABLE = 2
+"""What waits is merged once it is more than this part of the table."""
+LONGEST_SECONDS = 3600.0
+"""So long a run that ends lets changes wait."""
 TOGETHER = 1.5
 """So many times later tables are merged that are worked on together, as the others would wait."""
-
-
 SHARE = 5
 """A run that goes on merges for a fifth of the time of one thread at most, over all its tables."""
 
 
-def is_due(
-    table: Table, seen: TableState, now: datetime, among: int | None = None, alone: bool = True
-) -> bool:
-    """Whether what waits is to be applied now; at once for a table that promises nothing.
+def is_due(table: SilverTable, state: TableState, now: datetime, memory: Memory) -> bool:
+    """Whether what waits is to be merged now.
 
-    `among` is how many tables a run works on that goes on, and shows what waits from the log. Such
-    a run merges a table that it works on with others later than one that it works on `alone`.
+    Args:
+        table: the table.
+        state: what is known of the table, with what waits.
+        now: the time.
+        memory: what the run knows.
     """
-    if seen.applied_at is None:
+    if state.applied_at is None or memory.merge_all:
         return True
-    half = seconds(table.max_staleness) / 2 if table.max_staleness is not None else 0
-    if not half and among is not None:
-        half = max(LULL_SECONDS, SHARE * among * (seen.took or 0)) * (1 if alone else TOGETHER)
-    return half == 0 or now.timestamp() - seen.applied_at / 1_000_000 >= half
+    promised, goes_on = seconds(table.config.max_staleness or 0), memory.among is not None
+    if not waits_in_log(table.target, table.config) and not (promised and goes_on):
+        return True
+    if is_much(state):
+        return True
+    applied = now.timestamp() - state.applied_at / 1_000_000
+    if promised:
+        return applied >= promised / 2
+    if memory.among is not None:
+        lull = max(LULL_SECONDS, SHARE * memory.among * (state.took or 0))
+        return applied >= lull * (1 if table.name in memory.alone else TOGETHER)
+    since = state.waiting_since
+    return since is None or now.timestamp() - since / 1_000_000 >= LONGEST_SECONDS
 
 
-def may_wait(records: int) -> bool:
-    """Whether so many records of the change log may wait."""
-    return records <= MOST_PENDING
+def is_much(state: TableState) -> bool:
+    """Whether so many changes wait that a MERGE pays at once."""
+    pays = max(LEAST_PENDING, (state.size or 0) // PART_OF_TABLE)
+    return state.waiting > min(pays, MOST_PENDING)

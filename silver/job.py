@@ -9,7 +9,7 @@ from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
 from silver.maintenance import swap
 from silver.run import Progress, Run
-from silver.table_runs import at_once, run_tables
+from silver.table_runs import run_tables
 
 
 def apply(
@@ -25,7 +25,7 @@ def apply(
     One ledger entry each, and a failure stops no other. `memory` is the run's, where it has one.
     """
     run = Run(run_id, progress, memory or Memory())
-    for table in swap.end_all(spark, target, run_id):
+    for table in swap.end_all(spark, target, tables):
         run.memory.tables.pop(table, None)
     return run_tables(run, Lake(spark, target), tables)
 
@@ -33,5 +33,7 @@ def apply(
 def apply_all(
     spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
 ) -> list[Entry]:
-    """The same, and applies what may wait because of `max_staleness` as well."""
-    return apply(spark, target, [at_once(table) for table in tables], run_id, progress)
+    """Brings every table up to what bronze holds, and merges all that waits."""
+    memory = Memory()
+    memory.merge_all = True
+    return apply(spark, target, tables, run_id, progress, memory)

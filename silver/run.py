@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
-from lakehouse.storage.lake import Lake
+from lakehouse.storage.lake import DeltaTable, Lake
+from silver.state.table_state import TableState
 
 Progress = Callable[[str], None]
 
@@ -21,19 +23,37 @@ class Run:
         id: names the run in the ledger.
         progress: is told what the run works on.
         memory: what the run knows from earlier rounds.
+        noted: what is known of tables that fail, with what they met before.
     """
 
     id: str
     progress: Progress
     memory: Memory = field(default_factory=Memory)
+    noted: dict[str, TableState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SilverTable:
-    """A table of a lake, as its YAML configures it."""
+    """A table of a lake, as its YAML configures it, and the Delta tables that it has in silver."""
 
     lake: Lake
     config: Table
+
+    @cached_property
+    def log(self) -> DeltaTable:
+        """The change log."""
+        return DeltaTable(self.lake, "silver", f"{self.name}_changes")
+
+    @cached_property
+    def kept(self) -> DeltaTable:
+        """What changes are applied to: the history, or the current table where there is none."""
+        history = self.config.stored_as_scd_type == 2
+        return DeltaTable(self.lake, "silver", f"{self.name}_history" if history else self.name)
+
+    @cached_property
+    def letters(self) -> DeltaTable:
+        """The dead letters."""
+        return DeltaTable(self.lake, "silver", f"{self.name}_dead_letters")
 
     @property
     def spark(self) -> SparkSession:

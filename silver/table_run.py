@@ -1,8 +1,8 @@
-"""One incremental run of one table: what is new goes into the change log, and then into the table.
+"""One run of one table: what the change log holds above what is applied is merged, or waits.
 
-`apply_new` is the main path. It decodes what bronze has gained, appends it to the change log (one
-write, whose metrics are the summary of the batch), puts it in order, folds it with the stored rows
-of its keys, and merges what comes out (one write, whose metrics are the outcomes).
+`run_table` is the only way in. Who calls it says which rows of the change log count: those that
+`silver.changelog.extend` has just decoded, a consistency group's complete transactions, the files
+of a snapshot date, dead letters that are good now, or all that waits.
 """
 
 from collections.abc import Mapping
@@ -12,175 +12,137 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.run.memory import Arrived
 from silver import freshness, reconciliation
-from silver.changelog import bronze_rows, dead_letters, late_changes, log, order
-from silver.changelog.extend import append_new, finish_batch
+from silver.changelog import dead_letters, log, order
 from silver.changelog.order import Placed
-from silver.changelog.source_restarts import follow_source
 from silver.contract import waits_in_log
-from silver.fold.spark import Counts
-from silver.merge import pending, pending_view
-from silver.merge.pending import Staged
+from silver.merge import pending_view
 from silver.merge.write import write_batch
 from silver.run import Run, SilverTable
-from silver.state.batch import TableState
-from silver.state.snapshots import TableChanges
 from silver.state.summary import Summary, summarize
-from silver.table_result import Pass
-
-
-class Upstream(NamedTuple):
-    """What the feeds hold in bronze, and the newest batch of the table's change log."""
-
-    found: Mapping[str, Arrived]
-    logged: int
+from silver.state.table_state import TableState
 
 
 class LogPart(NamedTuple):
-    """A part of a change log that is to be applied.
+    """The part of a change log that a run applies.
 
     Attributes:
-        rows: the log up to the batch of `after`; what lies above the batch of `before` is new.
-        before: what the table has applied.
-        after: what it will have applied.
-        summary: what the new rows hold, where that is known.
-        is_due: whether they must be applied now.
+        rows: the log up to the newest batch of `after`; what is above the batch of `before` is new.
+        before: what is known of the table without the new rows.
+        after: what is known with them, as the change log tells; nothing of them is applied yet.
+        may_wait: whether they may wait until a MERGE pays.
+        recomputes: whether the table is made anew from all rows, whatever the new ones are.
     """
 
     rows: DataFrame
     before: TableState
     after: TableState
-    summary: Summary | None = None
-    is_due: bool = True
+    may_wait: bool = False
+    recomputes: bool = False
 
 
-def apply_new(run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int]) -> Pass:
-    """Decodes what bronze has gained up to the batches `newest` into the log, and applies it."""
-    after, summary = append_new(run, table, state, newest, state.batch)
-    return apply_part(run, table, LogPart(logged_rows(table, after.batch), state, after, summary))
+class TableResult(NamedTuple):
+    """What a run did to a table: what is known of it now, and what became of the records."""
+
+    state: TableState
+    counts: dict[str, int]
 
 
-def apply_left(run: Run, table: SilverTable, state: TableState, newest: int) -> Pass:
-    """Applies what the log holds up to `newest` beyond what the ledger says is applied.
-
-    So a run that was killed is brought to its end. Effects that are there already do not change.
-    """
-    finish_batch(run, table, state, newest)
-    late_changes.reject(table.spark, table.target, table.config, state.batch, state.horizon)
-    rows = logged_rows(table, newest)
-    return apply_part(run, table, LogPart(rows, state, _logged(run, table, state, newest)))
+def logged_part(
+    table: SilverTable, before: TableState, after: TableState, may_wait: bool = False
+) -> LogPart:
+    """All that the change log holds up to the newest batch of `after`."""
+    rows = log.read(table.spark, table.target, table.config)
+    return LogPart(rows.where(F.col("_batch") <= after.logged), before, after, may_wait)
 
 
-def extend_log(
-    run: Run, table: SilverTable, state: TableState, upstream: Upstream
-) -> tuple[TableState, Summary | None]:
-    """Brings a table's log up to bronze without applying it.
+def run_table(run: Run, table: SilverTable, part: LogPart) -> TableResult:
+    """Merges a part of the change log, or lets it wait and shows it to readers.
 
-    Returns:
-        What the log holds then, and the summary of what it holds above the batch of `state` where
-        one write told all of it.
-    """
-    newest, applied, waits = (
-        bronze_rows.reaches(table.config, upstream.found),
-        state.batch,
-        state.waits,
-    )
-    is_applied = upstream.logged <= applied
-    if not is_applied and waits is None:
-        finish_batch(run, table, state, upstream.logged)
-        late_changes.reject(table.spark, table.target, table.config, applied, state.horizon)
-        state = _logged(run, table, state, upstream.logged)
-    elif waits is not None:
-        state = follow_source(run, table, state, waits.source_log)
-    state = state._replace(batch=max(upstream.logged, applied))
-    if not bronze_rows.has_new(table.config, state.positions, upstream.found):
-        return state._replace(positions=dict(state.positions) | newest), waits
-    after, summary = append_new(run, table, state, newest, applied)
-    if summary is not None and waits is not None:
-        return after, waits.joined(summary)
-    return after, summary if is_applied else None
-
-
-def apply_or_wait(
-    run: Run, table: SilverTable, state: TableState, after: TableState, summary: Summary | None
-) -> Pass | None:
-    """Applies what the log holds above the batch of `state`, or keeps it for readers to merge.
-
-    None where nothing is new and pending changes may go on waiting. `summary` is what the log holds
-    above that batch, where it is known.
-    """
-    if after.batch == state.batch:
-        return None
-    is_due = freshness.is_due(table.config, state, datetime.now(timezone.utc))
-    if not is_due and pending.until(table.spark, table.target, table.config) == after.batch:
-        return None
-    rows = logged_rows(table, after.batch)
-    return apply_part(run, table, LogPart(rows, state, after, summary, is_due))
-
-
-def apply_part(run: Run, table: SilverTable, part: LogPart) -> Pass:
-    """Applies a part of the change log.
-
-    What is not due, and not too much, only becomes visible to readers (see `silver.merge.pending`).
+    What cannot be shown is merged at once, after what was shown before it, so that readers see one
+    state after the other.
 
     Raises:
         AccountMismatch: the outcomes do not add up to the records.
+        TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
     """
-    own, state, after = (table.spark, table.target, table.config), part.before, part.after
-    new = order.new_rows(part.rows, state)
-    summary = part.summary or summarize(new)
-    placed = order.place(table.config, part.rows, state, after, summary)
-    lags, staged = table.config.max_staleness is not None, None
-    if lags and not waits_in_log(table.target, table.config):
-        staged = pending.stage(*own, placed, state.batch, summary.came)
-    waits = staged is not None and not part.is_due and freshness.may_wait(summary.records)
-    counts = None if waits else _merge(table, placed, staged)
-    judged = part.rows if placed.recomputes else new
-    dead_letters.keep(run, table, placed, summary, judged)
-    if counts is None:
-        came = summary.records - state.pending
-        noted = {"records": came, "pending": came}
-        return Pass(state, noted, TableChanges([], []), False, after.batch)
-    found = reconciliation.outcomes(table.name, summary, counts, state.pending)
-    found |= {"bytes": pending.size(*own)} if lags else {}
-    after = after._replace(
-        partial=state.partial or summary.incomplete > 0,
-        heirs=state.heirs or summary.heirs > 0,
-        ties=state.ties or counts.ties > 0,
-        whole=placed.new,
-        pending=0,
-        waits=None,
-    )
-    return Pass(after, found, order.fresh(placed, state.whole), placed.recomputes)
+    before = part.before
+    summary = part.after.waits or summarize(order.new_rows(part.rows, before))
+    part = part._replace(after=part.after.replace(waits=summary))
+    placed = order.place(table.config, part.rows, before, part.after, summary, part.recomputes)
+    if part.may_wait and not freshness.is_much(part.after):
+        if pending_view.shows(table, placed, summary, before):
+            return _let_wait(run, table, part, placed)
+        if not waits_in_log(table.target, table.config) and part.after.whole == before.whole:
+            return _let_wait(run, table, part, placed)
+        if before.batch < before.shown < part.after.logged:
+            return _merge_in_turn(run, table, part)
+    return _merge(run, table, part, placed)
 
 
-def logged_rows(table: SilverTable, newest: int) -> DataFrame:
-    """The change log up to the batch `newest`."""
-    rows = log.read(table.spark, table.target, table.config)
-    return rows.where(F.col("_batch") <= newest)
+def _let_wait(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> TableResult:
+    """Keeps the dead letters of what waits, and shows the rest to readers where that can be."""
+    before, state, summary = part.before, part.after, _summary(part)
+    if before.waits is None or before.waits.rejected != summary.rejected:
+        state = dead_letters.keep(run, table, placed, summary, state)
+    state = state.replace(batch=before.batch, whole=before.whole, pending=summary.records)
+    if waits_in_log(table.target, table.config):
+        state = pending_view.show(table, placed, summary, state)
+    came = summary.records - before.pending
+    return TableResult(state, {"records": came, "pending": came})
 
 
-def _merge(table: SilverTable, placed: Placed, staged: Staged | None) -> Counts:
-    """Writes a batch into the table, from the rows that are kept of it where there are any.
+def _summary(part: LogPart) -> Summary:
+    """What the new rows hold; `run_table` has made sure that it is known."""
+    return part.after.waits or Summary()
 
-    Pending rows of an earlier batch are cleared before the table is written, so that a reader never
-    sees old pending rows over newer data.
-    """
+
+def _merge_in_turn(run: Run, table: SilverTable, part: LogPart) -> TableResult:
+    """Merges what readers see already, and then the rest."""
+    shown, before = part.before.shown, part.before
+    rows = part.rows.where(F.col("_batch") <= shown)
+    first = before.replace(logged=shown, waits=before.waits if shown == before.logged else None)
+    done = run_table(run, table, LogPart(rows, before, first))
+    rest = part.after.replace(waits=None)
+    then = run_table(run, table, LogPart(part.rows, done.state, rest))
+    return TableResult(then.state, sum_counts(done.counts, then.counts))
+
+
+def _merge(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> TableResult:
+    """Writes the new rows into the table, and accounts for every record."""
+    began, before, summary = datetime.now(timezone.utc), part.before, _summary(part)
     own = table.spark, table.target, table.config
-    if staged is not None:
-        pending.write(*own, placed.batch, staged.rows)
-        pending.clear(*own, placed.batch)
-        return staged.counts
-    pending.clear(*own, placed.batch)
     counts = write_batch(*own, placed.batch, placed.recomputes)
-    pending_view.hide(table.target, table.config)
-    return counts
+    if before.shown > before.batch or table.target.catalog:
+        pending_view.hide(table)
+    noted = dead_letters.keep(run, table, placed, summary, part.after)
+    found = reconciliation.outcomes(table.name, summary, counts, before.pending)
+    if table.config.max_staleness is not None:
+        found["bytes"] = size_of(table)
+    state = noted.replace(
+        batch=part.after.logged,
+        partial=before.partial or summary.incomplete > 0,
+        heirs=before.heirs or summary.heirs > 0,
+        ties=before.ties or counts.ties > 0,
+        whole=placed.new,
+        waits=None,
+        pending=0,
+        waiting_since=None,
+        shown=0,
+        applied_at=int(began.timestamp() * 1_000_000),
+        took=(datetime.now(timezone.utc) - began).total_seconds(),
+        size=(before.size or 0) + found.get("inserted", 0),
+        highest=None if placed.recomputes else before.with_merged(summary),
+    )
+    return TableResult(state, found)
 
 
-def _logged(run: Run, table: SilverTable, state: TableState, newest: int) -> TableState:
-    """What a table has seen when its log, up to `newest`, is all applied."""
-    rows = logged_rows(table, newest).where(F.col("_batch") > state.batch)
-    done = dict(state.positions) | log.positions(rows)
-    after = state._replace(batch=newest, positions=done)
-    return follow_source(run, table, after, log.source_log(rows))
+def sum_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The counts of two runs of a table together."""
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+def size_of(table: SilverTable) -> int:
+    """Bytes of the data files of the table that changes are merged into."""
+    rows = table.spark.sql(f"DESCRIBE DETAIL {table.kept.name}").collect()
+    return next(int(row["sizeInBytes"]) for row in rows)

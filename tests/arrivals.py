@@ -28,9 +28,10 @@ def arrive(
     storage.append(spark, target, feed, made, None)
 
 
-def applied(spark: SparkSession, target: Target, table: Table) -> Entry:
-    """Brings the table up to bronze; fails where it failed."""
-    (entry,) = job.apply(spark, target, [table], "run", quiet)
+def applied(spark: SparkSession, target: Target, table: Table, merges: bool = True) -> Entry:
+    """Brings the table up to bronze; fails where it failed. What waits is merged as well."""
+    apply = job.apply_all if merges else job.apply
+    (entry,) = apply(spark, target, [table], "run", quiet)
     assert entry.message is None
     return entry
 

@@ -15,15 +15,15 @@ from silver.changelog import log, order
 from silver.contract import GATED_COLUMNS
 from silver.merge.write import write_batch
 from silver.run import Run, SilverTable
-from silver.state import snapshots
-from silver.state.batch import TableState
 from silver.state.summary import summarize
-from silver.table_result import Pass
-from silver.table_run import LogPart, apply_part
+from silver.state.table_state import TableState
+from silver.table_run import TableResult, logged_part, run_table
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 COLUMNS = ["a", "b"]
+STATES: dict[str, dict[int, TableState]] = {}
+"""What is known of the table of each lake after each of its batches."""
 SCHEMA = "id int, a string, b string, " + ", ".join(f"{c.name} {c.type}" for c in GATED_COLUMNS)
 
 
@@ -38,7 +38,8 @@ def deliver(
 ) -> int:
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
-    log.append(spark, target, config, local_rows(spark, rows, SCHEMA), done + 1)
+    of = SilverTable(Lake(spark, target), config)
+    log.append(of, local_rows(spark, rows, SCHEMA), done + 1)
     apply_pending(spark, target, config, done, done + 1)
     return done + 1
 
@@ -47,16 +48,15 @@ def one_pass(
     spark: SparkSession,
     target: Target,
     config: Table,
-    seen: TableState,
+    state: TableState,
     delivered: Iterable[tuple[Event, int]],
-) -> Pass:
-    """One pass over events with their arrivals, as a run makes it."""
-    number = seen.batch + 1
+) -> TableResult:
+    """One run over events with their arrivals."""
+    of, number = SilverTable(Lake(spark, target), config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
-    told = log.append(spark, target, config, local_rows(spark, rows, SCHEMA), number)
-    everything, after = log.read(spark, target, config), seen._replace(batch=number)
-    part = LogPart(everything, seen, after, told)
-    return apply_part(Run("run", _be_silent), SilverTable(Lake(spark, target), config), part)
+    written = log.append(of, local_rows(spark, rows, SCHEMA), number)
+    after = state.logs_batch(number, written.summary())
+    return run_table(Run("run", _be_silent), of, logged_part(of, state, after))
 
 
 def _be_silent(_: str) -> None:
@@ -66,17 +66,15 @@ def _be_silent(_: str) -> None:
 def apply_pending(
     spark: SparkSession, target: Target, config: Table, done: int, newest: int
 ) -> None:
+    """Applies the log's batches up to `newest`; a kept state tells what is known at `done`."""
     rows = log.read(spark, target, config).where(f"_batch <= {newest}")
-    pending = rows.where(f"_batch > {done}")
-    known = snapshots.read(spark, target).get("t", snapshots.TableChanges([], []))
     before = summarize(rows.where(f"_batch <= {done}"))
-    seen = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
-    summary = summarize(pending)
-    placed = order.place(config, rows, seen, seen._replace(batch=newest), summary)
+    known = STATES.get(target.lake, {}).get(done, TableState()).whole
+    state = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
+    summary = summarize(rows.where(f"_batch > {done}"))
+    placed = order.place(config, rows, state, state.replace(logged=newest), summary)
     write_batch(spark, target, config, placed.batch, placed.recomputes)
-    if placed.recomputes:
-        snapshots.forget(spark, target, config.table)
-    snapshots.record(spark, target, {config.table: [(newest, order.fresh(placed, known))]})
+    STATES.setdefault(target.lake, {})[newest] = state.replace(batch=newest, whole=placed.new)
 
 
 def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:

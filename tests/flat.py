@@ -8,17 +8,20 @@ from pyspark.sql import DataFrame, SparkSession
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import resolved, stored
 from silver.changelog import log, order
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate
-from silver.state import snapshots
-from silver.state.batch import TableState
+from silver.merge.write import write_batch
+from silver.run import SilverTable
+from silver.state.snapshots import TableChanges
 from silver.state.summary import summarize
-from silver.storage import layout
-from silver.table_run import write_batch
+from silver.state.table_state import TableState
 from tests.builders import Line, bronze_rows
 
+WHOLE: dict[tuple[str, int], TableChanges] = {}
+"""The table-wide changes that the table of each lake has shown up to each batch."""
 Stop = Literal["after the log", "after the table", "after all"]
 
 
@@ -43,9 +46,9 @@ def deliver_rows(
     stop: Stop | None = None,
 ) -> int:
     """One batch of bronze rows, whose batch is the one after `done`."""
-    learned = layout.learned(spark, target, table)
-    decoded = decode_alone(raw, table, learned)
-    log.append(spark, target, table, gate(decoded, table), done + 1)
+    of = SilverTable(Lake(spark, target), table)
+    decoded = decode_alone(raw, table, of.log.business)
+    log.append(of, gate(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
         _apply(spark, target, table, done, remember=stop == "after all")
     _apply(spark, target, table, done)
@@ -57,15 +60,13 @@ def _apply(
 ) -> None:
     rows = log.read(spark, target, table)
     pending = rows.where(f"_batch > {done}")
-    known = snapshots.read(spark, target).get(table.table, snapshots.TableChanges([], []))
-    seen = TableState(done, partial=True, heirs=True, whole=known)
+    known = WHOLE.get((target.lake, done), TableChanges([], []))
+    state = TableState(done, partial=True, heirs=True, whole=known)
     summary = summarize(pending)
-    placed = order.place(table, rows, seen, seen._replace(batch=done + 1), summary)
+    placed = order.place(table, rows, state, state.replace(logged=done + 1), summary)
     write_batch(spark, target, table, placed.batch, placed.recomputes)
-    if remember and placed.recomputes:
-        snapshots.forget(spark, target, table.table)
     if remember:
-        snapshots.record(spark, target, {table.table: [(done + 1, order.fresh(placed, known))]})
+        WHOLE[target.lake, done + 1] = placed.new
 
 
 def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:

@@ -4,25 +4,26 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
+import pytest
 from pyspark.sql import SparkSession
 
 from gold import job
 from gold.views import groups
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import stored
 from silver.changelog import log
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
 from silver.groups import group_runs
-from silver.groups.group_run import Part, Steps
+from silver.groups.group_runs import Upstream, advance_groups
 from silver.run import Run, SilverTable
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.side_columns import TRANSACTION_COLUMNS
-from silver.table_result import Pass
-from silver.table_run import LogPart, apply_part
+from silver.table_run import LogPart, TableResult, run_table
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"
@@ -91,8 +92,8 @@ class Shop:
             if own:
                 rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
                 newest = log.newest(self.spark, self.target, table)
-                at = max(newest, self.known[table.table].batch) + 1
-                log.append(self.spark, self.target, table, rows, at)
+                at = max(newest, self.known[table.table].logged) + 1
+                log.append(SilverTable(Lake(self.spark, self.target), table), rows, at)
         ends = [r for r in records if isinstance(r, End)]
         if ends:
             name, _ = layout.ensure(self.spark, self.target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
@@ -107,24 +108,28 @@ class Shop:
         """
 
         lake, run = Lake(self.spark, self.target), Run("run", _quiet)
+        logged = {t.table: log.newest(self.spark, self.target, t) for t in self.tables}
 
-        def apply(part: Part) -> Pass:
-            table, before, after = part.member
-            if table.table == dies:
+        def killed(run: Run, table: SilverTable, part: LogPart) -> TableResult:
+            if table.name == dies:
                 raise Killed
-            return apply_part(run, SilverTable(lake, table), LogPart(part.rows, before, after))
+            return run_table(run, table, part)
 
-        steps = Steps(self._extended, apply)
-        found = group_runs.advance(run, lake, self.tables, self.known, steps)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(group_runs, "run_table", killed)
+            upstream = Upstream(logged, {})
+            found = advance_groups(run, lake, self.tables, self.known, upstream)
         if dies == "ledger":
             raise Killed
-        for one in found:
-            assert one.entry.message is None
-            table = one.entry.table
-            for done in one.passes:
-                self.known[table] = done.state
-                for name, n in done.counts.items():
-                    self.counts[table][name] = self.counts[table].get(name, 0) + n
+        entries = []
+        for table, (began, done, message) in found.items():
+            assert message is None
+            self.known[table] = done.state
+            for name, n in done.counts.items():
+                self.counts[table][name] = self.counts[table].get(name, 0) + n
+            entry = ledger.told("run", "silver", table, began)
+            entries.append(entry.model_copy(update={"state": done.state.to_text()}))
+        ledger.append(self.spark, self.target, entries)
         job.publish(self.spark, self.target, self.tables, "run", _quiet)
 
     def shown(self) -> set[int]:
@@ -143,11 +148,6 @@ class Shop:
 
     def waiting(self) -> groups.Waits:
         return groups.waiting(self.spark, self.target, self.tables)["shop"]
-
-    def _extended(self, table: Table) -> TableState:
-        seen = self.known[table.table]
-        newest = log.newest(self.spark, self.target, table)
-        return seen._replace(batch=max(newest, seen.batch))
 
     def _row(self, change: Change) -> dict[str, Any]:
         self.arrived += 1

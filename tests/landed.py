@@ -33,8 +33,8 @@ def land(
 
 
 def apply(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
-    """Silver alone, over what is in bronze."""
-    return silver.apply(spark, target, list(tables), "run", quiet)
+    """Silver alone, over what is in bronze; merges all that waits."""
+    return silver.apply_all(spark, target, list(tables), "run", quiet)
 
 
 def failures(entries: Sequence[Entry]) -> list[str | None]:

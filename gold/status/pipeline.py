@@ -11,6 +11,7 @@ from gold.status.files import Files
 from lakehouse.run import ledger
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
+from silver.contract import GROUP_TYPE, SCHEMA_CHANGES_TYPE
 
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"
@@ -100,16 +101,15 @@ class Sources(NamedTuple):
     """SQL names of what is kept over all tables; None for what is not there."""
 
     ledger: str | None
-    drift: str | None = None
     gaps: str | None = None
-    groups: str | None = None
 
 
 def runs(sources: Sources) -> View:
     """`gold.pipeline_runs`: what every run did to every table in every layer."""
-    told = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.LOGS)
+    told = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.STATE)
     shown: dict[str, str | None] = dict(told)
-    query = f"SELECT {', '.join(quote(c) for c in shown)} FROM {_ledger(sources)}"
+    listed = ", ".join(quote(c) for c in shown)
+    query = f"SELECT {listed} FROM {_ledger(sources)} AS ledger WHERE status <> 'begun'"
     comment = "what every run did to every table"
     return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)
 
@@ -126,9 +126,10 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "pending": _pending(tables),
         "letters": _letters(tables),
         "outdated": _stale(tables),
-        "drifts": _counted(sources.drift, f"at > current_timestamp() - {DRIFT_WINDOW}"),
+        "states": _states(sources),
+        "drifts": _DRIFTS,
         "holes": _counted(sources.gaps, "resolved_at IS NULL"),
-        "waits": _waiting(sources.groups),
+        "waits": _WAITS,
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
     query = f"WITH {steps}\nSELECT {columns} FROM ({_JOINED})"
@@ -273,14 +274,28 @@ def _counted(source: str | None, condition: str = "true") -> str:
     return f"SELECT `table`, count(*) AS n FROM {source} WHERE {condition} GROUP BY `table`"
 
 
-def _waiting(groups: str | None) -> str:
-    """Transactions that each table waits with, as of the newest pass of its group."""
-    if groups is None:
-        return _counted(None)
-    newest = f"SELECT max_by(waiting, pass) AS waiting FROM {groups} GROUP BY `group`"
-    each = f"SELECT explode(waiting) AS transaction FROM ({newest})"
-    tables = f"SELECT explode(map_keys(transaction.records)) AS `table` FROM ({each})"
-    return f"SELECT `table`, count(*) AS n FROM ({tables}) GROUP BY `table`"
+def _states(sources: Sources) -> str:
+    """Of each table the group and the schema changes that its newest state tells."""
+    kinds = literal(f"{GROUP_TYPE}, {SCHEMA_CHANGES_TYPE}")
+    newest = (
+        f"SELECT `table`, max_by({ledger.STATE}, ended_at) AS state FROM {_ledger(sources)}"
+        f" WHERE layer = 'silver' AND {ledger.STATE} IS NOT NULL GROUP BY `table`"
+    )
+    return f"SELECT `table`, from_json(state, {kinds}) AS of FROM ({newest})"
+
+
+_DRIFTS = (
+    "SELECT `table`, count_if(change.at > current_timestamp() - "
+    f"{DRIFT_WINDOW}) AS n FROM states LATERAL VIEW explode(of.schema_changes) c AS change"
+    " GROUP BY `table`"
+)
+
+_WAITS = (
+    "SELECT `table`, count(*) AS n FROM (SELECT explode(map_keys(transaction.records)) AS `table`"
+    " FROM (SELECT explode(max_by(of.group.waiting, of.group.number)) AS transaction FROM states"
+    " WHERE of.group.name IS NOT NULL GROUP BY of.group.name)) GROUP BY `table`"
+)
+"""Transactions that each table waits with, as of the newest run of its group."""
 
 
 def _union(tables: Sequence[Facts], asked: Callable[[Facts], str | None], empty: str) -> str:

@@ -21,19 +21,16 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.views import View
 from silver.contract import (
-    GROUPS,
     KEY_PARTS,
     LACKED_KEYS,
     LEFT_OUT,
     ORDER,
-    TABLE_NOTES,
     waits_in_log,
 )
 
 Record = dict[str, Any]
 
 _LISTS = {KEY_PARTS: "key_parts", LACKED_KEYS: "lacked_keys", LEFT_OUT: "left_out"}
-_NOTHING_LEARNED: Record = {"order": None, **{name: [] for name in _LISTS.values()}}
 
 # Planning a query over many tables keeps one processor busy: it is asked in so many parts at once.
 PARTS = 2
@@ -61,13 +58,11 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     with ThreadPoolExecutor(PARTS) as pool:
         asked = [pool.submit(_asked, spark, part, kept) for part in parts]
         counts = _counts(spark, target)
-        drift = _noted(spark, kept.drift, "at")
         gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
-        learned = _learned(spark, target)
+        states = {t: json.loads(s) for t, s in ledger.read_states(spark, target).items()}
         rows = {name: row for part in asked for name, row in part.result().items()}
     return [
-        _record(rows[name], counts.get(name, {}), drift.get(name, []), gaps.get(name, []))
-        | learned.get(name, _NOTHING_LEARNED)
+        _record(rows[name], counts.get(name, {}), gaps.get(name, []), states.get(name, {}))
         for name in (table.table for table in tables)
     ]
 
@@ -116,9 +111,7 @@ def sources(spark: SparkSession, target: Target) -> Sources:
     """Where the notes over all tables lie, as far as there are any."""
     return Sources(
         ledger=_place(spark, target, ledger.TABLE),
-        drift=_place(spark, target, "_schema_drift"),
         gaps=_place(spark, target, "_gaps"),
-        groups=_place(spark, target, GROUPS),
     )
 
 
@@ -137,22 +130,6 @@ def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
     return found
 
 
-def _learned(spark: SparkSession, target: Target) -> dict[str, Record]:
-    """What the records of each table have shown of their order, their keys and their names."""
-    place = _place(spark, target, TABLE_NOTES)
-    if place is None:
-        return {}
-    asked = spark.table(place).where(F.col("aspect").isin(ORDER, *_LISTS))
-    newest = asked.groupBy("table", "aspect").agg(F.max_by("value", "at").alias("value"))
-    found: dict[str, Record] = defaultdict(lambda: dict(_NOTHING_LEARNED))
-    for row in newest.collect():
-        if row["aspect"] == ORDER:
-            found[row["table"]]["order"] = row["value"]
-        else:
-            found[row["table"]][_LISTS[row["aspect"]]] = json.loads(row["value"] or "[]")
-    return found
-
-
 def _noted(
     spark: SparkSession, source: str | None, time: str, condition: str = "true"
 ) -> dict[str, list[Record]]:
@@ -166,15 +143,18 @@ def _noted(
     return found
 
 
-def _record(row: Record, counts: dict[str, int], drift: list[Record], gaps: list[Record]) -> Record:
+def _record(row: Record, counts: dict[str, int], gaps: list[Record], state: Record) -> Record:
+    """The columns of the view, and what the ledger, the gaps and the table's state add to them."""
     record = {key: _plain(value) for key, value in row.items() if key != "dead_letter_reasons"}
-    reasons = row["dead_letter_reasons"] or {}
+    reasons, built = row["dead_letter_reasons"] or {}, state.get("built", {})
     return record | {
         "dead_letters": dict(sorted(reasons.items())),
         "dead_letters_total": row["dead_letters"],
-        "drift": drift,
+        "drift": state.get("schema_changes", []),
         "gaps": gaps,
         "counts": dict(sorted(counts.items())),
+        "order": built.get(ORDER),
+        **{name: json.loads(built.get(aspect) or "[]") for aspect, name in _LISTS.items()},
         "accounted": sum(story.classes(counts).values()) == counts.get("records", 0),
     }
 

@@ -14,9 +14,11 @@ from gold.views.selects import comments, renamed_comments, source_names
 from gold.views.sensitive import is_sensitive, shown
 from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive, Target
+from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
+from silver.contract import DAYS_TYPE
 
 LETTERS = "I new, U changed, D missing from a full extract, X not supplied in a delta, N unchanged"
 LETTER_COLUMNS = (
@@ -29,16 +31,12 @@ _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
-    log, extracts, digests = (
-        f"{table.table}{part}" for part in ("_changes", "_extracts", "_digests")
-    )
-    if table.format != "snapshot" or not names.exists(spark, target, "silver", extracts):
+    log, digests = f"{table.table}_changes", f"{table.table}_digests"
+    if table.format != "snapshot" or not names.exists(spark, target, "silver", log):
         return []
     found = names.name(target, "silver", log)
     columns = [c for c in spark.table(found).columns if not c.startswith("_")]
-    views = [
-        changes(table, found, names.name(target, "silver", extracts), columns, target.sensitive)
-    ]
+    views = [changes(table, found, _days_sql(target, table), columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     apart = target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
     if apart and names.exists(spark, target, "silver", kept):
@@ -55,10 +53,17 @@ def of_none(target: Target, table: Table) -> list[View]:
     return [changes(table, log, extracts, columns, target.sensitive)]
 
 
+def _days_sql(target: Target, table: Table) -> str:
+    """SQL of the dates that were compared, as the table's newest state has them."""
+    newest = ledger.newest_state_sql(names.name(target, "silver", ledger.TABLE), table.table)
+    days = f"from_json(state, {literal(DAYS_TYPE)}).days"
+    return f"(SELECT inline({days}) FROM ({newest}))"
+
+
 def changes(
     table: Table, log: str, extracts: str, columns: Sequence[str], sensitive: Sensitive = "hash"
 ) -> View:
-    """The view over the SQL names of silver's change log and list of extracts."""
+    """The view over SQL of silver's change log and of the dates that were compared."""
     parts = [_carried(table, columns, log)]
     if any(feed.mode == "delta" for feed in table.feeds):
         parts.append(_not_supplied(table, columns, log, extracts))

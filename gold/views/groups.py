@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from silver.contract import GROUPS
+from lakehouse.run import ledger
+from silver.contract import GROUP_TYPE
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -28,37 +28,40 @@ def published(
     spark: SparkSession, target: Target, tables: Iterable[Table]
 ) -> dict[str, dict[str, int]]:
     """Of each group the newest set of Delta versions that show the same transactions."""
-    passes = _passes(spark, target, tables)
-    if passes is None:
-        return {}
-    found = passes.groupBy("group").agg(F.max_by("versions", "pass").alias("versions")).collect()
-    return {row["group"]: row["versions"] for row in found}
+    found = _groups(spark, target, tables)
+    return {name: dict(group["versions"] or {}) for name, group in found.items()}
 
 
 def waiting(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Waits]:
     """What waits now, by group."""
-    passes = _passes(spark, target, tables)
-    if passes is None:
-        return {}
-    found = passes.groupBy("group").agg(F.max_by("waiting", "pass").alias("waiting")).collect()
-    return {row["group"]: _waits(row["waiting"]) for row in found}
+    found = _groups(spark, target, tables)
+    return {name: _waits(group["waiting"] or []) for name, group in found.items()}
 
 
 def version_at(spark: SparkSession, target: Target, kept: str, as_of: str) -> int | None:
     """The version of a silver table that its group had reached at a time; None before its first."""
-    moment = f"TIMESTAMP AS OF {names.literal(as_of)}"
-    passes = spark.sql(f"SELECT * FROM {names.name(target, 'silver', GROUPS)} {moment}")
-    row = passes.agg(F.max(F.col("versions")[kept]).alias("version")).first()
-    return None if row is None else row["version"]
+    runs = ledger.read(spark, target).where(F.col("ended_at") <= F.to_timestamp(F.lit(as_of)))
+    versions = [dict(group["versions"] or {}) for group in _newest(runs).values()]
+    return next((of[kept] for of in versions if kept in of), None)
 
 
-def _passes(spark: SparkSession, target: Target, tables: Iterable[Table]) -> DataFrame | None:
-    """The passes of the tables' groups; None, without a look, where no table is in a group."""
-    named = sorted({t.consistency_group for t in tables if t.consistency_group is not None})
-    if not named or not names.exists(spark, target, "silver", GROUPS):
-        return None
-    rows = spark.table(names.name(target, "silver", GROUPS))
-    return rows.where(F.col("group").isin(named))
+def _groups(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Any]:
+    """The states of the tables' groups, by name; without a look where no table is in a group."""
+    named = {t.consistency_group for t in tables if t.consistency_group is not None}
+    if not named:
+        return {}
+    found = _newest(ledger.read(spark, target))
+    return {name: group for name, group in found.items() if name in named}
+
+
+def _newest(runs: DataFrame) -> dict[str, Any]:
+    """The newest state of each group that the newest states of the tables tell."""
+    rows = runs.where(f"layer = 'silver' AND {ledger.STATE} IS NOT NULL")
+    newest = rows.groupBy("table").agg(F.max_by(ledger.STATE, "ended_at").alias("state"))
+    groups = newest.select(F.from_json("state", GROUP_TYPE).alias("of")).select("of.group.*")
+    chosen = groups.where("name IS NOT NULL").groupBy("name")
+    found = chosen.agg(F.max_by(F.struct("versions", "waiting"), "number").alias("group"))
+    return {row["name"]: row["group"] for row in found.collect()}
 
 
 def _waits(rows: list[Any]) -> Waits:

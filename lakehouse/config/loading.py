@@ -20,7 +20,6 @@ SUFFIXES = (
     "_pending",
     "_dead_letters",
     "_digests",
-    "_extracts",
     "_staged",
     "_folded",
     "_sensitive",

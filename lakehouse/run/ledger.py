@@ -15,7 +15,7 @@ from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import writing
 from lakehouse.storage.names import exists, literal, name
 
-TABLE, LOGS = "_runs", "logs"
+TABLE, STATE = "_runs", "state"
 
 COLUMNS = (
     ("run_id", "string", "one run of the command, over all its tables and layers"),
@@ -29,14 +29,14 @@ COLUMNS = (
     ),
     ("started_at", "timestamp", "when work on the table began"),
     ("ended_at", "timestamp", "when it ended"),
-    ("status", "string", "ok or failed"),
+    ("status", "string", "ok or failed; begun: the run noted something of the table first"),
     ("counts", "map<string,bigint>", "what became of the records, by name"),
     ("message", "string", "for a person: why it failed, else null"),
     ("duration_ms", "bigint", "how long it took, in milliseconds"),
     (
-        LOGS,
-        "map<string,string>",
-        "how far the source's log has come in each topic and partition, as JSON",
+        STATE,
+        "string",
+        "all that the lakehouse knows of the table after the run, as JSON; the newest counts",
     ),
 )
 
@@ -51,11 +51,11 @@ class Entry(Strict):
     positions: dict[str, int] = Field(default_factory=dict)
     started_at: datetime
     ended_at: datetime
-    status: Literal["ok", "failed"] = "ok"
+    status: Literal["begun", "ok", "failed"] = "ok"
     counts: dict[str, int] = Field(default_factory=dict)
     message: str | None = None
     duration_ms: int = 0
-    logs: dict[str, str] = Field(default_factory=dict)
+    state: str | None = None
 
     def done(
         self,
@@ -64,8 +64,8 @@ class Entry(Strict):
         positions: Mapping[str, int] | None = None,
     ) -> "Entry":
         """The same entry with what was done."""
-        told = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
-        return self.model_copy(update=told)
+        done = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
+        return self.model_copy(update=done)
 
 
 def told(
@@ -120,6 +120,25 @@ def read(spark: SparkSession, target: Target) -> DataFrame:
     if not exists(spark, target, "silver", TABLE):
         return local_rows(spark, [], _schema())
     return spark.table(name(target, "silver", TABLE))
+
+
+def read_states(
+    spark: SparkSession, target: Target, until: datetime | None = None
+) -> dict[str, str]:
+    """The newest state of every table, by table; as of the time `until` where that is given."""
+    kept = read(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
+    if until is not None:
+        kept = kept.where(F.col("ended_at") <= F.lit(until))
+    newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
+    return {row["table"]: row[STATE] for row in newest.collect()}
+
+
+def newest_state_sql(ledger: str, table: str) -> str:
+    """SELECT of the newest state of a table, one row with the column `state`."""
+    return (
+        f"SELECT max_by({STATE}, ended_at) AS {STATE} FROM {ledger}"
+        f" WHERE layer = 'silver' AND `table` = {literal(table)} AND {STATE} IS NOT NULL"
+    )
 
 
 def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:

@@ -40,33 +40,45 @@ class Arrived(NamedTuple):
 
 
 class Memory:
-    """What a run knows: of each feed what arrived, of each table a `silver.known.Known`.
+    """What a run knows: of each feed what arrived, of each table its state.
 
-    And of the tables whose logs it extended the columns, a `silver.decode.columns.Columns`. Those
-    classes are silver's, which nothing here may import. `among` is the number of tables of a run
-    that goes on: it need not apply at once what it shows. None for a run that ends.
-
-    Where it `defers`, entries of bronze for the ledger wait for silver's next; a run that is killed
-    before has not told of them. `came` counts by table what bronze took in since silver took it on,
-    `alone` are the tables that it works on one by one, `large` those whose last batch was too large
-    to be decoded where the run is, and `brief` is a session for little work, where there is one
-    (`lakehouse.spark.session.interpreted`). `failing` are layers and tables whose last work failed,
-    None where the ledger tells. `configured` are all tables, where the run knows them.
+    Attributes:
+        among: how many tables a run works on that goes on; None for a run that ends.
+        merge_all: whether the run merges everything that waits.
+        feeds: of each feed what arrived.
+        tables: of each table its `silver.state.table_state.TableState`, which nothing here may
+            import.
+        defers: whether entries of bronze for the ledger wait for silver's next; a run that is
+            killed before has not told of them.
+        waiting: these entries.
+        came: by table what bronze took in since silver took it on.
+        alone: the tables that the run works on one by one.
+        large: the tables whose last batch was too large to be decoded where the run is.
+        shown: the tables of which this run has decoded a batch.
+        failing: layers and tables whose last work failed; None where the ledger tells.
+        configured: all tables, where the run knows them.
+        brief: a session for little work (`lakehouse.spark.session.interpreted`).
     """
 
     def __init__(self, among: int | None = None) -> None:
         self.among = among
+        self.merge_all = False
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
-        self.shown: dict[str, Any] = {}
         self.defers = False
         self.waiting: deque[Any] = deque()
         self.came: dict[str, int] = {}
         self.alone: set[str] = set()
         self.large: set[str] = set()
+        self.shown: set[str] = set()
         self.failing: set[tuple[str, str]] | None = None
         self.configured: Sequence[Table] | None = None
         self.brief: SparkSession | None = None
+
+    def note_size(self, table: str, is_large: bool) -> None:
+        """Keeps whether the batch of a table that was decoded last was large."""
+        self.shown.add(table)
+        (self.large.add if is_large else self.large.discard)(table)
 
     def gather(self, tables: Sequence[str]) -> None:
         """Notes which tables silver works on together; each only once at a time."""

@@ -7,7 +7,8 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 
 @dataclass(frozen=True)
@@ -24,3 +25,44 @@ class Lake:
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
         return names.exists(self.spark, self.target, layer, table)
+
+
+class DeltaTable:
+    """A Delta table of a lake. Its schema is looked at once, and again after it has grown."""
+
+    def __init__(self, lake: Lake, layer: Layer, table: str) -> None:
+        """Take the lake, the layer and the table's own name."""
+        self.lake, self.layer, self.table = lake, layer, table
+        self._schema: StructType | None = None
+
+    @property
+    def name(self) -> str:
+        """The quoted SQL name."""
+        return self.lake.name(self.layer, self.table)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the table has been created."""
+        return self._schema is not None or self.lake.exists(self.layer, self.table)
+
+    @property
+    def schema(self) -> "StructType":
+        """The table's schema; the table must be there."""
+        if self._schema is None:
+            self._schema = self.read().schema
+        return self._schema
+
+    @property
+    def business(self) -> "list[StructField]":
+        """The columns of the source, whose names do not begin with `_`; none without the table."""
+        if not self.exists:
+            return []
+        return [field for field in self.schema.fields if not field.name.startswith("_")]
+
+    def read(self) -> "DataFrame":
+        """All rows."""
+        return self.lake.spark.table(self.name)
+
+    def forget(self) -> None:
+        """Has the schema looked at again."""
+        self._schema = None

@@ -59,6 +59,16 @@ def listed(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
     return sorted(n for n in found if "__rebuild_" not in n)
 
 
+def rebuilds(spark: "SparkSession", target: Target) -> list[str]:
+    """The ids of the rebuilds of which silver tables stand beside the live ones."""
+    if not target.catalog:
+        folder = Path(target.lake, "_rebuilds")
+        return sorted(f.name for f in folder.iterdir() if f.is_dir()) if folder.is_dir() else []
+    found = [table.name for table in spark.catalog.listTables(schema(target, "silver"))]
+    ids = (re.search(r"__rebuild_([^_]+)$", name) for name in found)
+    return sorted({match[1] for match in ids if match})
+
+
 def exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> bool:
     """Whether the table has been created; without a catalog one look at the file system."""
     folder = location(target, layer, table)

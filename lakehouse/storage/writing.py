@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage.locks import sharing
@@ -63,13 +64,17 @@ def append(
     table: str,
     rows: DataFrame,
     options: Options = NO_OPTIONS,
+    schema: StructType | None = None,
 ) -> None:
-    """Adds rows to a table that is there; `options` are Delta's, such as `txnAppId`."""
+    """Adds rows to a table that is there.
+
+    `options` are Delta's, such as `txnAppId`; `schema` is the table's, where it is known.
+    """
     folder = location(target, layer, table)
     if folder is None:
         rows.writeTo(name(target, layer, table)).options(**options).append()
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    fitting = _typed(rows, schema or spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         fitting.write.format("delta").mode("append").options(**options).save(folder)
 
@@ -80,7 +85,7 @@ def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows:
     if folder is None:
         rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    fitting = _typed(rows, spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         fitting.write.format("delta").mode("overwrite").save(folder)
 
@@ -93,14 +98,14 @@ def replace_where(
     if folder is None:
         rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)))
+    fitting = _typed(rows, spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
         write.save(folder)
 
 
-def _typed(rows: DataFrame, table: DataFrame) -> DataFrame:
-    types = {field.name.lower(): field.dataType for field in table.schema.fields}
+def _typed(rows: DataFrame, schema: StructType) -> DataFrame:
+    types = {field.name.lower(): field.dataType for field in schema.fields}
     other = {
         field.name: F.col(quote(field.name)).cast(types[field.name.lower()])
         for field in rows.schema.fields

@@ -11,7 +11,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from silver.changelog import bronze_rows, log
 from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 
 IN_THE_LOG = "the change log holds every bronze record once"
 ADDS_UP = "the classes of every run add up to its records"

@@ -18,9 +18,9 @@ from silver.audit.carried import as_json, carried, listed
 from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
 from silver.changelog import log
 from silver.contract import TRUNCATE, UPSERT
-from silver.state.batch import TableState, order_of
+from silver.state.batch import order_of
 from silver.state.epochs import SNAPSHOT_ID, Epoch
-from silver.states import applied
+from silver.state.table_state import TableState, read_state
 from silver.storage import layout, one_key
 from silver.storage.one_key import Key
 
@@ -56,7 +56,7 @@ def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list
         return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
     rows = log.read(spark, target, table)
     one_key.check_types(spark, key, rows.schema)
-    seen = applied(spark, target).get(table.table, TableState())
+    seen = read_state(spark, target, table.table)
     found = _read(spark, target, table, rows, key, seen.whole.epochs)
     records = [_record(row) for row in found if row["_mine"] or row["_operation"] == TRUNCATE]
     records += _cutoffs(found, seen)

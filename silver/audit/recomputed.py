@@ -22,8 +22,9 @@ from silver.fold.order_key import sequence_sql
 from silver.groups import group_state
 from silver.merge import current, history, keyless
 from silver.run import SilverTable
-from silver.state.batch import Batch, TableState, keyed, ordered
+from silver.state.batch import Batch, keyed, ordered
 from silver.state.summary import summarize
+from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column, digest
 from silver.storage.stages import sealed
@@ -72,11 +73,11 @@ def _batch(
     """
     spark, target, table = silver_table.spark, silver_table.target, silver_table.config
     raw = bronze_rows.unread(spark, target, table, {}, seen.positions)
-    learned = layout.learned(spark, target, table)
+    learned = silver_table.log.business
     schemas = bronze_rows.avro_schemas(spark, target, table)
-    decoded = sealed(decode_known(raw, table, learned, seen.built.known, schemas))
+    decoded = sealed(decode_known(raw, table, learned, seen.built, schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
-    if waits := group_state.waiting(spark, target, table, seen.batch):
+    if seen.group is not None and (waits := seen.group.waiting):
         left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))
     accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
     changes = _complete(keyed(ordered(accepted, table, seen.whole.epochs)), stored, values)

@@ -13,7 +13,7 @@ from lakehouse.storage import names
 from lakehouse.terminal.answers import JSON_OPTIONS
 from silver.contract import UPSERT
 from silver.fold.order_key import order_literal, sequence_sql
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 from silver.storage.row_columns import column
 
 ONE_ROW = "one row per key"

@@ -15,8 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from silver.audit import arrival_checks, row_checks
 from silver.audit import recomputed as rebuilt_laws
-from silver.state.batch import TableState
-from silver.states import applied
+from silver.state.table_state import read_state
 
 EXAMPLES = 5
 
@@ -51,7 +50,7 @@ def verify(
         more: further laws by name: frames of units as `row_laws` makes them.
         sample: about how many keys are rebuilt from bronze; None for all.
     """
-    seen = applied(spark, target).get(table.table, TableState())
+    seen = read_state(spark, target, table.table)
     stored = row_checks.laws(spark, target, table, seen)
     arrived = arrival_checks.laws(spark, target, table, seen)
     rebuilt = rebuilt_laws.laws(spark, target, table, seen, sample)

@@ -21,6 +21,7 @@ from silver.run import Run, SilverTable
 from silver.state.batch import rejected
 from silver.state.epochs import Epoch
 from silver.state.summary import Summary
+from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column, has_key
 from silver.storage.statements import execute
@@ -92,16 +93,22 @@ def resolve_files(
     )
 
 
-def keep(run: Run, table: SilverTable, placed: Placed, summary: Summary, rows: DataFrame) -> None:
-    """Keeps the dead letters among log rows, known ones once.
+def keep(
+    run: Run, table: SilverTable, placed: Placed, summary: Summary, state: TableState
+) -> TableState:
+    """Keeps the dead letters among the log rows that a run applies, known ones once.
 
-    `rows` are those that `summary` counts, or the whole log where the table is recomputed.
+    `summary` counts them. Returns the state with the columns whose values were of an incompatible
+    kind.
     """
     own = table.spark, table.target, table.config
-    if summary.rejected or (placed.recomputes and are_there(*own)):
-        record(*own, rows, run.id, placed.new.epochs)
-    if schema_changes.INCOMPATIBLE in summary.rejected:
-        schema_changes.record_misfits(*own, rows, run.id)
+    if not (summary.rejected or (placed.recomputes and table.letters.exists)):
+        return state
+    record(*own, placed.judged, run.id, placed.new.epochs)
+    if schema_changes.INCOMPATIBLE not in summary.rejected:
+        return state
+    misfits = schema_changes.find_misfits(placed.judged, state)
+    return schema_changes.note(state, misfits, run.id)
 
 
 def alarms(
@@ -130,11 +137,6 @@ def _key(table: Table) -> Column:
         return F.lit(None).cast("string")
     keys = F.to_json(F.struct(*[column(k) for k in table.keys]), EXACT_TIMES)
     return F.when(has_key(table), keys)
-
-
-def are_there(spark: SparkSession, target: Target, table: Table) -> bool:
-    """Whether the table has ever had a dead letter."""
-    return names.exists(spark, target, "silver", _kept_in(table))
 
 
 def ensure(spark: SparkSession, target: Target, table: Table) -> str:

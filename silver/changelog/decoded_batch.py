@@ -6,15 +6,15 @@ anything of it is applied.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from silver.changelog import bronze_rows, schema_changes
+from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import (
     Column,
     Columns,
@@ -35,9 +35,9 @@ from silver.decode.spark import (
 )
 from silver.decode.values.column_types import parse_type
 from silver.expectations.gate import gate
+from silver.run import SilverTable
 from silver.state import fingerprint
-from silver.state.batch import TableState
-from silver.storage import layout
+from silver.state.table_state import TableState
 
 
 class Written(Protocol):
@@ -53,19 +53,25 @@ Write = Callable[[DataFrame], Told]
 """Writes a decoded and gated batch."""
 
 
-class RawBatch(NamedTuple):
-    """Bronze rows of a table that are decoded together, and what the table has seen before.
+@dataclass
+class RawBatch:
+    """Bronze rows of a table that are decoded together.
 
-    `first` are the first of the rows, where they are fetched.
+    Attributes:
+        table: the table.
+        state: what is known of the table before the batch.
+        raw: the rows.
+        first: the first of the rows, where they are fetched.
+        learned: what the table's state learns from the batch, by aspect.
+        noticed: the changes of the source's columns that the batch shows.
     """
 
-    spark: SparkSession
-    target: Target
-    table: Table
-    run_id: str
-    seen: TableState
+    table: SilverTable
+    state: TableState
     raw: DataFrame
     first: FirstRows | None = None
+    learned: dict[str, str] = field(default_factory=dict)
+    noticed: list[Noticed] = field(default_factory=list)
 
     def known(self, first: bool = False) -> Columns:
         """The columns that are known without a look at the batch.
@@ -73,51 +79,63 @@ class RawBatch(NamedTuple):
         `first` says that the change log may hold this batch already, and no other: its columns may
         have been taken from some of the batch's records, so they do not count.
         """
-        learned = [] if first else layout.learned(self.spark, self.target, self.table)
-        fingerprint.check_types(self.table, learned)
-        known = known_columns(self.table, {f.name: f.dataType for f in learned})
-        before = self.seen.built.known
-        schemas = bronze_rows.avro_schemas(self.spark, self.target, self.table)
+        config = self.table.config
+        held = [] if first else self.table.log.business
+        fingerprint.check_types(config, held)
+        known = known_columns(config, {f.name: f.dataType for f in held})
+        before = self.state.built
+        schemas = bronze_rows.avro_schemas(self.table.spark, self.table.target, config)
         announced = fingerprint.source_columns(before)
         return replace(with_shown(known, before), announced=announced, schemas=schemas)
 
     def with_members(self, known: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
-        types = fingerprint.read_members(self.seen.built.known)
-        wanted = [name for name in members_read(self.table) if name in types]
+        types = fingerprint.read_members(self.state.built)
+        wanted = [name for name in members_read(self.table.config) if name in types]
         extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
         return replace(known, columns=(*known.columns, *extra))
 
     def waits_for_form(self) -> bool:
         """Whether it means nothing before a later record shows the form of the feed's events."""
-        known = with_shown(known_columns(self.table, {}), self.seen.built.known)
-        if known.envelope is not None or self.table.format != "debezium":
+        config = self.table.config
+        known = with_shown(known_columns(config, {}), self.state.built)
+        if known.envelope is not None or config.format != "debezium":
             return False
-        schemas = bronze_rows.avro_schemas(self.spark, self.target, self.table)
-        return waits_for_form(self.first, self.table, replace(known, schemas=schemas))
+        schemas = bronze_rows.avro_schemas(self.table.spark, self.table.target, config)
+        return waits_for_form(self.first, config, replace(known, schemas=schemas))
 
     def learn(self, columns: Columns) -> None:
-        """Remembers how the source writes, and the types of members that only expressions use."""
-        shown = shown_by(columns)
-        if shown:
-            self.seen.built.learn(shown)
+        """Keeps how the source writes, and the types of members that only expressions use."""
+        self.learned |= shown_by(columns)
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
-            self.seen.built.learn({fingerprint.READ_MEMBERS: json.dumps(types)})
+            self.learned[fingerprint.READ_MEMBERS] = json.dumps(types)
 
     def look(self, known: Columns, most: int | None = None) -> Look:
         """What a look through the batch finds, or through `most` records of it."""
-        return discover(self.raw, self.table, known, most, self.first)
+        return discover(self.raw, self.table.config, known, most, self.first)
 
     def gated(self, columns: Columns) -> DataFrame:
         """The batch decoded by these columns, with the verdict of the row rules."""
-        return gate(decode(self.raw, self.table, columns, self.first), self.table)
+        config = self.table.config
+        return gate(decode(self.raw, config, columns, self.first), config)
 
-    def follow(self, shapes: list[Shape]) -> None:
-        """Records what the batch changes about the source's columns; may refuse it."""
-        own = self.spark, self.target, self.table
-        schema_changes.follow(*own, shapes, self.seen.built, self.run_id)
+    def follow(self, shapes: Sequence[Shape]) -> None:
+        """Keeps what the batch changes about the source's columns.
+
+        Raises:
+            SchemaChangeRefused: the table does not allow a change.
+        """
+        held = {f.name: f.dataType.simpleString() for f in self.table.log.business}
+        noticed, learned = schema_changes.follow(self.table.config, shapes, held, self.state)
+        self.noticed += noticed
+        schema_changes.refuse(self.table.config, noticed)
+        self.learned |= learned
+
+    def after(self, run_id: str) -> TableState:
+        """What is known of the table after the batch, but for its place in the log."""
+        return schema_changes.note(self.state.learned(self.learned), self.noticed, run_id)
 
 
 def write_decoded(
@@ -136,7 +154,7 @@ def write_decoded(
         batch.follow(look.shapes)
     columns = batch.with_members(known) if look is None else look.columns
     changes = batch.gated(columns)
-    schema_changes.refuse_misfits(batch.table, changes)
+    schema_changes.refuse_misfits(batch.table.config, changes)
     written = write(changes)
     if written.unlike():
         return write_looked_through(batch, known, rewrite)
@@ -166,10 +184,10 @@ def _first_look(batch: RawBatch, known: Columns) -> Look | None:
 
     Of a batch whose first records have one shape no more is looked at.
     """
-    policy = batch.table.schema_changes
+    policy = batch.table.config.schema_changes
     if "fail" in (policy.add_column, policy.widen, policy.drop_column, policy.incompatible):
         return batch.look(known)
-    if known.announced is not None and not _is_ahead(batch.table, known):
+    if known.announced is not None and not _is_ahead(batch.table.config, known):
         return None
     look = batch.look(known, FIRST_RECORDS)
     if look.whole:

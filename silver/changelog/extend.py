@@ -6,13 +6,15 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.errors import SchemaChangeRefused
+from lakehouse.run.memory import Arrived
 from silver.changelog import bronze_rows, late_changes, log
 from silver.changelog.decoded_batch import RawBatch, write_decoded, write_looked_through
 from silver.changelog.source_restarts import follow_source
 from silver.decode.spark import FIRST_RECORDS, fetch_first
 from silver.run import Run, SilverTable
-from silver.state.batch import TableState
-from silver.state.summary import Summary, Watched
+from silver.state.summary import Watched
+from silver.state.table_state import TableState
 
 
 class WaitsForForm(Exception):
@@ -27,61 +29,81 @@ class WaitsForForm(Exception):
         self.records = records
 
 
-def append_new(
-    run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int], applied: int
-) -> tuple[TableState, Summary | None]:
-    """Adds what bronze has gained up to the batches `newest` to the log, as one batch.
+def extend_log(
+    run: Run, table: SilverTable, state: TableState, logged: int, feeds: Mapping[str, Arrived]
+) -> TableState:
+    """Brings the change log up to bronze without applying anything.
 
-    `applied` is the newest batch of the log that is applied. The run keeps the batch's columns.
+    Args:
+        run: the run.
+        table: the table.
+        state: what is known of the table.
+        logged: the newest batch of the change log; a killed run left what is above that of `state`.
+        feeds: what the feeds hold in bronze.
 
     Returns:
-        What the log holds then, and the summary of the batch where its write told it.
+        What is known of the table then; `logged` is the newest batch of the log.
 
     Raises:
-        SchemaChangeRefused: the batch changes the source's columns in a way that the table fails.
-        WaitsForForm: it is to be taken in together with later records.
+        SchemaChangeRefused: the new records change the source's columns in a way that the table
+            does not allow.
+        WaitsForForm: the new records are to be taken in together with later ones.
     """
-    own, number = (table.spark, table.target, table.config), state.batch + 1
+    if logged > state.logged:
+        state = _take_in(run, table, state, logged)
+    newest = bronze_rows.reaches(table.config, feeds)
+    if not bronze_rows.has_new(table.config, state.positions, feeds):
+        return state.at(newest)
+    return _append_new(run, table, state, newest)
+
+
+def _append_new(
+    run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int]
+) -> TableState:
+    """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
+    own, number = (table.spark, table.target, table.config), state.logged + 1
+    epochs = state.whole.epochs
     raw = bronze_rows.unread(*own, state.positions, newest)
 
     def write(changes: DataFrame) -> Watched:
-        return log.write(*own, changes, number, state.whole.epochs)
+        return log.append(table, changes, number, epochs)
 
     def rewrite(changes: DataFrame) -> Watched:
-        return log.rewrite(*own, changes, number, state.whole.epochs)
+        return log.rewrite(table, changes, number, epochs)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
-    batch = RawBatch(*own, run.id, state, raw, first)
+    batch = RawBatch(table, state, raw, first)
     if first is not None and batch.waits_for_form():
         raise WaitsForForm(first.rows.num_rows)
-    columns, written = write_decoded(batch, write, rewrite)
-    run.memory.shown[table.name] = columns
-    summary = written.summary()
-    if written.records() <= FIRST_RECORDS:
-        run.memory.large.discard(table.name)
-    else:
-        run.memory.large.add(table.name)
-    if late_changes.reject(*own, state.batch, state.horizon, applied):
-        summary = None
-    after = state._replace(batch=number, positions=dict(state.positions) | dict(newest))
-    return follow_source(run, table, after, written.source_log()), summary
+    try:
+        _, written = write_decoded(batch, write, rewrite)
+    except SchemaChangeRefused:
+        run.noted[table.name] = batch.after(run.id)
+        raise
+    run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
+    marked = late_changes.reject(*own, state.logged, state.horizon, state.batch)
+    after = batch.after(run.id).at(newest).logs_batch(number, None if marked else written.summary())
+    return follow_source(run, table, after, written.source_log())
 
 
-def finish_batch(run: Run, table: SilverTable, state: TableState, newest: int) -> None:
-    """Writes the newest batch of the log anew where a killed run left it without some columns.
+def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> TableState:
+    """What is known of the table with what a killed run left in the log.
 
-    Raises:
-        SchemaChangeRefused: as `append_new`.
+    The newest batch is written anew where that run left it without some columns.
     """
     own = table.spark, table.target, table.config
-    rows = log.read(*own).where(F.col("_batch") == newest)
-    if rows.where("_unlike").isEmpty():
-        return
-    spans = rows.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
-    parts = [bronze_rows.between(*own, *span) for span in spans]
-    batch = RawBatch(*own, run.id, state, reduce(DataFrame.unionByName, parts))
+    left = log.read(*own).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
+    newest = left.where(F.col("_batch") == logged)
+    if not newest.where("_unlike").isEmpty():
+        spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
+        parts = [bronze_rows.between(*own, *span) for span in spans]
+        batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
-    def rewrite(changes: DataFrame) -> Watched:
-        return log.rewrite(*own, changes, newest, state.whole.epochs)
+        def rewrite(changes: DataFrame) -> Watched:
+            return log.rewrite(table, changes, logged, state.whole.epochs)
 
-    write_looked_through(batch, batch.known(first=newest == 1), rewrite)
+        write_looked_through(batch, batch.known(first=logged == 1), rewrite)
+        state = batch.after(run.id)
+    late_changes.reject(*own, state.logged, state.horizon, state.batch)
+    after = state.at(log.positions(left)).logs_batch(logged, None)
+    return follow_source(run, table, after, log.source_log(left))

@@ -1,75 +1,27 @@
 """Changes that come too late: as old as purged tombstones, for a key of which nothing is left.
 
-`maintain` purges tombstones and remembers up to which source time: the table's horizon. A change at
-or before it whose key has no row in the current table, live or tombstone, nor one that waits for
-it, may be older than a delete that is forgotten. It becomes the dead letter `too_late`, never a
-row. Tables without a horizon pay nothing; with one, a pass looks for older changes in the
-statistics of the change log, and only when it finds some looks their keys up. A history keeps its
-deletes and has no horizon.
+`maintain` purges tombstones; the table's state keeps the source time up to which they are gone, its
+horizon. A change at or before it whose key has no row in the current table, live or tombstone, nor
+a change that waits, may be older than a delete that is forgotten. It becomes the dead letter
+`too_late`, never a row. Tables without a horizon pay nothing; with one, a run looks for older
+changes in the statistics of the change log, and only when it finds some looks their keys up. A
+history keeps its deletes and has no horizon.
 """
 
 from datetime import datetime, timezone
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from lakehouse.storage.writing import append
 from silver.changelog import bronze_rows, log
-from silver.contract import DELETE, PENDING, UPSERT, LayerColumn
+from silver.contract import DELETE, UPSERT
 from silver.state.batch import of_keys
-from silver.storage import layout
 from silver.storage.row_columns import column
 
-HORIZONS = "_horizons"
 TOO_LATE = "too_late"
-HORIZON_COLUMNS = (
-    LayerColumn("table", "string", "the table"),
-    LayerColumn("horizon", "timestamp", "source time up to which tombstones are purged"),
-    LayerColumn("purged", "bigint", "tombstones purged"),
-    LayerColumn("at", "timestamp", "when"),
-    LayerColumn("run_id", "string", "the run that purged them"),
-)
-
-
-class Purged(NamedTuple):
-    """How many tombstones a run purges, and up to which source time (µs since 1970)."""
-
-    horizon: int
-    tombstones: int
-
-
-def horizons(spark: SparkSession, target: Target) -> dict[str, int]:
-    """Each table's newest horizon in µs since 1970; a table without one is missing."""
-    if not names.exists(spark, target, "silver", HORIZONS):
-        return {}
-    rows = spark.table(names.name(target, "silver", HORIZONS)).groupBy("table")
-    newest = rows.agg(F.max(F.unix_micros("horizon")).alias("horizon")).collect()
-    return {row["table"]: row["horizon"] for row in newest}
-
-
-def remember(
-    spark: SparkSession, target: Target, table: Table, run_id: str, purged: Purged
-) -> None:
-    """Adds a horizon; done before the tombstones go, so that a kill between forgets nothing."""
-    layout.ensure(spark, target, HORIZONS, [], HORIZON_COLUMNS)
-    row = {
-        "table": table.table,
-        "us": purged.horizon,
-        "purged": purged.tombstones,
-        "at": datetime.now(timezone.utc),
-        "run_id": run_id,
-    }
-    rows = local_rows(
-        spark, [row], "table string, us bigint, purged bigint, at timestamp, run_id string"
-    )
-    moved = rows.withColumn("horizon", F.timestamp_micros("us"))
-    rows = moved.select(*[c.name for c in HORIZON_COLUMNS])
-    append(spark, target, "silver", HORIZONS, rows)
 
 
 def reject(
@@ -95,13 +47,8 @@ def reject(
     if applied is not None and applied < after:
         waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
         old = of_keys(old, waiting.select(*[column(k) for k in table.keys]), table, "left_anti")
-    kept = [
-        n
-        for n in (table.table, f"{table.table}{PENDING}")
-        if names.exists(spark, target, "silver", n)
-    ]
-    for name in kept:
-        held = spark.table(names.name(target, "silver", name))
+    if names.exists(spark, target, "silver", table.table):
+        held = spark.table(names.name(target, "silver", table.table))
         old = of_keys(old, held.select(*[column(k) for k in table.keys]), table, "left_anti")
     _mark(spark, target, table, old, horizon)
     return True

@@ -16,8 +16,9 @@ from lakehouse.spark.numbers import as_text
 from lakehouse.storage import names, writing
 from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
+from silver.run import SilverTable
 from silver.state.epochs import Epoch, sequence_sql
-from silver.state.summary import Summary, Watched, watched
+from silver.state.summary import Watched, watched
 from silver.storage import layout
 from silver.storage.presence import absent_before
 from silver.storage.row_columns import digest
@@ -27,60 +28,39 @@ _LEAVE_OUT = ("ydb", "bigquery", "rows")
 
 
 def append(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    changes: DataFrame,
-    batch: int,
-    epochs: Sequence[Epoch] = (),
-) -> Summary | None:
+    table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
+) -> Watched:
     """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
 
     `epochs` are the table's full snapshots so far, which decide on a change's place in order.
 
     Returns:
-        What the batch holds; None where its write did not tell.
+        What was seen of the batch while it was written.
     """
-    return write(spark, target, table, changes, batch, epochs).summary()
-
-
-def write(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    changes: DataFrame,
-    batch: int,
-    epochs: Sequence[Epoch] = (),
-) -> Watched:
-    """The same; returns what was seen of the batch on its way."""
-    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
-    layout.ensure(spark, target, name, layout.business(changes.schema), LOG_COLUMNS, batch)
-    writing.append(spark, target, "silver", name, rows.rows)
-    return rows
+    watched_rows = _numbered(table.config, changes, batch, epochs)
+    layout.ensure_table(table.log, layout.business(changes.schema), LOG_COLUMNS, batch)
+    spark, target, name = table.spark, table.target, table.log.table
+    writing.append(spark, target, "silver", name, watched_rows.rows, schema=table.log.schema)
+    return watched_rows
 
 
 def rewrite(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    changes: DataFrame,
-    batch: int,
-    epochs: Sequence[Epoch] = (),
+    table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
 ) -> Watched:
     """Puts decoded and gated changes in place of those that the log has of a batch.
 
     Columns of a log that holds no other batch may get other types.
     """
-    name, rows = f"{table.table}_changes", _numbered(table, changes, batch, epochs)
-    fields, logged = (
-        layout.business(changes.schema),
-        spark.table(names.name(target, "silver", name)),
-    )
-    if logged.where(F.col("_batch") != batch).isEmpty():
-        layout.drop_retyped(spark, target, name, fields)
-    layout.ensure(spark, target, name, fields, LOG_COLUMNS, batch)
-    writing.replace_where(spark, target, "silver", name, rows.rows, f"_batch = {batch}")
-    return rows
+    watched_rows = _numbered(table.config, changes, batch, epochs)
+    fields = layout.business(changes.schema)
+    if table.log.read().where(F.col("_batch") != batch).isEmpty():
+        layout.drop_retyped(table.spark, table.target, table.log.table, fields)
+        table.log.forget()
+    layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
+    spark, target, name = table.spark, table.target, table.log.table
+    condition = f"_batch = {batch}"
+    writing.replace_where(spark, target, "silver", name, watched_rows.rows, condition)
+    return watched_rows
 
 
 def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:

@@ -19,45 +19,56 @@ from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff
 from silver.state import snapshots
-from silver.state.batch import Batch, TableState, keyed, of_keys, ordered
+from silver.state.batch import Batch, keyed, of_keys, ordered
 from silver.state.epochs import Epoch, epoch
 from silver.state.snapshots import TableChanges
 from silver.state.summary import Summary, summarize
+from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column
 from silver.storage.stages import apart
 
 
 class Placed(NamedTuple):
-    """A batch in order; whether it replaces the table; what it adds to the table-wide changes."""
+    """A batch in order; whether it replaces the table; the table-wide changes with its own.
+
+    `judged` are the log rows among which its dead letters are.
+    """
 
     batch: Batch
     recomputes: bool
     new: TableChanges
+    judged: DataFrame
 
 
 def place(
-    table: Table, rows: DataFrame, seen: TableState, after: TableState, summary: Summary
+    table: Table,
+    rows: DataFrame,
+    seen: TableState,
+    after: TableState,
+    summary: Summary,
+    recomputes: bool = False,
 ) -> Placed:
     """Orders the log rows above the batch of `seen`, or the whole log where they change the past.
 
     Args:
         table: the table's configuration.
-        rows: the change log up to the batch of `after`.
+        rows: the change log up to the newest batch of `after`.
         seen: what the table has applied.
-        after: what it will have applied, with the places where the source's positions start anew.
+        after: what is known with the batch, and the places where the source's positions start anew.
         summary: what the rows above the batch of `seen` hold.
+        recomputes: whether the whole log is ordered, whatever the new rows are.
 
     Raises:
         TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
     """
     if summary.truncates and table.on_truncate == "fail":
         raise TruncateRefused(table.table)
-    newest, known = after.batch, seen.whole
+    newest, known = after.logged, seen.whole
     anew = [sighting for sighting in after.whole.sightings if sighting not in known.sightings]
-    summary = summary._replace(sightings=[*anew, *summary.sightings])
+    summary = summary.replace(sightings=[*anew, *summary.sightings])
     whole = TableChanges([*known.sightings, *summary.sightings], known.truncates)
-    if _reaches_back(table, rows, whole.epochs, seen, summary):
+    if recomputes or _reaches_back(table, rows, whole.epochs, seen, summary):
         return _recomputing(table, rows, seen, newest, summary)
     placed = _appended(table, rows, seen, newest, summary)
     if not needs_whole_keys(table, placed.batch.seen_partial or summary.incomplete > 0):
@@ -112,7 +123,7 @@ def _appended(
         first=summary.first_order,
         new=summary.changes,
     )
-    return Placed(batch, False, changed)
+    return Placed(batch, False, changed, new_rows(rows, seen))
 
 
 def _recomputing(
@@ -130,7 +141,7 @@ def _recomputing(
     fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
     late, size = log.late_columns(table, rows), whole.changes
     batch = Batch(newest, changes, fields, partial, cutoffs, True, False, True, late, size)
-    return Placed(batch._replace(new=summary.changes), True, changed)
+    return Placed(batch._replace(new=summary.changes), True, changed, rows)
 
 
 def _with_whole_keys(
@@ -192,12 +203,3 @@ def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     """Whether some applied change belongs to another epoch now."""
     changes = earlier.where(F.col("_operation") != "none")
     return not changes.where(epoch(before) != epoch(after)).isEmpty()
-
-
-def fresh(placed: Placed, known: TableChanges) -> TableChanges:
-    """The table-wide changes that a batch showed beyond those `known`."""
-    truncates = [] if placed.recomputes else known.truncates
-    return TableChanges(
-        [s for s in placed.new.sightings if s not in known.sightings],
-        [t for t in placed.new.truncates if t not in truncates],
-    )

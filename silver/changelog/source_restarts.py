@@ -19,11 +19,11 @@ from silver.changelog import bronze_rows, log
 from silver.changelog.decoded_batch import RawBatch
 from silver.decode.debezium.events.log_follower import segments_of
 from silver.decode.debezium.events.restarts import Alarm, find_restarts, is_late
-from silver.decode.debezium.events.source_log import Reached, Segment
+from silver.decode.debezium.events.source_log import Reached, Segment, from_text, to_text
 from silver.decode.spark import follow_log
 from silver.run import Run, SilverTable
-from silver.state.batch import TableState
 from silver.state.epochs import began_anew, domain
+from silver.state.table_state import TableState
 
 _OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
 
@@ -41,7 +41,7 @@ def follow_source(
         state: what the change log holds, but for these two.
         texts: what the records of the newest batches tell.
     """
-    segments, reached = segments_of(texts), dict(state.logs)
+    segments, reached = segments_of(texts), {n: from_text(t) for n, t in state.logs.items()}
     if is_late(segments, reached):
         segments, reached = segments_of(_all_texts(table, state)), {}
 
@@ -54,12 +54,13 @@ def follow_source(
         gaps.record(table.spark, table.target, alarms, run.id)
     sightings = list(dict.fromkeys([*state.whole.sightings, *map(began_anew, found.restarts)]))
     whole = state.whole._replace(sightings=sightings)
-    return state._replace(logs=dict(state.logs) | found.reached, whole=whole)
+    logs = {name: to_text(reached) for name, reached in found.reached.items()}
+    return state.replace(logs={**state.logs, **logs}, whole=whole)
 
 
 def _all_texts(table: SilverTable, state: TableState) -> list[str]:
     rows = log.read(table.spark, table.target, table.config)
-    return log.source_log(rows.where(F.col("_batch") <= state.batch))
+    return log.source_log(rows.where(F.col("_batch") <= state.logged))
 
 
 def _followed_again(
@@ -73,7 +74,7 @@ def _followed_again(
         raw = raw.where(F.col("_offset").between(int(first), int(last)))
     else:
         raw = raw.where(F.col("_arrival").between(first, last))
-    batch = RawBatch(*own, run.id, state, raw.where(domain() == segment.domain))
+    batch = RawBatch(table, state, raw.where(domain() == segment.domain))
     columns = replace(batch.known(), reached={segment.name: known})
     found = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
     return [one for one in found if one.name == segment.name]

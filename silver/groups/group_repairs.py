@@ -6,22 +6,19 @@ group of its own. What came since is left to the group's next pass. A replay lea
 for its transaction. Both, and an erasure, are shown at once.
 """
 
-from collections.abc import Mapping
-from itertools import takewhile
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Aside, Target
 from lakehouse.errors import TableFailed
-from lakehouse.storage import names
 from silver.changelog import log
 from silver.groups import group_state
-from silver.groups.group_run import versions_of
-from silver.groups.transactions import Waiting
-from silver.state.batch import TableState
+from silver.groups.group_state import versions_of
+from silver.run import SilverTable
+from silver.state.table_state import GroupState, TableState, Waiting, newest_group
 
 NOT_APPLIED = (
     "its change log holds records that are not applied yet (a run was killed, or transactions wait "
@@ -32,113 +29,111 @@ NOT_APPLIED = (
 class Reach(NamedTuple):
     """How far gold shows a member: the newest batch of each of its feeds, and what waits.
 
-    `newest` is the highest number that a pass of the group has given one of its batches.
+    `newest` is the highest number that a run of the group has given one of its batches.
     """
 
     positions: Mapping[str, int]
-    waiting: tuple[Waiting, ...]
+    waiting: Sequence[Waiting]
     newest: int
 
 
-def reach(spark: SparkSession, target: Target, table: Table, seen: TableState) -> Reach:
-    """How far gold shows the group of a table that has applied `seen`.
+def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
+    """How far gold shows the group of a table; `states` are those of all tables.
 
-    A pass in which a member failed is not shown: its state has the versions of the one before.
+    A run in which a member failed is not shown: gold has the versions of the one before.
 
     Raises:
         TableFailed: nothing of the group is shown yet.
     """
-    states = group_state.read(spark, target).get(str(table.consistency_group), [])
-    if not states and not seen.batch:
+    state, group = states.get(table.name, TableState()), group_of(table.config, states)
+    if not group.number and not state.batch:
         message = "nothing of its consistency group is applied yet: lakehouse run"
-        raise TableFailed(table.table, message)
-    if not states:
-        return Reach(seen.positions, (), seen.batch)
-    shown = [*takewhile(lambda state: state.versions == states[0].versions, states)][-1]
-    batch = shown.applied.get(table.table, 0)
-    positions = seen.positions
-    if batch != seen.batch:
-        logged = log.read(spark, target, table)
+        raise TableFailed(table.name, message)
+    if not group.number:
+        return Reach(state.positions, (), state.batch)
+    shown = group.applied if group.shown is None else group.shown
+    waits = group.waiting if group.shown is None else group.held
+    batch, positions = shown.get(table.name, 0), state.positions
+    if batch != state.batch:
+        logged = log.read(table.spark, table.target, table.config)
         positions = log.positions(logged.where(F.col("_batch") <= batch))
-    highest = max(state.applied.get(table.table, 0) for state in states)
-    return Reach(positions, shown.waiting, max(highest, seen.batch))
+    newest = max(group.applied.get(table.name, 0), state.batch)
+    return Reach(positions, waits, newest)
 
 
-def note(spark: SparkSession, target: Target, beside: Aside, table: str) -> None:
-    """Adds the state of the group that the rebuild of a table is, once its tables are in place.
+def group_of(table: Table, states: Mapping[str, TableState]) -> GroupState:
+    """The newest state of a table's consistency group; of no run for a table in no group."""
+    name = table.consistency_group
+    members = [of for of in states.values() if of.group is not None and of.group.name == name]
+    return newest_group(members)
 
-    Of the other members it has the versions and batches of the newest one, and what waits of them.
+
+def with_rebuilt(
+    table: SilverTable, states: Mapping[str, TableState], built: TableState
+) -> TableState:
+    """The state of a member whose rebuild is in place; `built` is that of the rebuild.
+
+    Of the other members the group has the versions and batches of its newest run, and what waits of
+    them.
     """
-    states = group_state.read(spark, target)
-    for group, (made, *_) in group_state.read(spark, beside).items():
-        before = states.get(group, [])
-        if not before:
-            continue
-        own = [name for name in (table, f"{table}_history") if name in made.versions]
-        own += [name for name in before[0].versions if name in (table, f"{table}_history")]
-        there = {name for name in own if names.exists(spark, target, "silver", name)}
-        now = {name: group_state.version_of(spark, target, name) for name in there}
-        state = before[0]._replace(
-            number=before[0].number + 1,
-            applied=dict(before[0].applied) | {table: made.applied[table]},
-            versions=dict(before[0].versions) | now,
-            waiting=_all_of(before[0].waiting, made.waiting),
-        )
-        states[group] = [state, *before]
-        group_state.write(spark, target, states)
+    group = group_of(table.config, states)
+    if built.group is None or not group.number:
+        return built
+    versions = versions_of(table.spark, table.target, [table.config])
+    applied = group.applied | {table.name: built.group.applied.get(table.name, 0)}
+    known = {each.transaction for each in group.waiting}
+    waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in known)]
+    now = group.replace(
+        number=group.number + 1,
+        applied=applied,
+        versions=group.versions | versions,
+        waiting=waits,
+    )
+    return built.replace(group=now)
 
 
-def _all_of(first: tuple[Waiting, ...], second: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
-    known = {one.transaction for one in first}
-    return (*first, *(one for one in second if one.transaction not in known))
+def pinned(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
+    """The state of a member that gold is to show as it is now, after an erasure or a replay.
 
-
-def pin(spark: SparkSession, target: Target, table: Table, batch: int) -> None:
-    """Makes gold show a member as it is now, after an erasure or a replay.
-
-    `batch` is the newest that it has applied. What waited goes on waiting. Does nothing for a table
-    in no group.
+    What waited goes on waiting. Of a table in no group the state as it is.
     """
-    states = group_state.read(spark, target) if table.consistency_group else {}
-    for state in states.get(table.consistency_group or "", [])[:1]:
-        versions = dict(state.versions) | versions_of(spark, target, [table])
-        applied = dict(state.applied) | {table.table: batch}
-        now = state._replace(versions=versions, applied=applied)
-        states[str(table.consistency_group)][0] = now
-        group_state.write(spark, target, states)
+    group = group_of(table.config, states)
+    if table.config.consistency_group is None or not group.number:
+        return state
+    versions = group.versions | versions_of(table.spark, table.target, [table.config])
+    applied = group.applied | {table.name: state.batch}
+    now = group.replace(number=group.number + 1, versions=versions, applied=applied)
+    return state.replace(group=now)
 
 
-def held_from_replay(
-    spark: SparkSession, target: Target, table: Table, seen: TableState
-) -> tuple[Waiting, ...]:
-    """What waits in the group of a table that has applied `seen`; nothing in no group.
+def held_from_replay(table: Table, states: Mapping[str, TableState]) -> Sequence[Waiting]:
+    """What waits in the group of a table; nothing in no group.
 
     Raises:
-        TableFailed: a pass of the group was killed, or failed, and is to be done again first.
+        TableFailed: a run of the group failed for the table, and is to be done again first.
     """
-    states = group_state.read(spark, target) if table.consistency_group else {}
-    newest = states.get(table.consistency_group or "", [])[:1]
-    if any(state.applied.get(table.table, 0) > seen.batch for state in newest):
+    if table.consistency_group is None:
+        return ()
+    group, state = group_of(table, states), states.get(table.table, TableState())
+    if group.applied.get(table.table, 0) > state.batch:
         raise TableFailed(table.table, NOT_APPLIED)
-    return newest[0].waiting if newest else ()
+    return group.waiting
 
 
-def refuse_what_waits(
-    spark: SparkSession, target: Target, table: Table, batch: int, arrivals: DataFrame
-) -> None:
+def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame) -> None:
     """Refuses to erase records whose transaction waits: without them it would never be complete.
 
-    `arrivals` identifies them; `batch` is the newest that the table has applied. One that is
-    overdue waits anyway.
+    `arrivals` identifies them. One that is overdue waits anyway.
 
     Raises:
         TableFailed: some of them wait.
     """
-    waits = group_state.waiting(spark, target, table, batch)
-    soon = tuple(one for one in waits if not one.overdue)
+    waits = [] if state.group is None else state.group.waiting
+    soon = [one for one in waits if not one.overdue]
     if not soon:
         return
-    held = group_state.held_back(spark, soon, log.read(spark, target, table))
+    rows = log.read(table.spark, table.target, table.config)
+    held = group_state.held_back(table.spark, soon, rows)
     if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
         message = "records of the key wait for their transaction: lakehouse run, then erase again"
-        raise TableFailed(table.table, message)
+        raise TableFailed(table.name, message)

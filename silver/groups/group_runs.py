@@ -1,60 +1,302 @@
-"""The runs of all consistency groups, and what they come to for each table."""
+"""Consistency groups: their members are decoded together, then move by the same transactions.
+
+A run decodes what is new of every member into its change log, finds the transactions that are not
+complete over all members, applies the rest to each member, and keeps the Delta versions that belong
+together for gold to show. What waits is applied by the run that finds it complete. A run that is
+killed is done again: to apply a change twice changes nothing, and gold goes on showing the versions
+of the run before.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.run import ledger
+from lakehouse.run.memory import Arrived
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
-from silver.groups import group_run, group_state
-from silver.groups.group_run import Group, Moved, Steps
-from silver.groups.transactions import Waiting
-from silver.run import Run
-from silver.state.batch import TableState
-from silver.table_result import Outcome, outcome_of
+from silver.changelog import log
+from silver.changelog.extend import WaitsForForm, extend_log
+from silver.contract import TRANSACTIONS
+from silver.groups import group_state, transaction_ends
+from silver.groups.waiting import Ends, waiting
+from silver.run import Run, SilverTable
+from silver.state import fingerprint
+from silver.state.table_state import GroupState, TableState, Waiting, newest_group
+from silver.storage.row_columns import column
+from silver.table_run import LogPart, TableResult, run_table
 
 
-def advance(
+class Upstream(NamedTuple):
+    """What lies before the tables.
+
+    Attributes:
+        logged: the newest batch of each change log; None of one that cannot be read.
+        feeds: what the feeds hold in bronze.
+    """
+
+    logged: Mapping[str, int | None]
+    feeds: Mapping[str, Arrived]
+
+
+class Member(NamedTuple):
+    """A member of a group in a run: what is known of it without and with the new log rows."""
+
+    table: SilverTable
+    before: TableState
+    after: TableState
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.table.name
+
+    def log(self) -> DataFrame:
+        """The whole change log."""
+        rows = log.read(self.table.spark, self.table.target, self.table.config)
+        return rows.where(F.col("_batch") <= self.after.logged)
+
+
+class Part(NamedTuple):
+    """A member's share of a run.
+
+    Attributes:
+        member: the member, whose state after has the number of the run's batch.
+        rows: all of its log that may be applied; what is to be applied now is of that batch.
+        new: how many records came.
+        applying: how many records are applied.
+    """
+
+    member: Member
+    rows: DataFrame
+    new: int
+    applying: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What came, and how many more wait than before: fewer is a negative number."""
+        return {"records": self.new, "waiting": self.new - self.applying}
+
+
+def groups_of(tables: Sequence[Table]) -> dict[str, list[Table]]:
+    """The members of each consistency group."""
+    found: dict[str, list[Table]] = {}
+    for table in tables:
+        if table.consistency_group is not None:
+            found.setdefault(table.consistency_group, []).append(table)
+    return found
+
+
+@dataclass
+class GroupRun:
+    """One run of one group.
+
+    Attributes:
+        run: the run of silver.
+        lake: where the tables lie.
+        name: the group's name.
+        tables: its members.
+        before: what is known of each member.
+        held: what waits, where that is known already; else the ENDs and the logs tell.
+    """
+
+    run: Run
+    lake: Lake
+    name: str
+    tables: Sequence[Table]
+    before: Mapping[str, TableState]
+    held: Sequence[Waiting] | None = None
+
+    def __post_init__(self) -> None:
+        """Begins with nothing done."""
+        self.messages: dict[str, str] = {}
+        self.results: dict[str, TableResult] = {}
+        own = [self.before[table.table] for table in self.tables]
+        self.group: GroupState = newest_group(own)
+
+    def move(self, upstream: Upstream) -> None:
+        """Decodes what is new of the members, and applies what does not wait."""
+        members = self._extended(upstream)
+        if self.messages:
+            return
+        self.results = {member.name: TableResult(member.after, {}) for member in members}
+        if not any(member.after.logged for member in members):
+            return
+        ends: dict[str, int] = {}
+        if self.held is None:
+            spark, target = self.lake.spark, self.lake.target
+            ends = transaction_ends.read_new(spark, target, self.name, self.tables)
+            if self.group.number and self._is_idle(members, ends):
+                return
+        parts, waits = part_logs(self, members)
+        applied = {member.name: member.before.batch for member in members}
+        for part in parts:
+            applied[part.member.name] = part.member.after.logged
+            self._apply(part)
+        self._keep(applied, ends, waits)
+
+    def _extended(self, upstream: Upstream) -> list[Member]:
+        """The members with what their logs hold now; those that failed are missing."""
+        found = []
+        for config in self.tables:
+            table, before = SilverTable(self.lake, config), self.before[config.table]
+            try:
+                fingerprint.check(config, before.built)
+                logged = upstream.logged[config.table]
+                if logged is None:
+                    logged = log.newest(table.spark, table.target, config)
+                after = extend_log(self.run, table, before, logged, upstream.feeds)
+            except WaitsForForm:
+                after = before
+            except TABLE_FAILURES as failure:
+                self.messages[config.table] = in_short(failure)
+                continue
+            found.append(Member(table, before, after))
+        return found
+
+    def _is_idle(self, members: Sequence[Member], ends: Mapping[str, int]) -> bool:
+        """Whether nothing came that a run could do: no record, and no END that something waits for.
+
+        Nor is a member to be done again that failed.
+        """
+        came = any(m.after.logged > m.before.batch for m in members)
+        ended = bool(self.group.waiting) and self.group.ends != dict(ends)
+        undone = any(self.group.applied.get(m.name, 0) > m.before.batch for m in members)
+        return not (came or ended or undone)
+
+    def _apply(self, part: Part) -> None:
+        member = part.member
+        if not part.applying:
+            state = member.after.replace(batch=member.after.logged, waits=None)
+            self.results[member.name] = TableResult(state, part.counts)
+            return
+        rows = LogPart(part.rows, member.before, member.after.replace(waits=None))
+        try:
+            done = run_table(self.run, member.table, rows)
+        except TABLE_FAILURES as failure:
+            self.messages[member.name] = in_short(failure)
+            return
+        self.results[member.name] = TableResult(done.state, done.counts | part.counts)
+
+    def _keep(
+        self, applied: dict[str, int], ends: dict[str, int], waits: Sequence[Waiting]
+    ) -> None:
+        """Gives each member that did not fail the state of the group after the run."""
+        group = GroupState(self.name, self.group.number + 1, applied, ends, {}, list(waits))
+        if self.messages:
+            shown = self.group.applied if self.group.shown is None else self.group.shown
+            held = self.group.waiting if self.group.shown is None else self.group.held
+            group = group.replace(versions=self.group.versions, shown=shown, held=held)
+        else:
+            own = self.lake.spark, self.lake.target
+            group = group.replace(versions=group_state.versions_of(*own, self.tables))
+        for name, done in self.results.items():
+            if name not in self.messages:
+                self.results[name] = done._replace(state=done.state.replace(group=group))
+
+
+def advance_groups(
     run: Run,
     lake: Lake,
     tables: Sequence[Table],
-    known: Mapping[str, TableState],
-    steps: Steps,
-    held: tuple[Waiting, ...] | None = None,
-) -> list[Outcome]:
-    """One run of each group that the tables are in; `held` waits, where that is known already.
+    before: Mapping[str, TableState],
+    upstream: Upstream,
+    held: Sequence[Waiting] | None = None,
+) -> dict[str, tuple[datetime, TableResult, str | None]]:
+    """One run of each group that the tables are in.
 
-    Where the groups got to is kept in one commit before anything is written to the ledger: a run
-    that is killed in between runs its groups again.
+    Returns:
+        Of each member when its group's run began, what came of it, and why it failed.
     """
-    members = group_run.groups_of(tables)
-    states = group_state.read(lake.spark, lake.target) if members else {}
-    outcomes, new = list[Outcome](), False
-    for name, of in members.items():
+    found = {}
+    for name, of in groups_of(tables).items():
         run.progress(f"silver {', '.join(table.table for table in of)}")
         began = datetime.now(timezone.utc)
-        before = states.get(name, [])
-        moved = group_run.move(lake, Group(name, of, before), known, steps, held)
-        if moved.state is not None:
-            states[name] = [moved.state, *before]
-        outcomes += [_outcome(run, table, known[table.table], moved, began) for table in of]
-        new = new or moved.state is not None
-    if new:
-        group_state.write(lake.spark, lake.target, states)
-    return outcomes
+        group_run = GroupRun(run, lake, name, of, before, held)
+        group_run.move(upstream)
+        for table in (config.table for config in of):
+            nothing = TableResult(run.noted.get(table, before[table]), {})
+            message = group_run.messages.get(table)
+            result = nothing if message else group_run.results.get(table, nothing)
+            found[table] = began, result, message
+    return found
 
 
-def _outcome(run: Run, table: Table, before: TableState, moved: Moved, began: datetime) -> Outcome:
-    done, message = moved.passes.get(table.table), moved.messages.get(table.table)
-    state = done.state if done else _unmoved(before, moved, table)
-    entry = ledger.told(run.id, "silver", table.table, began, message)
-    logged = moved.after.get(table.table, state).batch
-    return outcome_of(entry, state, [done] if done else [], logged)
+def part_logs(group_run: GroupRun, members: Sequence[Member]) -> tuple[list[Part], list[Waiting]]:
+    """What each member has to apply, and what waits. A member that never had a record has none."""
+    begun = [m for m in members if m.after.logged]
+    if not begun:
+        return [], []
+    spark, target = group_run.lake.spark, group_run.lake.target
+    logs = {m.name: m.log() for m in begun}
+    pending = {m.name: _pending(m, logs[m.name], group_run.group) for m in begun}
+    waits = group_run.held
+    if waits is None:
+        rows = spark.table(names.name(target, "silver", TRANSACTIONS))
+        ends = rows.where(F.col("group") == group_run.name)
+        marked = bool(transaction_ends.feeds([m.table.config for m in members]))
+        unseen = _unseen(ends, begun, group_run.group)
+        everyone = [m.name for m in members]
+        waits = waiting(spark, pending, logs, Ends(ends, marked, unseen), everyone)
+    parts = [_part(m, logs[m.name], pending[m.name], waits) for m in begun]
+    return [part for part in parts if part.new or part.applying], list(waits)
 
 
-def _unmoved(state: TableState, moved: Moved, table: Table) -> TableState:
-    """What a member has applied that had nothing to apply: it need not look there again."""
-    after = moved.after.get(table.table, state)
-    if moved.messages or after.batch != state.batch:
-        return state
-    return state._replace(positions=after.positions)
+def _unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> DataFrame | None:
+    """The ENDs that no run has judged which the members know of, and those that waited.
+
+    None when the members had applied changes before the group's first run: these had no group.
+    """
+    if not group.number:
+        fresh = not any(m.before.batch for m in members)
+        return transaction_ends.unseen(ends, {}, []) if fresh else None
+    known = [m.before.group or GroupState() for m in members]
+    feeds = {feed for of in known for feed in of.ends}
+    oldest = {feed: min(of.ends.get(feed, 0) for of in known) for feed in feeds}
+    waited = {each.transaction for of in known for each in of.waiting}
+    return transaction_ends.unseen(ends, oldest, sorted(waited))
+
+
+def _pending(member: Member, rows: DataFrame, group: GroupState) -> DataFrame:
+    """Log rows of a member that no run has applied: new ones, and those that have waited.
+
+    Of a member that is new in the group the whole log. Before a group's first run nothing waited.
+    """
+    before = member.before.group
+    if before is None and group.number:
+        return rows
+    new = rows.where(F.col("_batch") > member.before.batch)
+    if before is None or not before.waiting:
+        return new
+    old = rows.where(F.col("_batch") <= member.before.batch)
+    return new.unionByName(group_state.held_back(member.table.spark, before.waiting, old))
+
+
+def _part(member: Member, rows: DataFrame, pending: DataFrame, waits: Sequence[Waiting]) -> Part:
+    """A run that only lets waiting rows through has a batch number of its own as well."""
+    spark = member.table.spark
+    through = group_state.let_through(spark, waits, pending)
+    new = F.count_if(F.col("_batch") > member.before.batch)
+    came = rows.agg(new.alias("n")).first()
+    number = max(member.after.logged, member.before.batch + 1)
+    applied = _before(member, group_state.let_through(spark, waits, rows), through)
+    return Part(
+        member._replace(after=member.after.replace(logged=number)),
+        applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint"))),
+        came["n"] if came else 0,
+        through.count(),
+    )
+
+
+def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
+    """The rows that earlier runs have applied: not those that waited and do so no longer."""
+    waited = through.where(F.col("_batch") <= member.before.batch).select("_feed", "_arrival")
+    earlier = rows.where(F.col("_batch") <= member.before.batch)
+    kept = earlier.join(waited, ["_feed", "_arrival"], "left_anti")
+    return kept.select(*[column(c) for c in rows.columns])

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import NONE
 from silver.state.epochs import SNAPSHOT_ID
+from silver.state.table_state import Waiting
 
 PATIENCE, PATIENCE_SILENT = 60_000_000, 3_600_000_000
 SNAPSHOT = "snapshot "
@@ -55,16 +56,6 @@ class Unit(NamedTuple):
         """How many records of each member are still to come."""
         left = {t: n - self.records.get(t, 0) for t, n in (self.expected or {}).items()}
         return {table: n for table, n in left.items() if n > 0}
-
-
-class Waiting(NamedTuple):
-    """A transaction that waits: since when it is at the source (µs), for what, and its records."""
-
-    transaction: str
-    since: int | None
-    records: dict[str, int]
-    missing: str
-    overdue: bool
 
 
 class Known(NamedTuple):

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from lakehouse.spark.local_rows import local_rows
 from silver.contract import NONE
 from silver.groups import transactions
-from silver.groups.transactions import Known, Unit, Waiting, explained
+from silver.groups.transactions import Known, Unit, explained
 from silver.state.epochs import SNAPSHOT_ID
+from silver.state.table_state import Waiting
 
 Logs = Mapping[str, DataFrame]
 

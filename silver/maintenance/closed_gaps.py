@@ -9,7 +9,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import gaps
 from lakehouse.run.ledger import Entry
 from lakehouse.storage.names import literal
-from silver.state import snapshots
+from silver.state.table_state import read_states
 
 
 def watch(
@@ -33,9 +33,10 @@ def close_gaps(spark: SparkSession, target: Target, tables: Sequence[Table]) -> 
     lacking = {gap.table for gap in gaps.still_open(spark, target)} & {t.table for t in tables}
     if not lacking:
         return
-    known = snapshots.read(spark, target)
-    for table in sorted(lacking & set(known)):
-        begun = [epoch.started for epoch in known[table].epochs if epoch.complete and epoch.started]
+    states = read_states(spark, target)
+    for table in sorted(lacking & set(states)):
+        epochs = states[table].whole.epochs
+        begun = [epoch.started for epoch in epochs if epoch.complete and epoch.started]
         if begun:
             later = f"unix_micros(found_at) < {max(begun)}"
             gaps.close(spark, target, f"`table` = {literal(table)} AND {later}")

@@ -17,11 +17,9 @@ from lakehouse.storage.names import literal
 from silver.changelog import dead_letters, log
 from silver.decode.flat.snapshot_files import day_of_sequence
 from silver.run import Run, SilverTable
-from silver.snapshot_source import snapshot_dates
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint
-from silver.state.batch import TableState
-from silver.states import applied
+from silver.state.table_state import read_state
 from silver.storage.statements import execute
 
 IDENTITY = ["_feed", "_arrival"]
@@ -34,21 +32,18 @@ def compare_again(
     name, started = dead_letters.ensure(spark, target, table), datetime.now(timezone.utc)
     letters = spark.table(name).where("resolved_at IS NULL").where(wanted)
     found = letters.select(*IDENTITY, "_sequence").collect()
-    days = snapshot_dates.read(spark, target, table)
-    asked = {day_of_sequence(row["_sequence"]) for row in found if row["_sequence"]} & {*days}
+    days = {day.effective_date for day in read_state(spark, target, table.table).days}
+    asked = {day_of_sequence(row["_sequence"]) for row in found if row["_sequence"]} & days
     if not asked:
         return len(found), 0
-    remembered = fingerprint.read(spark, target).get(table.table, {})
-    fingerprint.check(table, remembered)
-    built = fingerprint.Built(remembered)
-    built.learn(fingerprint.aspects(table))
-    state = applied(spark, target).get(table.table, TableState())._replace(built=built)
+    state = read_state(spark, target, table.table)
+    fingerprint.check(table, state.built)
+    state = state.learned(fingerprint.aspects(table))
     of = SilverTable(Lake(spark, target), table)
     done = apply_snapshot_files(Run(run_id, _be_silent), of, state, state.positions, asked)
-    fingerprint.note(spark, target, run_id, {table.table: built})
     entry = ledger.told(run_id, "silver", table.table, started)
     entry = entry.done(done.counts, done.state.batch, state.positions)
-    ledger.append(spark, target, [entry])
+    ledger.append(spark, target, [entry.model_copy(update={"state": done.state.to_text()})])
     good = log.read(spark, target, table).where("_reason IS NULL").select(*IDENTITY)
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t.resolved_at IS NULL"

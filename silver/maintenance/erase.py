@@ -24,7 +24,7 @@ SHORTEST = 5
 """Shorter texts tell nobody from anybody: they are not searched for."""
 PLACE = ["_feed", "_arrival"]
 """What identifies a record."""
-WITH_KEYS = ("", "_history", "_pending", "_digests", "_staged", "_folded")
+WITH_KEYS = ("", "_history", "_digests", "_staged", "_folded")
 
 
 class Found(NamedTuple):

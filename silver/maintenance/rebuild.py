@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Aside, Target
+from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
@@ -24,37 +24,50 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from silver.groups import group_repairs
 from silver.maintenance import rebuild_steps, swap
-from silver.maintenance.rebuild_steps import ABANDONED, BUILDING, Rebuild
+from silver.maintenance.rebuild_steps import BUILDING, Rebuild
 from silver.run import SilverTable
-from silver.state import snapshots
-from silver.state.batch import TableState
-from silver.states import applied
+from silver.state.snapshots import TableChanges
+from silver.state.table_state import TableState, read_states
 from silver.table_runs import recompute_table
 
 
 def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
-    """The rebuild of the table to go on with; a new one unless one with this YAML is unfinished."""
+    """The rebuild of the table to go on with; a new one unless one with this YAML is unfinished.
+
+    A new rebuild numbers its batches after those of the live table. Where records were erased, the
+    full snapshots that had been seen are taken over: the record that ended one may be gone.
+
+    Raises:
+        TableFailed: the table's consistency group shows nothing yet.
+    """
     now = rebuild_steps.digest(table)
     for known in rebuild_steps.unfinished(spark, target):
         if known.table != table.table:
             continue
         if known.configuration == now:
             return known
-        _abandon(spark, target, known, run_id)
+        swap.drop(spark, rebuild_steps.aside(target, known.id))
+    live, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
+    state = states.get(table.table, TableState())
+    batch = state.batch
+    if table.consistency_group is not None:
+        batch = group_repairs.reach(live, states).newest
+    begun = TableState(batch=batch, logged=max(batch, state.logged))
+    if _has_erased(live):
+        begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
-    return rebuild_steps.note(spark, target, fresh, BUILDING, run_id)
+    first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc)).done({}, batch)
+    seed = first.model_copy(update={"state": begun.to_text()})
+    rebuild_steps.mark(spark, target, fresh, BUILDING)
+    ledger.append(spark, rebuild_steps.aside(target, fresh.id), [seed])
+    return fresh._replace(step=BUILDING)
 
 
-def abandon(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
+def abandon(spark: SparkSession, target: Target, table: Table) -> None:
     """Drops what unfinished rebuilds of the table have written: the next one begins anew."""
     for known in rebuild_steps.unfinished(spark, target):
         if known.table == table.table:
-            _abandon(spark, target, known, run_id)
-
-
-def _abandon(spark: SparkSession, target: Target, known: Rebuild, run_id: str) -> None:
-    swap.drop(spark, rebuild_steps.aside(target, known.id))
-    rebuild_steps.note(spark, target, known, ABANDONED, run_id)
+            swap.drop(spark, rebuild_steps.aside(target, known.id))
 
 
 def build(
@@ -66,15 +79,10 @@ def build(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    beside = rebuild_steps.aside(target, rebuild.id)
-    known = applied(spark, target).get(table.table, TableState())
-    reach = None
+    beside, reach = rebuild_steps.aside(target, rebuild.id), None
     if table.consistency_group is not None:
-        reach = group_repairs.reach(spark, target, table, known)
-    if not names.exists(spark, beside, "silver", ledger.TABLE):
-        batch = known.batch if reach is None else reach.newest
-        first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
-        _seed(SilverTable(Lake(spark, target), table), beside, known, first.done({}, batch))
+        live = SilverTable(Lake(spark, target), table)
+        reach = group_repairs.reach(live, read_states(spark, target))
     entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")
@@ -86,17 +94,7 @@ def build(
     return entry
 
 
-def _seed(table: SilverTable, beside: Aside, known: TableState, first: Entry) -> None:
-    """Begins the ledger of the rebuild with the entry `first`.
-
-    So the rebuild numbers its batches after those of the live table, and the ledger's newest batch
-    never runs back. Where records were erased, the full snapshots that
-    had been seen are taken over: the record that ended one may be gone.
-    """
-    spark = table.spark
-    runs = ledger.read(spark, table.target).where(f"table = {names.literal(table.name)}")
-    if not runs.where("counts['erased'] IS NOT NULL").isEmpty():
-        snapshots.read(spark, beside)
-        seen = snapshots.TableChanges(known.whole.sightings, [])
-        snapshots.record(spark, beside, {table.name: [(known.batch, seen)]})
-    ledger.append(spark, beside, [first])
+def _has_erased(table: SilverTable) -> bool:
+    """Whether records of the table were erased."""
+    runs = ledger.read(table.spark, table.target).where(f"table = {names.literal(table.name)}")
+    return not runs.where("counts['erased'] IS NOT NULL").isEmpty()

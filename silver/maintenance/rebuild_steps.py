@@ -1,30 +1,23 @@
-"""How far every rebuild has come, in `silver._rebuilds`: a row per step, never changed."""
+"""How far every rebuild has come: marks in the ledger that the rebuild writes beside the live one.
+
+A rebuild has silver tables of its own (`lakehouse.config.target.Aside`), a ledger among them. The
+marks stand there, so a rebuild that was killed is found by its tables.
+"""
 
 import hashlib
 from datetime import datetime, timezone
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Aside, Target
-from lakehouse.spark.local_rows import local_rows
+from lakehouse.run import ledger
 from lakehouse.storage import names
-from lakehouse.storage.writing import append
-from silver.contract import LayerColumn
-from silver.storage import layout
 
-REBUILDS = "_rebuilds"
-BUILDING, SWAPPING, DONE, ABANDONED = 1, 2, 3, 4
-REBUILD_COLUMNS = (
-    LayerColumn("rebuild", "string", "the rebuild, in the names of its tables"),
-    LayerColumn("table", "string", "the table that is rebuilt"),
-    LayerColumn("configuration", "string", "digest of the YAML that it is built with"),
-    LayerColumn("step", "int", "1 building, 2 being swapped in, 3 done, 4 abandoned"),
-    LayerColumn("at", "timestamp", "when the step began"),
-    LayerColumn("run_id", "string", "the run that did it"),
-)
+BUILDING, SWAPPING, DONE = 1, 2, 3
+STEP = "rebuild_step"
+"""The count of an entry that is a mark. The entry's message is the digest of the configuration."""
 
 
 class Rebuild(NamedTuple):
@@ -47,26 +40,25 @@ def digest(table: Table) -> str:
 
 
 def unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
-    """The rebuilds that are neither done nor abandoned; without a look where there were none."""
-    if not names.exists(spark, target, "silver", REBUILDS):
-        return []
-    steps = spark.table(names.name(target, "silver", REBUILDS))
-    newest = steps.groupBy("rebuild", "table", "configuration").agg(F.max("step").alias("step"))
-    found = newest.where(F.col("step") < DONE).orderBy("rebuild").collect()
-    return [Rebuild(*row) for row in found]
+    """The rebuilds of which tables are left, but those that are done."""
+    found = [_read(spark, target, rebuild) for rebuild in names.rebuilds(spark, target)]
+    return [rebuild for rebuild in found if rebuild is not None and rebuild.step < DONE]
 
 
-def note(spark: SparkSession, target: Target, rebuild: Rebuild, step: int, run_id: str) -> Rebuild:
+def mark(spark: SparkSession, target: Target, rebuild: Rebuild, step: int) -> Rebuild:
     """Writes down that a rebuild has reached a step; returns it so."""
-    layout.ensure(spark, target, REBUILDS, [], REBUILD_COLUMNS)
-    row = {
-        "rebuild": rebuild.id,
-        "table": rebuild.table,
-        "configuration": rebuild.configuration,
-        "step": step,
-        "at": datetime.now(timezone.utc),
-        "run_id": run_id,
-    }
-    schema = ", ".join(f"`{c.name}` {c.type}" for c in REBUILD_COLUMNS)
-    append(spark, target, "silver", REBUILDS, local_rows(spark, [row], schema))
+    now = datetime.now(timezone.utc)
+    entry = ledger.told(rebuild.id, "silver", rebuild.table, now).done({STEP: step})
+    noted = entry.model_copy(update={"status": "begun", "message": rebuild.configuration})
+    ledger.append(spark, aside(target, rebuild.id), [noted])
     return rebuild._replace(step=step)
+
+
+def _read(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
+    """The rebuild by its marks; None where its tables were being made or dropped."""
+    marks = ledger.read(spark, aside(target, rebuild)).where(f"counts['{STEP}'] IS NOT NULL")
+    rows = marks.select("table", "message", f"counts.{STEP}").collect()
+    newest = max(rows, key=lambda row: int(row[STEP]), default=None)
+    if newest is None:
+        return None
+    return Rebuild(rebuild, newest["table"], newest["message"], int(newest[STEP]))

@@ -7,7 +7,7 @@ new decode in place of the old one, and then the letters are resolved. What is s
 reason of today.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import reduce
 from typing import NamedTuple
@@ -25,21 +25,20 @@ from silver.changelog import bronze_rows, dead_letters, log
 from silver.contract import LOG_COLUMNS
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate
-from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pin
+from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pinned
 from silver.groups.group_state import held_back, let_through
-from silver.groups.transactions import Waiting
 from silver.maintenance.compare_again import IDENTITY, compare_again
 from silver.run import Run, SilverTable
-from silver.state import fingerprint, snapshots
-from silver.state.batch import FEW, TableState, to_all
+from silver.state import fingerprint
+from silver.state.batch import FEW, to_all
 from silver.state.summary import Summary, summarize
-from silver.states import applied
+from silver.state.table_state import TableState, Waiting, read_states
 from silver.storage import layout
 from silver.storage.row_columns import digest
 from silver.storage.stages import sealed
 from silver.storage.statements import execute, updating
-from silver.table_run import LogPart, apply_part
-from silver.table_runs import at_once, run_tables
+from silver.table_run import LogPart, run_table
+from silver.table_runs import run_tables
 
 _JUDGED = ("_reason", "_message", "_rule")
 
@@ -73,61 +72,60 @@ def replay(
         return Replayed(table.table, 0, 0)
     if table.format == "snapshot":
         return Replayed(table.table, *compare_again(spark, target, table, wanted, run_id))
-    started = datetime.now(timezone.utc)
-    if table.max_staleness is not None:
-        _apply_what_waits(spark, target, table, run_id)
-    seen = applied(spark, target).get(table.table, TableState())
-    remembered = fingerprint.read(spark, target).get(table.table, {})
-    fingerprint.check(table, remembered)
-    waits = held_from_replay(spark, target, table, seen)
+    states = read_states(spark, target)
+    if states.get(table.table, TableState()).pending:
+        _merge_what_waits(spark, target, table, run_id)
+        states = read_states(spark, target)
+    state = states.get(table.table, TableState())
+    fingerprint.check(table, state.built)
+    waits = held_from_replay(table, states)
     letters = _unresolved(spark, target, table, waits).where(wanted)
     before = log.reasons(letters)
     if not before:
         return Replayed(table.table, 0, 0)
-    if log.newest(spark, target, table) > seen.batch:
+    if log.newest(spark, target, table) > state.logged or state.logged > state.batch:
         raise TableFailed(table.table, NOT_APPLIED)
-    learned = layout.learned(spark, target, table)
-    fingerprint.check_types(table, learned)
-    held = fingerprint.Built(remembered)
-    held.learn(fingerprint.aspects(table))
-    fingerprint.remember(spark, target, run_id, {table.table: held.news})
+    silver_table = SilverTable(Lake(spark, target), table)
+    fingerprint.check_types(table, silver_table.log.business)
+    state = state.learned(fingerprint.aspects(table))
     few = sum(before.values()) <= FEW
-    again = decoded(spark, target, table, letters, seen.batch + 1, few)
+    again = _decoded(silver_table, letters, state, few)
     if waits and not held_back(spark, waits, again).isEmpty():
         raise TableFailed(table.table, NOT_APPLIED)
     summary = summarize(again)
+    replaying = _Replaying(silver_table, run_id, datetime.now(timezone.utc), states)
     rows = let_through(spark, waits, log.read(spark, target, table))
-    replaying = _Replaying(SilverTable(Lake(spark, target), table), run_id, started, seen)
     good = _Good(rows, again.where("_reason IS NULL"), few)
-    counts = _apply(replaying, good, summary)
+    after, counts = _apply(replaying, good, summary, state)
     moved = _moved(before, summary.rejected)
     _correct(spark, target, table, again)
     _resolve(spark, target, table, again, run_id)
     if counts or moved:
         counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
-        number = seen.batch + 1 if summary.records > sum(summary.rejected.values()) else seen.batch
-        _note(replaying, number, counts)
-        pin(spark, target, table, number)
+        _note(replaying, pinned(silver_table, states, after), counts)
     tried = sum(before.values())
     return Replayed(table.table, tried, summary.records - sum(summary.rejected.values()))
 
 
-def _apply_what_waits(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
-    (entry,) = run_tables(Run(run_id, _be_silent), Lake(spark, target), [at_once(table)])
+def _merge_what_waits(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
+    run = Run(run_id, _be_silent)
+    run.memory.merge_all = True
+    (entry,) = run_tables(run, Lake(spark, target), [table])
     if entry.message is not None:
         raise TableFailed(table.table, entry.message)
 
 
-def decoded(
-    spark: SparkSession, target: Target, table: Table, letters: DataFrame, batch: int, few: bool
+def _decoded(
+    silver_table: SilverTable, letters: DataFrame, state: TableState, few: bool
 ) -> DataFrame:
     """The records of dead letters as the change log would have them today.
 
-    What is good gets the number `batch`, what is still bad keeps its own. A replay that was killed
-    may have left a record of a letter good in the log already. `few` says that every task may hold
-    which they are.
+    What is good gets the number of the next batch, what is still bad keeps its own. A replay that
+    was killed may have left a record of a letter good in the log already. `few` says that every
+    task may hold which they are.
     """
-    wanted = to_all(letters.select(*IDENTITY), few)
+    spark, target, table = silver_table.spark, silver_table.target, silver_table.config
+    wanted, batch = to_all(letters.select(*IDENTITY), few), state.logged + 1
     held = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
     spans = held.groupBy("_feed").agg(
         F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
@@ -138,13 +136,12 @@ def decoded(
         )
         for row in spans.collect()
     ]
-    learned = layout.learned(spark, target, table)
-    shown = fingerprint.read(spark, target).get(table.table, {})
+    learned, shown = silver_table.log.business, state.built
     raw = reduce(DataFrame.unionByName, parts)
     schemas = bronze_rows.avro_schemas(spark, target, table)
     changes = sealed(gate(decode_alone(raw, table, learned, shown, schemas), table))
     fields = layout.business(changes.schema)
-    layout.ensure(spark, target, f"{table.table}_changes", fields, LOG_COLUMNS)
+    layout.ensure_table(silver_table.log, fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.keys]
     grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
     known = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
@@ -155,7 +152,7 @@ def decoded(
 
 
 def _unresolved(
-    spark: SparkSession, target: Target, table: Table, waits: tuple[Waiting, ...]
+    spark: SparkSession, target: Target, table: Table, waits: Sequence[Waiting]
 ) -> DataFrame:
     """The letters but those of transactions that wait: these are not applied either."""
     name = dead_letters.ensure(spark, target, table)
@@ -167,12 +164,12 @@ def _unresolved(
 
 
 class _Replaying(NamedTuple):
-    """A replay: the table, the run, when it began, and what the table has applied."""
+    """A replay: the table, the run, when it began, and what is known of all tables."""
 
     table: SilverTable
     run_id: str
     started: datetime
-    state: TableState
+    states: Mapping[str, TableState]
 
 
 class _Good(NamedTuple):
@@ -189,21 +186,31 @@ class _Good(NamedTuple):
         return others.unionByName(self.records, allowMissingColumns=True)
 
 
-def _apply(replaying: _Replaying, good: _Good, summary: Summary) -> dict[str, int]:
-    """Joins what is good now into the table; returns what became of it, by outcome."""
+def _apply(
+    replaying: _Replaying, good: _Good, summary: Summary, state: TableState
+) -> tuple[TableState, dict[str, int]]:
+    """Joins what is good now into the table.
+
+    The number of the batch is reserved first, with what the batch brings of changes that lack
+    columns: a replay that was killed is known to have begun.
+
+    Returns:
+        What is known of the table then, and what became of the records, by outcome.
+    """
     if summary.records == sum(summary.rejected.values()):
-        return {}
-    table, state = replaying.table, replaying.state
-    number = state.batch + 1
+        return state, {}
+    after = state.replace(logged=state.logged + 1, waits=None)
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
     reserved = {name: n for name, n in notes.items() if n}
-    _note(replaying, number, reserved)
-    part = LogPart(good.log(), state, state._replace(batch=number))
-    done = apply_part(Run(replaying.run_id, _be_silent), table, part)
-    if done.recomputed:
-        snapshots.forget(table.spark, table.target, table.name)
-    snapshots.record(table.spark, table.target, {table.name: [(number, done.whole)]})
-    return {n: count for n, count in done.counts.items() if n not in reserved} | {"records": 0}
+    met = {
+        "partial": state.partial or summary.incomplete > 0,
+        "heirs": state.heirs or summary.heirs > 0,
+    }
+    _note(replaying, state.replace(batch=after.logged, logged=after.logged, **met), reserved)
+    part = LogPart(good.log(), state, after)
+    done = run_table(Run(replaying.run_id, _be_silent), replaying.table, part)
+    counts = {n: count for n, count in done.counts.items() if n not in reserved}
+    return done.state, counts | {"records": 0}
 
 
 def _be_silent(_: str) -> None:
@@ -249,7 +256,9 @@ def _resolve(
     execute(spark, text, given)
 
 
-def _note(replaying: _Replaying, batch: int, counts: dict[str, int]) -> None:
-    table, positions = replaying.table, replaying.state.positions
+def _note(replaying: _Replaying, state: TableState, counts: dict[str, int]) -> None:
+    table = replaying.table
     entry = ledger.told(replaying.run_id, "silver", table.name, replaying.started)
-    ledger.append(table.spark, table.target, [entry.done(counts, batch, positions)])
+    done = entry.done(counts, state.batch, state.positions)
+    entries = [done.model_copy(update={"state": state.to_text()})]
+    ledger.append(table.spark, table.target, entries)

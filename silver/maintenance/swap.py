@@ -9,65 +9,63 @@ killed is ended by the next command that applies changes.
 """
 
 import shutil
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from lakehouse.config.loading import SUFFIXES
+from lakehouse.config.table import Table
 from lakehouse.config.target import Aside, Target
 from lakehouse.run import ledger
-from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
-from lakehouse.storage.writing import alone
-from silver.changelog.late_changes import HORIZONS
-from silver.changelog.schema_changes import DRIFT
+from lakehouse.storage.lake import Lake
 from silver.groups import group_repairs
 from silver.maintenance import rebuild_steps
-from silver.maintenance.rebuild_steps import DONE, REBUILDS, SWAPPING, Rebuild
-from silver.state.fingerprint import BUILT
-from silver.state.snapshots import TABLE_CHANGES
+from silver.maintenance.rebuild_steps import DONE, SWAPPING, Rebuild
+from silver.run import SilverTable
+from silver.state.table_state import TableState, read_state, read_states
 
 OWN = ("", *SUFFIXES)
 """What ends the names of a table's own tables; most tables have few of them."""
-SHARED = (TABLE_CHANGES, HORIZONS, BUILT, DRIFT)
-"""What is kept over all tables and follows from applying changes alone."""
-NOT_SWAPPED = (ledger.TABLE, REBUILDS)
 _OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
 
 
-def swap(spark: SparkSession, target: Target, known: Rebuild, run_id: str) -> None:
-    """Replaces the table by its rebuild, records it and drops what the rebuild wrote."""
+def swap(spark: SparkSession, target: Target, known: Rebuild, table: Table | None = None) -> None:
+    """Replaces the table by its rebuild, records it and drops what the rebuild wrote.
+
+    `table` is its configuration, which only a member of a consistency group needs.
+    """
     if known.step < SWAPPING:
-        known = rebuild_steps.note(spark, target, known, SWAPPING, run_id)
+        known = rebuild_steps.mark(spark, target, known, SWAPPING)
     beside = rebuild_steps.aside(target, known.id)
-    built = names.listed(spark, beside, "silver")
-    if ledger.TABLE in built:
-        _replace_own(spark, target, beside, known.table, built)
-        _replace_shared(spark, target, beside, known.table, built)
-        group_repairs.note(spark, target, beside, known.table)
-        _record(spark, target, beside, known)
-    rebuild_steps.note(spark, target, known, DONE, run_id)
+    _replace_own(spark, target, beside, known.table)
+    _record(spark, target, beside, known, table)
+    rebuild_steps.mark(spark, target, known, DONE)
     drop(spark, beside)
 
 
-def end_all(spark: SparkSession, target: Target, run_id: str) -> list[str]:
+def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
     """Ends the swaps that were killed; returns their tables."""
     begun = [known for known in rebuild_steps.unfinished(spark, target) if known.step == SWAPPING]
+    configured = {table.table: table for table in tables}
     for known in begun:
-        swap(spark, target, known, run_id)
+        swap(spark, target, known, configured.get(known.table))
     return [known.table for known in begun]
 
 
 def drop(spark: SparkSession, beside: Aside) -> None:
-    """Deletes the tables of a rebuild."""
+    """Deletes the tables of a rebuild, its ledger last: a rebuild is found by that."""
     folder = names.location(beside, "silver", "")
+    tables = sorted(names.listed(spark, beside, "silver"), key=lambda name: name == ledger.TABLE)
+    for table in tables:
+        if folder is None:
+            spark.sql(f"DROP TABLE IF EXISTS {names.name(beside, 'silver', table)}")
+        else:
+            shutil.rmtree(Path(folder, table), ignore_errors=True)
     if folder is not None:
         shutil.rmtree(Path(folder), ignore_errors=True)
-        return
-    for table in names.listed(spark, beside, "silver"):
-        spark.sql(f"DROP TABLE IF EXISTS {names.name(beside, 'silver', table)}")
 
 
 def replace_sql(live: str, built: str, properties: dict[str, str]) -> str:
@@ -78,10 +76,9 @@ def replace_sql(live: str, built: str, properties: dict[str, str]) -> str:
     return f"CREATE OR REPLACE TABLE {live} USING delta{set_as} AS SELECT * FROM {built}"
 
 
-def _replace_own(
-    spark: SparkSession, target: Target, beside: Aside, table: str, built: list[str]
-) -> None:
+def _replace_own(spark: SparkSession, target: Target, beside: Aside, table: str) -> None:
     """The table's own tables; one that the rebuild has no use for is emptied."""
+    built = names.listed(spark, beside, "silver")
     for name in (f"{table}{suffix}" for suffix in OWN):
         live = names.name(target, "silver", name)
         if name in built:
@@ -93,52 +90,30 @@ def _replace_own(
             spark.sql(f"DELETE FROM {live}")
 
 
-def _replace_shared(
-    spark: SparkSession, target: Target, beside: Aside, table: str, built: list[str]
+def _record(
+    spark: SparkSession, target: Target, beside: Aside, known: Rebuild, table: Table | None
 ) -> None:
-    """The table's rows of what silver's job keeps over all tables: those with a column `table`."""
-    live = names.listed(spark, target, "silver")
-    made = {n for n in built if n.startswith("_") and n not in NOT_SWAPPED}
-    for name in sorted(made | {n for n in SHARED if n in live}):
-        place = names.name(target, "silver", name)
-        source = names.name(beside if name in built else target, "silver", name)
-        rows = spark.table(source)
-        if "table" not in rows.columns:
-            continue
-        mine = rows.where(F.col("table") == table) if name in built else rows.limit(0)
-        with alone(target, "silver", name):
-            if name in live:
-                mine.writeTo(place).overwrite(F.col("table") == F.lit(table))
-            else:
-                spark.sql(replace_sql(place, source, {}))
-
-
-def _record(spark: SparkSession, target: Target, beside: Aside, known: Rebuild) -> None:
-    """One ledger entry: up to where the table is applied now, and what it met on the way.
+    """One ledger entry: what is known of the table now, and what it met on the way.
 
     Its run is the rebuild, which tells an entry that a killed swap has written already. Records
-    that waited to be applied are counted with the rebuilt ones. A rebuild that was killed may have
+    that waited to be merged are counted with the rebuilt ones. A rebuild that was killed may have
     been overtaken by the live table's batches: it takes the number of the newest one.
     """
-    entries = ledger.read(spark, target)
-    if not entries.where(f"run_id = {names.literal(known.id)}").isEmpty():
+    if not ledger.read(spark, target).where(f"run_id = {names.literal(known.id)}").isEmpty():
         return
-    rows = ledger.read(spark, beside).where("status = 'ok'").collect()
-    newest = max(rows, key=lambda row: (row["batch"], row["ended_at"])).asDict()
+    states = read_states(spark, target)
+    live, built = states.get(known.table, TableState()), read_state(spark, beside, known.table)
     counts: dict[str, int] = {"rebuilt": 0}
-    for row in rows:
+    for row in ledger.read(spark, beside).where("status = 'ok'").collect():
         counts["rebuilt"] += row["counts"].get("records", 0)
         for met in ("incomplete", "heirs", "ties"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
-    own_runs = entries.where((F.col("table") == known.table) & (F.col("layer") == "silver"))
-    asked = own_runs.agg(F.sum(F.col("counts")["pending"]), F.max("batch"))
-    waiting, live = next((row[0], row[1] or 0) for row in asked.collect())
-    if waiting:
-        counts |= {"records": -waiting, "pending": -waiting}
-    now = datetime.now(timezone.utc)
-    batch = max(newest["batch"], live)
-    own = {
-        "run_id": known.id, "counts": counts, "started_at": now, "ended_at": now, "batch": batch
-    }  # fmt: skip
-    kept = {name: value for name, value in newest.items() if name in Entry.model_fields}
-    ledger.append(spark, target, [Entry.model_validate(kept | own)])
+    if live.pending:
+        counts |= {"records": -live.pending, "pending": -live.pending}
+    number = max(built.batch, live.batch)
+    state = built.replace(batch=number, logged=max(built.logged, live.logged, number))
+    if table is not None:
+        state = group_repairs.with_rebuilt(SilverTable(Lake(spark, target), table), states, state)
+    entry = ledger.told(known.id, "silver", known.table, datetime.now(timezone.utc))
+    done = entry.done(counts, state.batch, state.positions)
+    ledger.append(spark, target, [done.model_copy(update={"state": state.to_text()})])

@@ -14,12 +14,20 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
+from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver.changelog import late_changes, log
-from silver.changelog.late_changes import Purged
 from silver.contract import DELETE, UPSERT
+from silver.state.table_state import read_state
 
 PURGE_SHARE = 0.01
+
+
+class Purged(NamedTuple):
+    """How many tombstones a run purges, and up to which source time (µs since 1970)."""
+
+    horizon: int
+    tombstones: int
 
 
 class Tombstones(NamedTuple):
@@ -100,8 +108,14 @@ def observed_times(spark: SparkSession, target: Target, table: Table) -> tuple[i
 
 
 def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str) -> None:
-    """Remembers the horizon, then deletes the tombstones at or before it."""
-    late_changes.remember(spark, target, table, run_id, purged)
+    """Keeps the horizon in the table's state, then deletes the tombstones at or before it.
+
+    A run that is killed in between forgets nothing.
+    """
+    state = read_state(spark, target, table.table).replace(horizon=purged.horizon)
+    entry = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
+    noted = {"status": "begun", "state": state.to_text(), "batch": state.batch}
+    ledger.append(spark, target, [entry.model_copy(update=noted)])
     spark.sql(
         f"DELETE FROM {names.name(target, 'silver', table.table)} WHERE _deleted"
         f" AND _source_time <= timestamp_micros({purged.horizon})"

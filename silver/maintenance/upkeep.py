@@ -5,17 +5,13 @@ from pyspark.sql import SparkSession
 from lakehouse.config.loading import SUFFIXES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.run import ledger
+from lakehouse.run import gaps, ledger
 from lakehouse.storage import names
-from silver.changelog.late_changes import HORIZONS
-from silver.changelog.schema_changes import DRIFT
-from silver.maintenance.rebuild_steps import REBUILDS
-from silver.state.fingerprint import BUILT
-from silver.state.snapshots import TABLE_CHANGES
+from silver.contract import TRANSACTIONS
 
 CLUSTER_BY = {"_history": "_valid_to"}
 """Who asks for a time skips the versions that had ended before."""
-OF_ALL = (ledger.TABLE, TABLE_CHANGES, HORIZONS, REBUILDS, BUILT, DRIFT)
+OF_ALL = (ledger.TABLE, gaps.TABLE, TRANSACTIONS)
 
 
 def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, str | None]:

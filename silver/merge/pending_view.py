@@ -1,117 +1,143 @@
-"""`silver.T_pending` of a current table: what its change log has that is not applied yet, folded.
+"""`silver.T_pending`: what the change log of a table has that is not merged yet, folded by a view.
 
-A view and no table: nothing is written but its text. It reads the batches of the change log from
-the one after the newest applied up to the newest shown, which stand in it as numbers, and brings
-them to one row per key as the fold does; the table's own row of a key is one of its changes
-where it may be newer than what waits. Gold lays the view over the table whenever that is read. So a
-change is seen once it is in the log, and the MERGE can wait until it pays (`silver.freshness`).
+Nothing is written but the view's text. It reads the batches of the change log from the one after
+the newest merged up to the newest shown, which stand in it as numbers, and brings them to one row
+per key as the fold does; the table's own row of a key is one of its changes where it may be newer
+than what waits. Gold lays the view over the table whenever gold is read. So a change is seen once
+it is in the log, or once it has waited for `max_staleness`, and the MERGE can wait until it pays
+(`silver.freshness`).
 
-The text holds no more than what it takes to fold whole, ordinary changes of a table that has met no
-others: a key's newest change is its row. What it takes more for is applied at once (`shows`), after
-what was shown before it, so that no reader goes back. The numbers make it right at any time: what
-is applied and shown as well is shown once, as it is the same.
-
-Only a lake without a catalog has these views: there a run holds its tables' locks and remembers
-what it has shown (`lakehouse.run.memory`).
+The text holds no more than it takes to fold whole, ordinary changes of a table that has met no
+others: a key's newest change is its row. What it takes more for is merged at once (`shows`), after
+what was shown before it, so that no reader goes back. The numbers make the view right at any time:
+what is merged and shown as well is shown once, as both are the same row.
 """
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.durations import seconds
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.views import View, publish, retract, stored
+from lakehouse.storage.views import View, publish, retract
 from silver.changelog.order import Placed
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH
-from silver.fold.order_key import order_literal, order_sql, split_order
-from silver.state.batch import TableState
+from silver.fold.order_key import order_literal, order_sql, sequence_of, split_order
+from silver.fold.order_key import sequence_sql as sequence_sql_of
+from silver.run import SilverTable
 from silver.state.epochs import sequence_sql
 from silver.state.summary import Summary
-from silver.storage import layout
+from silver.state.table_state import TableState
 
+_OWN_ORDER = ("debezium", "ydb")
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
 
 
-def until(target: Target, table: Table) -> int:
-    """The newest batch of the change log that is shown; 0 when none is."""
-    view = stored(target, "silver").get(f"{table.table}{PENDING}")
-    return view.until if view else 0
-
-
-def shows(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    placed: Placed,
-    summary: Summary,
-    seen: TableState,
-) -> bool:
-    """Whether a batch, all of the log above that of `seen`, can be shown by its newest changes.
+def shows(table: SilverTable, placed: Placed, summary: Summary, state: TableState) -> bool:
+    """Whether a batch, all of the log above that of `state`, can be shown by its newest changes.
 
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
     full snapshot, positions that start anew, columns or types that the table has not, or ties.
     """
     batch = placed.batch
     unlike = placed.recomputes or batch.cutoff_is_new or batch.of_whole_keys
-    split = bool(summary.incomplete or batch.late) or seen.partial or seen.heirs
-    wide = summary.truncates > 0 or len(placed.new.sightings) > len(seen.whole.sightings)
-    if unlike or split or wide or _may_tie(summary, seen):
+    split = bool(summary.incomplete or batch.late) or state.partial or state.heirs
+    wide = summary.truncates > 0 or len(placed.new.sightings) > len(state.whole.sightings)
+    if unlike or split or wide or not waits_in_log(table.target, table.config):
         return False
-    kept = names.exists(spark, target, "silver", table.table)
-    return kept and _fits(spark, target, table, placed)
+    if not table.kept.exists or _may_tie(table, summary, state):
+        return False
+    types = {field.name: field.dataType for field in table.kept.business}
+    return all(types.get(field.name) == field.dataType for field in batch.fields)
 
 
-def _may_tie(summary: Summary, seen: TableState) -> bool:
-    """Whether a change that comes again may be shown in place of the one that won the tie.
+def _may_tie(table: SilverTable, summary: Summary, state: TableState) -> bool:
+    """Whether a change that comes again may be shown in place of one that won the tie.
 
-    Sources with an order of their own rarely give one key two changes at one sequence.
+    Sources with an order of their own rarely give one key two changes at one sequence. Of others
+    every sequence that waits must be above those of the table; ties among what waits are seen.
     """
-    return seen.ties or not (summary.oldest or "").strip("0/")
+    if state.ties or not (summary.oldest or "").strip("0/"):
+        return True
+    if table.config.format in _OWN_ORDER:
+        return False
+    highest = state.highest if state.highest is not None else _highest(table)
+    first = summary.first_order
+    return first is None or (bool(highest) and sequence_of(first) <= sequence_of(highest))
 
 
-def _fits(spark: SparkSession, target: Target, table: Table, placed: Placed) -> bool:
-    held = spark.table(names.name(target, "silver", table.table)).schema
-    types = {field.name: field.dataType for field in layout.business(held)}
-    return all(types.get(field.name) == field.dataType for field in placed.batch.fields)
+def show(table: SilverTable, placed: Placed, summary: Summary, state: TableState) -> TableState:
+    """Publishes the view of a batch that can be shown; what is known of the table after that.
 
-
-def show(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    placed: Placed,
-    summary: Summary,
-    seen: TableState,
-) -> TableState:
-    """Publishes the view of a batch that can be shown; what is known of the table after it."""
+    `state` is known of the table with the batch, of which nothing is merged yet.
+    """
     summary = _with_bounds(placed, summary)
-    highest = seen.highest or _highest(spark, target, table)
-    first, last = summary.first_order, summary.last_order
+    first = summary.first_order
+    highest = state.highest if state.highest is not None else _highest(table)
     overtaken = first if first is not None and first <= highest else None
     columns = [field.name for field in placed.batch.fields]
-    log, rows = (names.name(target, "silver", n) for n in (f"{table.table}_changes", table.table))
-    changes = changes_sql(table, log, columns, placed, summary, seen.batch)
-    keys = f"SELECT {_listed(table.keys)} FROM ({changes})"
+    keys = table.config.keys
+    changes = changes_sql(table.config, table.log.name, columns, placed, summary, state.batch)
+    of_keys = f"SELECT {_listed(keys)} FROM ({changes})"
     if overtaken is not None:
-        changes += f" UNION ALL {held_sql(table, rows, columns, keys, overtaken)}"
-    shown = dict.fromkeys([*columns, "_order", "_deleted"])
-    comment = COMMENT.format(table.table)
-    newest = newest_sql(columns, table.keys, changes)
-    view = View(f"{table.table}{PENDING}", shown, comment, tuple(table.keys), newest)
-    view = view._replace(of_keys=keys, until=placed.batch.number, since=summary.came)
-    publish(spark, target, "silver", [view])
-    return seen._replace(waits=summary, highest=max(highest, last or b""))
+        changes += (
+            f" UNION ALL {held_sql(table.config, table.kept.name, columns, of_keys, overtaken)}"
+        )
+    since = state.waiting_since or summary.came or _now()
+    due = _due(table.config, since)
+    newest = newest_sql(columns, keys, changes, table.config.format not in _OWN_ORDER)
+    query, of_keys = (f"SELECT * FROM ({text}){due}" if due else text for text in (newest, of_keys))
+    view = _view(table, columns, query)._replace(
+        of_keys=of_keys, until=placed.batch.number, since=since
+    )
+    publish(table.spark, table.target, "silver", [view])
+    return state.replace(
+        waits=summary,
+        highest=highest,
+        waiting_since=since,
+        shown=placed.batch.number,
+    )
 
 
-def hide(target: Target, table: Table) -> None:
-    """Takes the view away: all that it showed is applied."""
-    if waits_in_log(target, table):
-        retract(target, "silver", [f"{table.table}{PENDING}"])
+def hide(table: SilverTable) -> None:
+    """Has the view show nothing: all that it showed is merged.
+
+    In a lake without a catalog the view goes away.
+    """
+    if not waits_in_log(table.target, table.config):
+        return
+    if not table.target.catalog:
+        retract(table.target, "silver", [f"{table.name}{PENDING}"])
+        return
+    columns = [field.name for field in table.kept.business]
+    shown = _listed([*columns, "_order", "_deleted"])
+    view = _view(table, columns, f"SELECT {shown} FROM {table.kept.name} WHERE false")
+    publish(table.spark, table.target, "silver", [view])
+
+
+def _view(table: SilverTable, columns: Sequence[str], query: str) -> View:
+    shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted"])
+    comment = COMMENT.format(table.name)
+    return View(f"{table.name}{PENDING}", shown, comment, tuple(table.config.keys), query)
+
+
+def _due(table: Table, since: int) -> str:
+    """SQL of the time from which on the changes are shown; empty for at once.
+
+    The moment is compared with the time of a query while that is planned.
+    """
+    promised = seconds(table.max_staleness or 0)
+    if not promised:
+        return ""
+    return f" WHERE current_timestamp() >= timestamp_micros({since + promised * 1_000_000})"
+
+
+def _now() -> int:
+    return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
 def changes_sql(
@@ -129,7 +155,7 @@ def changes_sql(
     """
     sequence, cutoff = _sequence(table, placed, summary), placed.batch.cutoff
     changes = (
-        f"SELECT {_listed(columns)}, _operation, {order_sql(sequence)} AS _order"
+        f"SELECT {_listed(columns)}, _operation, {order_sql(sequence)} AS _order, _digest"
         f" FROM {log} WHERE _batch > {applied} AND _batch <= {placed.batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
@@ -157,18 +183,26 @@ def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, olde
     same = names.same("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
-        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order"
+        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order, _digest"
         f" FROM {rows} AS held LEFT SEMI JOIN ({waiting}) AS waiting ON {same}"
         f" WHERE held._order >= {order_literal(oldest)}"
     )
 
 
-def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str) -> str:
-    """The newest of the changes of each key: columns, order key, whether it is a delete."""
+def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str, ties: bool) -> str:
+    """The newest of the changes of each key: columns, order key, whether it is a delete.
+
+    With `ties` a change counts from its first delivery on, among those at one sequence.
+    """
+    rows, order = changes, "_order DESC"
+    if ties:
+        same = f"{_listed(keys)}, {sequence_sql_of('_order')}, _digest"
+        first = f"min(_order) OVER (PARTITION BY {same}) AS _first"
+        rows, order = f"SELECT *, {first} FROM ({changes})", "_first DESC, _order"
     return (
         f"SELECT {_listed(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
-        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY _order DESC) AS _place"
-        f" FROM ({changes})) WHERE _place = 1"
+        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY {order}) AS _place"
+        f" FROM ({rows})) WHERE _place = 1"
     )
 
 
@@ -182,11 +216,10 @@ def _with_bounds(placed: Placed, summary: Summary) -> Summary:
         return summary
     bounds = F.min("_order").alias("first"), F.max("_order").alias("last")
     found = placed.batch.changes.agg(*bounds).collect()[0]
-    return summary._replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
+    return summary.replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
 
 
-def _highest(spark: SparkSession, target: Target, table: Table) -> bytes:
-    """The highest order key of the table; asked once per run."""
-    rows = spark.table(names.name(target, "silver", table.table))
-    found = rows.agg(F.max("_order").alias("at")).collect()[0]["at"]
+def _highest(table: SilverTable) -> bytes:
+    """The highest order key of the table; asked where the state does not tell."""
+    found = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
     return bytes(found or b"")

@@ -1,4 +1,4 @@
-"""`silver.T_extracts`: which extracts a snapshot table has compared, and what is to be compared.
+"""Which snapshot files a table has compared, as its state keeps them, and what is to be compared.
 
 Days are compared in order. One that arrives late, or gets more files, takes the later ones along:
 they are compared anew after it, so that the outcome is that of arrival in order.
@@ -15,26 +15,9 @@ from bronze import contract as bronze
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from lakehouse.storage.writing import replace
 from silver.decode.flat.snapshot_files import folder_of, folder_pattern
-from silver.storage import layout
-from silver.storage.side_columns import EXTRACT_COLUMNS
-
-
-class Day(NamedTuple):
-    """An extract that was compared; `batch` is None when it is to be compared anew.
-
-    `effective_date` is None for files that lie in no folder of a date.
-    """
-
-    effective_date: date | None
-    mode: str
-    batch: int | None
-    feed_batch: int
-    not_supplied: int | None
-    unread_lines: int | None = None
+from silver.state.table_state import SnapshotDay, TableState
 
 
 class Pending(NamedTuple):
@@ -45,27 +28,12 @@ class Pending(NamedTuple):
     batches: list[int] | None
 
 
-Days = Mapping[date | None, Day]
+Days = Mapping[date | None, SnapshotDay]
 
 
-def read(spark: SparkSession, target: Target, table: Table) -> dict[date | None, Day]:
-    """The extracts known so far, by date."""
-    if not names.exists(spark, target, "silver", _table(table)):
-        return {}
-    rows = spark.table(names.name(target, "silver", _table(table)))
-    found = [Day(**row.asDict()) for row in rows.select(*Day._fields).collect()]
-    return {day.effective_date: day for day in found}
-
-
-def write(spark: SparkSession, target: Target, table: Table, days: Days) -> None:
-    """Replaces the list of extracts."""
-    layout.ensure(spark, target, _table(table), [], EXTRACT_COLUMNS)
-    rows = [
-        day._asdict() | {"effective_date": at.isoformat() if at else None}
-        for at, day in days.items()
-    ]
-    schema = ", ".join(f"{column.name} {column.type}" for column in EXTRACT_COLUMNS)
-    replace(spark, target, "silver", _table(table), local_rows(spark, rows, schema))
+def days_of(state: TableState) -> dict[date | None, SnapshotDay]:
+    """The snapshot files known so far, by date."""
+    return {day.effective_date: day for day in state.days}
 
 
 def compared_since(days: Days, day: date) -> list[date]:
@@ -141,7 +109,3 @@ def _read(days: Days, day: date | None) -> int:
 def _whole(one: Pending, days: Days) -> Pending:
     """An extract that is known already is read in full, wherever its rows lie."""
     return one._replace(batches=None) if one.day in days else one
-
-
-def _table(table: Table) -> str:
-    return f"{table.table}_extracts"

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.errors import SchemaChangeRefused
 from lakehouse.storage import names
 from lakehouse.storage.writing import append, replace
 from silver.changelog.decoded_batch import RawBatch, write_decoded
@@ -35,10 +36,11 @@ from silver.snapshot_source.row_digests import (
     letters,
     letters_of_few,
 )
-from silver.snapshot_source.snapshot_dates import Days, Pending, effective_date
+from silver.snapshot_source.snapshot_dates import Pending, effective_date
 from silver.snapshot_source.snapshot_state import Came
 from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
-from silver.state.batch import TableState, to_all
+from silver.state.batch import to_all
+from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column, digest
 from silver.storage.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
@@ -66,22 +68,36 @@ class Counted(NamedTuple):
         return self.rows == self.keys
 
 
-def append_extract(
-    run: Run, snapshot_table: SilverTable, days: Days, pending: Pending, state: TableState
-) -> Came | None:
-    """Adds one extract to the log as its next batch, in place of what is there from its date on.
+def append_snapshot_files(
+    run: Run, snapshot_table: SilverTable, pending: Pending, state: TableState
+) -> tuple[TableState, Came | None]:
+    """Adds the files of one date to the log as its next batch.
+
+    They take the place of what the log has from their date on.
 
     Returns:
-        What came, where it was compared.
+        What is known of the table then, and what came, where it was compared.
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
         SchemaChangeRefused: a change of the columns that the table does not allow.
     """
-    spark, target = snapshot_table.spark, snapshot_table.target
-    table, number = snapshot_table.config, state.batch + 1
-    raw = _rows(spark, target, table, pending)
-    staged = _staged(spark, target, table, raw, state, run.id)
+    raw = _rows(snapshot_table.spark, snapshot_table.target, snapshot_table.config, pending)
+    batch = RawBatch(snapshot_table, state, raw)
+    try:
+        staged = _staged(batch)
+    except SchemaChangeRefused:
+        run.noted[snapshot_table.name] = batch.after(run.id)
+        raise
+    came = _compare(batch, staged, pending)
+    snapshot_table.log.forget()
+    return batch.after(run.id).replace(logged=state.logged + 1), came
+
+
+def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:
+    """Writes the staged rows to the log as what they change."""
+    spark, target, table = batch.table.spark, batch.table.target, batch.table.config
+    number, days = batch.state.logged + 1, snapshot_dates.days_of(batch.state)
     known = days.get(pending.day)
     read = known.feed_batch if known is not None and known.batch is not None else 0
     found = _counted(staged)
@@ -100,7 +116,7 @@ def append_extract(
     rows = _compared(staged, before, table, extract, found)
     repeated = found.sound - found.believed
     if repeated > 0:
-        rows = _with_raw(rows, raw, repeated <= FEW_RECORDS)
+        rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
     _write_log(spark, target, table, rows, number, sequence)
     return Came(number, staged, found.once, found.believed == found.keys, unread)
 
@@ -114,10 +130,9 @@ def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -
     return mine.withColumn("_feed", F.lit(snapshot_dates.feed_of(table)))
 
 
-def _staged(
-    spark: SparkSession, target: Target, table: Table, raw: DataFrame, seen: TableState, run_id: str
-) -> DataFrame:
+def _staged(batch: RawBatch) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
+    spark, target, table = batch.table.spark, batch.table.target, batch.table.config
     staged, layer = f"{table.table}_staged", (*GATED_COLUMNS, *DIGEST_COLUMNS)
     name = names.name(target, "silver", staged)
 
@@ -131,7 +146,7 @@ def _staged(
         layout.drop_retyped(spark, target, staged, layout.business(changes.schema))
         return write(changes)
 
-    _, rows = write_decoded(RawBatch(spark, target, table, run_id, seen, raw), write, rewrite)
+    _, rows = write_decoded(batch, write, rewrite)
     return spark.table(name).select(*[column(c) for c in rows.changes.columns])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
+from msgspec import structs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,9 +24,10 @@ from silver.snapshot_source import snapshot_dates
 from silver.snapshot_source.comparison import digested, last_state, newest
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.snapshot_source.row_kinds import Kind
-from silver.snapshot_source.snapshot_dates import Day, Days
+from silver.snapshot_source.snapshot_dates import Days
 from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
 from silver.state.batch import FEW, to_all
+from silver.state.table_state import SnapshotDay
 from silver.storage import layout
 from silver.storage.row_columns import column
 from silver.storage.side_columns import DIGEST_COLUMNS
@@ -67,10 +69,10 @@ def settle(
     spark: SparkSession,
     target: Target,
     table: Table,
-    days: dict[date | None, Day],
+    days: dict[date | None, SnapshotDay],
     kinds: Sequence[Kind],
     came: Came | None = None,
-) -> dict[date | None, Day]:
+) -> dict[date | None, SnapshotDay]:
     """Brings the digests and the list of extracts up to the log; returns that list.
 
     The newest batch of the log may be ahead of them, and no other.
@@ -101,16 +103,14 @@ def settle(
             _refresh(spark, target, table, rows, came, changes)
         left = _not_supplied(spark, target, table, rows) if mode == "delta" else None
         later = [at for at in snapshot_dates.compared_since(days, day) if at > day]
-        days = {**days, **{at: days[at]._replace(batch=None, feed_batch=0) for at in later}}
+        days = {**days, **{at: structs.replace(days[at], batch=None, feed_batch=0) for at in later}}
     elif day in days:
         left, unread = days[day].not_supplied, days[day].unread_lines
     if mode == "full" and day is not None and any(kind.reason for kind in new):
         of_day = log.read(spark, target, table).where(F.col("_sequence") == F.lit(sequence))
         unread = (unread_lines(of_day, table) if came is None else came.unread).lines or None
     read = max(kind.feed_batch for kind in new)
-    days = {**days, day: Day(day, mode, batch, read, left, unread)}
-    snapshot_dates.write(spark, target, table, days)
-    return days
+    return {**days, day: SnapshotDay(day, mode, batch, read, left, unread)}
 
 
 def _ensure(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> tuple[str, bool]:

@@ -12,47 +12,13 @@ from pyspark.sql.types import StructField
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, UPSERT
-from silver.decode.debezium.events.source_log import Reached
 from silver.fold.order_key import order_sql
 from silver.fold.rules import Cutoff
 from silver.state.epochs import Epoch, sequence_sql
-from silver.state.fingerprint import NOTHING, Built
-from silver.state.snapshots import TableChanges
-from silver.state.summary import Summary
 from silver.storage.row_columns import column
 
 # Changes of a batch whose keys are few enough to be held by every task: 100 MB or so.
 FEW = 1_000_000
-
-
-class TableState(NamedTuple):
-    """What a table has applied so far.
-
-    Its newest batch, the newest ingest batch of each of its feeds that is in there, whether it met
-    partial changes, key changes with an unavailable value (`heirs`) or ties, its snapshots and
-    truncates, what it was built with (see `silver.state.fingerprint`), and the source time (µs
-    since 1970) up to which its tombstones are purged, and how far the source's log has come in each
-    topic and partition (`logs`, see `silver.decode.debezium.events.source_log`).
-    Of a table with `max_staleness` also how many records of the change log the ledger counts as
-    `pending`, and when the last run that applied any began (µs since 1970).
-    What only a run remembers: how many seconds the last apply took, what the change log holds above
-    the batch, and the highest order key that the table and the log have.
-    """
-
-    batch: int = 0
-    positions: Mapping[str, int] = MappingProxyType({})
-    partial: bool = False
-    heirs: bool = False
-    ties: bool = False
-    whole: TableChanges = TableChanges([], [])
-    built: Built = NOTHING
-    horizon: int | None = None
-    logs: Mapping[str, Reached] = MappingProxyType({})
-    pending: int = 0
-    applied_at: int | None = None
-    took: float | None = None
-    waits: Summary | None = None
-    highest: bytes | None = None
 
 
 class Batch(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+import msgspec
 from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
@@ -16,7 +17,7 @@ from silver.fold.order_key import order_sql
 from silver.state.epochs import Sighting, domain, lowest, position
 
 
-class Summary(NamedTuple):
+class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
 
     `incomplete` counts changes that do not carry every column, of which `partial` names the
@@ -24,24 +25,26 @@ class Summary(NamedTuple):
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
     letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
     write began, in µs since 1970, where that write told the summary; so are `first_order` and
-    `last_order`, the lowest and the highest order key of a change, and `source_log`, what the
-    records tell of the source's log.
+    `last_order`, the lowest and the highest order key of a change.
     """
 
-    records: int
-    changes: int
-    truncates: int
-    without_change: int
-    incomplete: int
-    heirs: int
-    rejected: dict[str, int]
-    sightings: list[Sighting]
-    partial: list[str]
-    oldest: str | None
+    records: int = 0
+    changes: int = 0
+    truncates: int = 0
+    without_change: int = 0
+    incomplete: int = 0
+    heirs: int = 0
+    rejected: dict[str, int] = {}
+    sightings: list[Sighting] = []
+    partial: list[str] = []
+    oldest: str | None = None
     came: int | None = None
     first_order: bytes | None = None
     last_order: bytes | None = None
-    source_log: tuple[str, ...] = ()
+
+    def replace(self, **changes: object) -> "Summary":
+        """The summary with other values of some attributes."""
+        return msgspec.structs.replace(self, **changes)
 
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts, of which the later one came to the log after this one."""
@@ -51,7 +54,7 @@ class Summary(NamedTuple):
         }
         reasons = {**self.rejected, **later.rejected}
         rejected = {r: self.rejected.get(r, 0) + later.rejected.get(r, 0) for r in reasons}
-        return self._replace(
+        return self.replace(
             **counts,
             rejected=rejected,
             sightings=[*self.sightings, *later.sightings],
@@ -60,7 +63,6 @@ class Summary(NamedTuple):
             came=lowest(self.came, later.came),
             first_order=lowest(self.first_order, later.first_order),
             last_order=max((p for p in (self.last_order, later.last_order) if p), default=None),
-            source_log=(*self.source_log, *later.source_log),
         )
 
 
@@ -215,7 +217,6 @@ def _told(found: dict[str, Any], began: int) -> Summary:
         came=began,
         first_order=_bytes(found["first_order"]),
         last_order=_bytes(found["last_order"]),
-        source_log=tuple(found["source_log"] or ()),
     )
 
 

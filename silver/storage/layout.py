@@ -22,9 +22,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import DeltaTable
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.storage.side_columns import DIGEST_COLUMNS
@@ -105,6 +105,26 @@ def ensure(
     return name, False
 
 
+def ensure_table(
+    table: DeltaTable,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+    batch: int | None = None,
+) -> bool:
+    """As `ensure`, by the schema that is known of the table; returns whether the table is new."""
+    spark, target = table.lake.spark, table.lake.target
+    if not table.exists:
+        create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer))
+        return True
+    growth = growth_sql(table.name, table.schema, fields, batch)
+    for statement in growth:
+        with alone(target, table.layer, table.table):
+            spark.sql(statement)
+    if growth:
+        table.forget()
+    return False
+
+
 def drop_retyped(
     spark: SparkSession, target: Target, table: str, fields: list[StructField]
 ) -> None:
@@ -167,11 +187,3 @@ def widens(old: DataType, new: DataType) -> bool:
         digits = new.precision - new.scale >= old.precision - old.scale
         return old != new and new.scale >= old.scale and digits
     return isinstance(new, _WIDER.get(type(old), ()))
-
-
-def learned(spark: SparkSession, target: Target, table: Table) -> list[StructField]:
-    """The business columns that the table's change log holds already, with their types."""
-    log = f"{table.table}_changes"
-    if not names.exists(spark, target, "silver", log):
-        return []
-    return business(spark.table(names.name(target, "silver", log)).schema)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 from tests.conftest import target_at
 from tests.core import one_pass, table
 from tests.oracle import Event

@@ -25,7 +25,7 @@ STEPS = {
         "bronze.job.noted",
     ],
     "silver": [
-        "silver.table_run.append_new",
+        "silver.table_runs.extend_log",
         "silver.changelog.extend.write_decoded",
         "silver.table_run.order.place",
         "silver.table_run.write_batch",

@@ -10,8 +10,8 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.fold.order_key import make_order
 from silver.merge import counted
-from silver.state.batch import TableState
-from silver.table_result import Pass
+from silver.state.table_state import TableState
+from silver.table_run import TableResult as Pass
 from tests import core
 from tests.oracle import Event
 

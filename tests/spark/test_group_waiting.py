@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from silver.groups.transaction_ends import ends
-from silver.groups.transactions import Waiting
+from silver.state.table_state import Waiting
 from silver.groups.waiting import Ends, waiting
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows

@@ -1,4 +1,4 @@
-"""A lake that version 0.1 wrote is refused with what to do, before anything of it is touched."""
+"""A lake that an older version wrote is refused with what to do, before any of it is touched."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -6,18 +6,19 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import LakeOutdated
 from lakehouse.storage import names
-from silver import job, states
+from silver import job
+from silver.state.table_state import read_states
 from tests.spark.test_memory import quiet, table
 
 
-def test_a_lake_without_a_version_is_refused(spark: SparkSession, target: Target) -> None:
-    place = names.name(target, "silver", "_tables")
-    columns = "table string, aspect string, value string, at timestamp, run_id string"
+def test_a_lake_whose_ledger_has_no_states_is_refused(spark: SparkSession, target: Target) -> None:
+    place = names.name(target, "silver", "_runs")
+    columns = "run_id string, layer string, table string, batch bigint, logs map<string,string>"
     spark.sql(f"CREATE TABLE {place} ({columns}) USING delta")
-    with pytest.raises(LakeOutdated, match=r"version 0\.1 .* lakehouse run makes both anew"):
+    with pytest.raises(LakeOutdated, match=r"older version .* lakehouse run makes both anew"):
         job.apply(spark, target, [table()], "run", quiet)
 
 
 def test_a_lake_of_this_version_is_read(spark: SparkSession, target: Target) -> None:
     job.apply(spark, target, [table()], "run", quiet)
-    assert states.applied(spark, target) == {}
+    assert read_states(spark, target) == {}

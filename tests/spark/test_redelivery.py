@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from gold.views import agreement
 from lakehouse.config.target import Target
 from silver.audit.verify import verify
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 from tests import core, lake, oracle
 from tests.builders import Line, table
 from tests.oracle import Event

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.storage.names import exists
-from silver.state.batch import TableState
+from silver.state.table_state import TableState
 from tests import core, lake, oracle
 from tests.builders import table
 from tests.oracle import Event

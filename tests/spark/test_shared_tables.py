@@ -12,9 +12,6 @@ from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
 from lakehouse.run.gaps import Gap
 from lakehouse.storage.locks import sharing
-from silver.fold.rules import Cutoff
-from silver.state import snapshots
-from silver.state.snapshots import TableChanges
 
 Commit = Callable[[SparkSession, Target], object]
 
@@ -32,14 +29,6 @@ def closed(spark: SparkSession, target: Target) -> None:
     gaps.close(spark, target, "true")
 
 
-def truncate(spark: SparkSession, target: Target) -> None:
-    snapshots.record(spark, target, {"t": [(1, TableChanges([], [Cutoff(b"\x01", 1)]))]})
-
-
-def forgotten(spark: SparkSession, target: Target) -> None:
-    snapshots.forget(spark, target, "t")
-
-
 def commits(target: Target) -> set[Path]:
     return set(Path(target.lake).glob("*/*/_delta_log/*.json"))
 
@@ -47,10 +36,10 @@ def commits(target: Target) -> set[Path]:
 def test_commits_to_tables_that_runs_share_wait_for_the_one_before(
     spark: SparkSession, target: Target
 ) -> None:
-    for first in (entry, gap, truncate):
+    for first in (entry, gap):
         first(spark, target)
     before = commits(target)
-    each: list[Commit] = [entry, gap, closed, truncate, forgotten]
+    each: list[Commit] = [entry, gap, closed]
     ours = [threading.Thread(target=commit, args=(spark, target)) for commit in each]
     with sharing(target):
         for thread in ours:

@@ -15,11 +15,11 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import gaps
 from lakehouse.storage import names
-from silver import states
 from silver.audit.verify import verify
 from silver.changelog import log
+from silver.decode.debezium.events.source_log import from_text
 from silver.maintenance.replay import replay
-from silver.state import snapshots
+from silver.state.table_state import read_state
 from tests import lake
 from tests.lake import quiet
 from tests.landed import apply, failures, land
@@ -79,7 +79,7 @@ def rows(spark: SparkSession, target: Target, config: Table) -> list[tuple[Any, 
 
 
 def epochs(spark: SparkSession, target: Target) -> int:
-    return len(snapshots.read(spark, target)["t"].epochs)
+    return len(read_state(spark, target, "t").whole.epochs)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_run_that_was_killed_after_its_log_was_written_finds_the_same(
         assert failures(apply(spark, target, config)) == ["killed"]
     assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    reached = states.applied(spark, target)["t"].logs["t/0 erp"]
+    reached = from_text(read_state(spark, target, "t").logs["t/0 erp"])
     assert (int(reached.place), reached.again_from, reached.alarmed) == (9, None, False)
 
 
@@ -152,11 +152,11 @@ def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
     strict = table(expectations=[rule | {"value_set": ["Rome"], "severity": "critical"}])
     land(spark, target, strict, 1, MYSQL[:8])
     assert failures(apply(spark, target, strict)) == []
-    before, config, texts = states.applied(spark, target)["t"], table(), told(spark, target)
+    before, config, texts = read_state(spark, target, "t"), table(), told(spark, target)
 
     assert replay(spark, target, config, F.lit(True), "replay").resolved == 1
 
-    after = states.applied(spark, target)["t"]
+    after = read_state(spark, target, "t")
     assert (after.logs, after.whole) == (before.logs, before.whole)
     assert told(spark, target) == texts
     land(spark, target, config, 2, MYSQL[8:])
@@ -214,8 +214,8 @@ def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
 
     alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.still_open(spark, target)]
     assert alarms == ([("positions", 3, 4)] if moves else [])
-    known = snapshots.read(spark, target)
-    assert [epoch.number for epoch in known["t"].epochs] == [1] if moves else known == {}
+    known = read_state(spark, target, "t").whole.epochs
+    assert [epoch.number for epoch in known] == ([1] if moves else [])
     left = [(2, "Biel" if moves else "Basel"), (3, "Rome")]
     assert rows(spark, target, config) == [(1, "Oslo"), *left]
 

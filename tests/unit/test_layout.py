@@ -1,6 +1,6 @@
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LOG_COLUMNS, PENDING_COLUMNS
+from silver.contract import CURRENT_COLUMNS, DEAD_LETTER_COLUMNS, HISTORY_COLUMNS, LOG_COLUMNS
 from silver.storage.layout import growth_sql, late, properties_of
 
 NOW = StructType([StructField("_batch", LongType()), StructField("a", StringType())])
@@ -24,5 +24,5 @@ def test_only_tables_that_batches_update_have_deletion_vectors() -> None:
     """Where a table may have some, Delta looks twice more for its files in every query."""
     for updated in (CURRENT_COLUMNS, HISTORY_COLUMNS):
         assert properties_of(updated)["delta.enableDeletionVectors"] == "true"
-    for other in (LOG_COLUMNS, (*CURRENT_COLUMNS, *PENDING_COLUMNS)):
+    for other in (LOG_COLUMNS, DEAD_LETTER_COLUMNS):
         assert "delta.enableDeletionVectors" not in properties_of(other)

@@ -1,5 +1,6 @@
 """`plan`: what the YAML as it is now would change, told without Spark where that is possible."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -84,17 +85,15 @@ def _of(
 
 
 def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
-    """What every table was built with: silver's `_tables`, the newest value of each aspect."""
-    from silver.state import fingerprint
+    """What every table was built with, as its newest state in the ledger tells."""
+    from lakehouse.run import ledger
 
     if target.catalog:
-        return fingerprint.read(start(target, tables), target)
-    log = read_log(Path(f"{target.lake}/silver/{fingerprint.BUILT}"))
-    notes = read_values(log, ["at", "table", "aspect", "value"]) if log else None
-    found: dict[str, dict[str, str]] = {}
-    for _, table, aspect, value in sorted(notes or [], key=lambda note: note[0]):
-        found.setdefault(table, {})[aspect] = value
-    return {
-        table: {aspect: value for aspect, value in aspects.items() if value is not None}
-        for table, aspects in found.items()
-    }
+        states = ledger.read_states(start(target, tables), target)
+    else:
+        log = read_log(Path(f"{target.lake}/silver/{ledger.TABLE}"))
+        columns = ["ended_at", "layer", "table", ledger.STATE]
+        rows = read_values(log, columns) if log else None
+        known = [row for row in rows or [] if row[1] == "silver" and row[3] is not None]
+        states = {table: state for _, _, table, state in sorted(known, key=lambda row: row[0])}
+    return {table: json.loads(state).get("built", {}) for table, state in states.items()}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from silver.maintenance.erase import Found
+    from silver.state.table_state import TableState
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
 KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as {"id": 7}.')]
@@ -84,13 +85,15 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         TableFailed: records of the key wait for their transaction.
     """
     from gold.job import publish
+    from lakehouse.storage.lake import Lake
     from lakehouse.terminal.console import progress
-    from silver import job, states
+    from silver import job
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
-    from silver.state.batch import TableState
+    from silver.run import SilverTable
+    from silver.state.table_state import TableState, read_states
 
-    table, started = wanted.table, datetime.now(timezone.utc)
+    table = wanted.table
     together = whole_groups([table], tables)
     present = _present(target, table)
     with progress("taking in what is new") as note:
@@ -98,23 +101,24 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
             given = Round(spark, target, wanted.run_id)
             fail_at_the_end(do_layer(given, together, "bronze", note))
         fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, note))
-    rebuild.abandon(spark, target, table, wanted.run_id)
+    rebuild.abandon(spark, target, table)
     with progress("looking for the key"):
         found = erase.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
         return
-    batch = states.applied(spark, target).get(table.table, TableState()).batch
-    group_repairs.refuse_what_waits(spark, target, table, batch, found.arrivals)
+    silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
+    state = states.get(table.table, TableState())
+    group_repairs.refuse_what_waits(silver_table, state, found.arrivals)
     _announce(wanted, found, tables)
     _remove(spark, target, wanted, found)
     if wanted.landing:
         held = [file for file in _dropped(target, wanted, found.values) if file in present]
         _delete(wanted, map(str, held))
-    group_repairs.pin(spark, target, table, batch)
+    state = group_repairs.pinned(silver_table, states, state)
+    _record(spark, target, wanted, found.records, state)
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
-    _record(spark, target, wanted, found, started)
     prove(spark, target, wanted, found.values)
 
 
@@ -226,11 +230,14 @@ def _delete(wanted: Erasure, files: Iterable[str]) -> None:
 
 
 def _record(
-    spark: "SparkSession", target: Target, wanted: Erasure, found: "Found", started: datetime
+    spark: "SparkSession", target: Target, wanted: Erasure, found: int, state: "TableState"
 ) -> None:
-    """One ledger entry, without a value of the key; none when nothing was found."""
+    """One ledger entry, without a value of the key; none when there is nothing to tell."""
     from lakehouse.run import ledger
 
-    counts = {"erased": found.records}
-    entry = ledger.told(wanted.run_id, "silver", wanted.table.table, started).done(counts)
-    ledger.append(spark, target, [entry] if found.records else [])
+    if found or state.group is not None:
+        now = datetime.now(timezone.utc)
+        entry = ledger.told(wanted.run_id, "silver", wanted.table.table, now)
+        counts = {"erased": found} if found else {}
+        done = entry.done(counts, state.batch, state.positions)
+        ledger.append(spark, target, [done.model_copy(update={"state": state.to_text()})])

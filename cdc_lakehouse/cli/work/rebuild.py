@@ -59,7 +59,7 @@ def rebuild_table(
 
     run_id = uuid.uuid4().hex
     with progress("looking at earlier rebuilds"):
-        ended = swap.end_all(spark, target, run_id)
+        ended = swap.end_all(spark, target, configured)
         known = rebuild.begin(spark, target, table, run_id)
     for name in ended:
         tell(f"{name}: ended a swap that was killed")
@@ -71,7 +71,7 @@ def rebuild_table(
     tell(f"{table.table}: swapping it in")
     together = whole_groups([table], configured)
     with progress("swapping") as note:
-        swap.swap(spark, target, known, run_id)
+        swap.swap(spark, target, known, table)
         entries = publish(spark, target, together, run_id, note, configured)
     fail_at_the_end(entries)
     tell(f"{table.table}: done")

@@ -1,0 +1,237 @@
+"""What is known of a table: one value, kept as JSON in the ledger row of the run that made it.
+
+A run reads the newest state of every table in one query, and writes those of all its tables in one
+commit. A run that is killed before that commit leaves the states as they were: the next run finds
+what the change log holds beyond them, and ends the work.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from lakehouse.config.target import Layer, Target
+from lakehouse.errors import LakeOutdated
+from lakehouse.run import ledger
+from lakehouse.storage import names
+from silver.state.snapshots import TableChanges
+from silver.state.summary import Summary
+
+_MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A transaction that waits: since when it is at the source (µs), for what, and its records."""
+
+    transaction: str
+    since: int | None
+    records: dict[str, int]
+    missing: str
+    overdue: bool
+
+
+class GroupState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A consistency group after one of its runs; each member's state has a copy.
+
+    Attributes:
+        name: the group's name.
+        number: counts the group's runs; the highest number counts.
+        applied: the newest batch of each member that was applied.
+        ends: the newest batch of each feed of ENDs that was read.
+        versions: the Delta version of each silver table that shows the same transactions.
+        waiting: the transactions that wait.
+        shown: the newest batch of each member at these versions, where a member failed since.
+        held: the transactions that waited at these versions, where a member failed since.
+    """
+
+    name: str = ""
+    number: int = 0
+    applied: dict[str, int] = {}
+    ends: dict[str, int] = {}
+    versions: dict[str, int] = {}
+    waiting: list[Waiting] = []
+    shown: dict[str, int] | None = None
+    held: list[Waiting] = []
+
+    def replace(self, **changes: object) -> "GroupState":
+        """The state with other values of some attributes."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class SnapshotDay(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The snapshot files of a date, as they were compared.
+
+    Attributes:
+        effective_date: the date of their folder; None for files in no folder of a date.
+        mode: full or delta.
+        batch: the batch that compared them; None when they are to be compared anew.
+        feed_batch: the newest ingest batch of theirs that was read.
+        not_supplied: of a delta, how many live keys it did not carry.
+        unread_lines: of a full one, the lines that tell no key; its deletes wait for them.
+    """
+
+    effective_date: date | None
+    mode: str
+    batch: int | None
+    feed_batch: int
+    not_supplied: int | None = None
+    unread_lines: int | None = None
+
+
+class SchemaChange(msgspec.Struct, frozen=True):
+    """A change of the source's columns that a run has met.
+
+    Attributes:
+        at: when, ISO 8601 in UTC.
+        run_id: the run.
+        kind: add_column, widen, drop_column or incompatible.
+        column: the column.
+        from_type: the table's type before; None for a new column.
+        to_type: the source's type now; None where the column is gone or nothing tells its type.
+        action: applied, ignored, dead_letter, failed, or declared: the declared type stays.
+        position: where the first record that showed the change lies.
+    """
+
+    at: str
+    run_id: str
+    kind: str
+    column: str
+    from_type: str | None
+    to_type: str | None
+    action: str
+    position: str | None
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, str]:
+        """What is the same when a batch is decoded again."""
+        return self.kind, self.column, self.to_type, self.action
+
+
+class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that is known of a table.
+
+    Attributes:
+        batch: the newest batch of the change log that is applied.
+        positions: the newest ingest batch of each feed that the change log holds.
+        partial: whether changes came that do not carry every column.
+        heirs: whether key changes with an unavailable value came.
+        ties: whether several changes of a key came at one place in order.
+        whole: the full snapshots and truncates that are applied.
+        built: what the table was built with, and what its source has shown, by aspect.
+        horizon: source time (µs since 1970) up to which tombstones are purged.
+        logs: how far the source's log has come in each topic and partition, as text.
+        logged: the newest batch of the change log.
+        waits: what the change log holds above `batch`; None where nothing waits, or a look at
+            the log has to tell.
+        pending: how many records the ledger counts as pending.
+        waiting_since: when the oldest of that came to the change log (µs since 1970).
+        shown: the newest batch that readers see in the change log.
+        applied_at: when the last run that applied anything began (µs since 1970).
+        took: how many seconds that apply took.
+        size: about how many rows the table has.
+        highest: the highest order key of what is merged, where it is known.
+        group: the consistency group as of the table's last run.
+        days: the snapshot files that were compared, by date.
+        schema_changes: the changes of the source's columns, oldest first.
+    """
+
+    batch: int = 0
+    positions: dict[str, int] = {}
+    partial: bool = False
+    heirs: bool = False
+    ties: bool = False
+    whole: TableChanges = TableChanges([], [])
+    built: dict[str, str] = {}
+    horizon: int | None = None
+    logs: dict[str, str] = {}
+    logged: int = 0
+    waits: Summary | None = None
+    pending: int = 0
+    waiting_since: int | None = None
+    shown: int = 0
+    applied_at: int | None = None
+    took: float | None = None
+    size: int | None = None
+    highest: bytes | None = None
+    group: GroupState | None = None
+    days: list[SnapshotDay] = []
+    schema_changes: list[SchemaChange] = []
+
+    def replace(self, **changes: object) -> "TableState":
+        """The state with other values of some attributes."""
+        return msgspec.structs.replace(self, **changes)
+
+    def learned(self, aspects: Mapping[str, str]) -> "TableState":
+        """The state with what is new of some aspects."""
+        return self.replace(built={**self.built, **aspects}) if aspects else self
+
+    def at(self, positions: Mapping[str, int]) -> "TableState":
+        """The state with later positions of some feeds."""
+        return self.replace(positions={**self.positions, **positions})
+
+    def logs_batch(self, number: int, summary: Summary | None) -> "TableState":
+        """The state with a batch that was added to the log; `summary` tells what the batch holds.
+
+        Without a summary it is not known any more what waits.
+        """
+        waits = summary
+        if self.logged > self.batch and summary is not None:
+            waits = None if self.waits is None else self.waits.joined(summary)
+        return self.replace(logged=number, waits=waits)
+
+    def with_merged(self, summary: Summary) -> bytes | None:
+        """The highest order key of the table once what `summary` tells is merged, if known."""
+        if not summary.changes:
+            return self.highest
+        if summary.last_order is None or (self.batch and self.highest is None):
+            return None
+        return max(self.highest or b"", summary.last_order)
+
+    @property
+    def waiting(self) -> int:
+        """How many records wait in the change log, as far as that is known."""
+        return self.pending if self.waits is None else self.waits.records
+
+    def to_text(self) -> str:
+        """The state as JSON."""
+        return msgspec.json.encode(self).decode()
+
+
+_decode = msgspec.json.Decoder(TableState).decode
+
+
+def from_text(text: str) -> TableState:
+    """The state that JSON tells."""
+    return _decode(text)
+
+
+def read_states(spark: SparkSession, target: Target) -> dict[str, TableState]:
+    """The newest state of every table; a table without a run is missing.
+
+    Raises:
+        LakeOutdated: an older version has written the lake.
+    """
+    _refuse_outdated(spark, target)
+    return {table: from_text(text) for table, text in ledger.read_states(spark, target).items()}
+
+
+def read_state(spark: SparkSession, target: Target, table: str) -> TableState:
+    """The newest state of a table."""
+    return read_states(spark, target).get(table, TableState())
+
+
+def newest_group(states: Sequence[TableState]) -> GroupState:
+    """The state of a consistency group, by the states of its members."""
+    known = [state.group for state in states if state.group is not None]
+    return max(known, key=lambda group: group.number, default=GroupState())
+
+
+def _refuse_outdated(spark: SparkSession, target: Target) -> None:
+    if not names.exists(spark, target, "silver", ledger.TABLE):
+        return
+    if ledger.STATE in spark.table(names.name(target, "silver", ledger.TABLE)).columns:
+        return
+    if target.catalog:
+        raise LakeOutdated(*(f"schema {names.schema(target, layer)}" for layer in _MADE_ANEW))
+    raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _MADE_ANEW))
