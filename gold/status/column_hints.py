@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from gold.status.encoded import encoded_numbers, encoded_texts
+from gold.status.plan import Held, plan
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
-from lakehouse.plan import Held, plan
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import Column, read_columns, read_log
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehouse.durations import spoken
-from lakehouse.terminal.ways_out import way_out
-from lakehouse.terminal.words import counted
+from lakehouse.remedies import find_remedy
+from lakehouse.words import counted
 
 Record = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def _failures(record: Record) -> Iterator[Trouble]:
     table, failure = record["table"], record["last_failure"]
     if failure is not None:
         first = str(failure).splitlines()[0] if failure else "no reason given"
-        action = way_out(str(failure)) or "mend the cause and run again"
+        action = find_remedy(str(failure)) or "mend the cause and run again"
         yield Trouble("FAILED", f"the last run failed: {first}; do: {action}")
     if not record["accounted"]:
         action = f"please report it, and look with `lakehouse verify {table}`"

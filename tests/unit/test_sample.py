@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.drafts.connect_types import column_type, inferred_type
-from lakehouse.drafts.sample import Sample, read_sample
+from cdc_lakehouse.drafts.connect_types import column_type, inferred_type
+from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
 
 

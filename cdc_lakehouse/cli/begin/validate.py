@@ -9,8 +9,8 @@ from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.json_schema import table_schema
 from lakehouse.config.unpacking import refuse_lines
-from lakehouse.expectation_checks import unknown_columns
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
+from silver.expectations.unknown_names import unknown_columns
 
 
 @command("validate")

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import yaml
 
+from cdc_lakehouse.drafts.sample import Sample, read_sample, read_samples
 from lakehouse.config.unpacking import unpack_table
-from lakehouse.drafts.sample import Sample, read_sample, read_samples
 from lakehouse.errors import ConfigurationError
 
 DELTA = "or delta, where the files of a day hold only some of the rows"

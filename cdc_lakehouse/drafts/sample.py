@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from cdc_lakehouse.drafts.connect_types import column_type, common_type, inferred_type, mixed
+from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+from gold.status.encoded import encoded_numbers, encoded_texts
 from lakehouse.config.formats import CHANGE_MEMBERS, Format
 from lakehouse.config.table import FileFormat
-from lakehouse.drafts.connect_types import column_type, common_type, inferred_type, mixed
-from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
-from lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
 
 TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
 ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")

@@ -7,8 +7,8 @@ import pytest
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.expectation_checks import unknown_columns, unknown_types
 from silver.expectations.names import EXPECTATIONS
+from silver.expectations.unknown_names import unknown_columns, unknown_types
 from tests.unit.test_delta_log import commit, metadata
 
 

@@ -15,12 +15,12 @@ from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, typ
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
-from lakehouse.drafts.sample import SIGNALS, identifier
+from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
+from cdc_lakehouse.drafts.sample import SIGNALS, identifier
+from gold.source_check.source_url import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
-SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 MOST_DIGITS = 38
 _PLAIN: Sequence[tuple[type[types.TypeEngine[Any]], str]] = (
     (mysql.YEAR, "int"),
