@@ -27,7 +27,7 @@ from lakehouse.config.csv_options import Csv
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
 from silver.changelog import late_changes, schema_changes
-from silver.expectations.names import EXPECTATIONS
+from silver.expectations.rules import EXPECTATIONS
 from silver.maintenance import rebuild_steps
 from silver.state import fingerprint, snapshots
 from silver.storage import side_columns

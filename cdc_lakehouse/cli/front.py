@@ -19,7 +19,6 @@ from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.remedies import find_remedy, java_ended
 from lakehouse.spark.failures import shortened
-from silver.expectations.unknown_names import unknown_types
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,10 +177,9 @@ def expectation_problems(table: Table) -> Sequence[str]:
     """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
-    from silver.expectations.names import EXPECTATIONS
     from silver.expectations.problems import problems
 
-    return unknown_types(table, EXPECTATIONS) or problems(table)
+    return problems(table)
 
 
 def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:

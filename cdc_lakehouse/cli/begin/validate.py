@@ -10,7 +10,7 @@ from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.json_schema import table_schema
 from lakehouse.config.unpacking import refuse_lines
 from lakehouse.words import counted
-from silver.expectations.unknown_names import unknown_columns
+from silver.expectations.problems import find_unknown_columns
 
 
 @command("validate")
@@ -23,7 +23,7 @@ def validate(
     """Check all YAML without starting Spark."""
     target, tables = configured(chosen)
     for table in tables:
-        refuse_lines(f"table {table.table}", unknown_columns(target, table))
+        refuse_lines(f"table {table.table}", find_unknown_columns(target, table))
     if write_schema:
         Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
     for table in tables:
