@@ -130,12 +130,10 @@ def freshness(
 
 
 def _freshness(record: Record, waits: Sequence[Wait], over: Span | None) -> Freshness:
-    promised, recommended = (
-        record["max_staleness_seconds"],
-        record["recommended_max_staleness_minutes"],
-    )
+    promised = record["max_staleness_seconds"]
+    recommended = record["recommended_max_staleness_minutes"]
     longest = max((wait.seconds for wait in waits), default=None)
-    top = max(longest or 0, promised or 0) or 1
+    top = max(filter(None, (longest, promised)), default=1)
     buckets = story.longest(waits, over) if over else []
     bars = [
         (place, max(long / top * 100, LEAST_BAR), not promised or long <= promised, spoken(long))

@@ -30,6 +30,9 @@ ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
 
 def source_contradictions(table: Table) -> Iterator[Problem]:
     """Problems of every source, each with its dotted key: source… or sources[1]…."""
+    if bool(table.source) == bool(table.sources):
+        found = "source and sources" if table.source else "neither source nor sources"
+        yield Problem("source", found, "exactly one of source and sources", "keep one of them")
     yield from _check_together(table)
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
@@ -46,9 +49,6 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
 
 def _check_together(table: Table) -> Iterator[Problem]:
     """What the sources of a table must agree on."""
-    if bool(table.source) == bool(table.sources):
-        found = "source and sources" if table.source else "neither source nor sources"
-        yield Problem("source", found, "exactly one of source and sources", "keep one of them")
     formats = {feed.format for feed in table.feeds}
     if len(formats) > 1:
         found, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
@@ -58,17 +58,12 @@ def _check_together(table: Table) -> Iterator[Problem]:
         expected = "an extract as the only source: a full one says what is not there"
         yield Problem("sources", found, expected, "make it a table of its own")
     registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
-    if len(registries) > 1:
-        found, expected = (
-            " and ".join(sorted(registries)),
-            "one registry, whose ids name one schema",
-        )
-        yield Problem("sources", found, expected, "make a table of each and join them in a view")
-    modes = {feed.feed_mode or "undeclared" for feed in table.feeds if feed.format == "ydb"}
-    if len(modes) > 1:
-        found = f"feed_mode {' and '.join(sorted(modes))}"
-        expected, action = "the same feed_mode in all sources", "declare it in all or in none"
-        yield Problem("sources", found, expected, action)
+    modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
+    one, view = "one registry, whose ids name one schema", "make a table of each and join in a view"
+    same, declare = "the same feed_mode in all sources", "declare it in all or in none"
+    for said, expected, action in ((registries, one, view), (modes, same, declare)):
+        if len(said) > 1:
+            yield Problem("sources", " and ".join(sorted(said)), expected, action)
 
 
 def _check_place(key: str, feed: Source) -> Iterator[Problem]:
@@ -78,15 +73,19 @@ def _check_place(key: str, feed: Source) -> Iterator[Problem]:
     if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
         expected = "a folder below the target's landing root"
         yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
-    servers = feed.kafka.bootstrap_servers if feed.kafka else ""
-    if feed.kafka and not re.fullmatch(r"(\s*[^\s,]+:\d+\s*(,|$))+", servers):
+    servers = feed.kafka.bootstrap_servers.split(",") if feed.kafka else ["none:0"]
+    if not all(map(_BROKER.fullmatch, map(str.strip, servers))):
         place, expected = f"{key}.kafka.bootstrap_servers", "host:port, or several with commas"
-        yield Problem(place, servers or "nothing", expected, "add the port, often 9092")
+        yield Problem(place, ",".join(servers) or "nothing", expected, "add the port, often 9092")
     if feed.format == "snapshot":
-        if feed.mode is None:
-            yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
-        if feed.kafka:
-            yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
+        yield from _check_snapshot(key, feed)
+
+
+def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
+    if feed.mode is None:
+        yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
+    if feed.kafka:
+        yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
 
 
 def _check_format(key: str, feed: Source) -> Iterator[Problem]:
@@ -145,4 +144,5 @@ def _check_secrets(key: str, feed: Source) -> Iterator[Problem]:
             yield Problem(f"{key}.kafka.security.{option}", "a secret", expected, action)
 
 
+_BROKER = re.compile(r"\S+:\d+")
 _REMOVE = "remove it: it would have no effect"

@@ -11,6 +11,7 @@ from lakehouse.config.table import ROUTED, Table
 from lakehouse.errors import Problem
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+_BIGQUERY_LIMITS = {"keys": MOST_BIGQUERY_KEYS, "columns": MOST_BIGQUERY_COLUMNS}
 _NO_UNDERSCORE = "a name that does not begin with _"
 _FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in keys"
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
@@ -92,13 +93,9 @@ def _check_keys(table: Table) -> Iterator[Problem]:
     for key in filter(_is_of_layers, table.keys):
         way = _FROM_KEY if key == ROUTED else "rename it at the source: such are the layers'"
         yield Problem("keys", key, _NO_UNDERSCORE, way)
-    if not table.keys and table.format != "debezium":
-        expected = f"at least one column with format {table.format}"
-        yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
     if not table.keys:
         yield from _check_without_keys(table)
-    limits = {"keys": MOST_BIGQUERY_KEYS, "columns": MOST_BIGQUERY_COLUMNS}
-    for key, most in limits.items() if table.format == "bigquery" else ():
+    for key, most in _BIGQUERY_LIMITS.items() if table.format == "bigquery" else ():
         if len(getattr(table, key)) > most:
             found = f"{len(getattr(table, key))} columns"
             yield Problem(key, found, f"at most {most}, BigQuery's limit", "name fewer")
@@ -109,14 +106,15 @@ def _is_of_layers(name: str) -> bool:
 
 
 def _check_without_keys(table: Table) -> Iterator[Problem]:
+    if table.format != "debezium":
+        expected = f"at least one column with format {table.format}"
+        yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
     for option in NEEDS_KEYS:
         if option in table.model_fields_set and getattr(table, option) not in (1, False, []):
             expected = f"no {option} on a table without a key"
             yield Problem(option, str(getattr(table, option)), expected, "name keys, or remove it")
-    for option, value, default in (
-        ("on_stale_key", "hide", "show"),
-        ("on_delete", "flag", "remove"),
-    ):
+    needs_keys = (("on_stale_key", "hide", "show"), ("on_delete", "flag", "remove"))
+    for option, value, default in needs_keys:
         if getattr(table, option) == value:
             expected = f"{option}: {default} on a table without a key"
             yield Problem(option, value, expected, "name keys, or remove it")

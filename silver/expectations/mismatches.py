@@ -7,11 +7,13 @@ from silver.expectations.literals import is_moment, kind_of_type, kind_of_value
 from silver.expectations.row_condition import list_comparisons, read_condition
 from silver.expectations.rules import EXPECTATIONS, columns_of
 
+_ALL = ("number", "text", "flag", "time", "other")
 _NEEDS: Mapping[str, tuple[Collection[str], str]] = {
     "text": (("text",), "expected a text"),
     "texty": (("number", "text", "flag", "time"), "which has no text"),
     "number": (("number",), "expected a number"),
     "ordered": (("number", "time"), "which has no order that a bound could be part of"),
+    **dict.fromkeys(("any", "alike", ""), (_ALL, "")),
 }
 """By a rule's `needs`: the kinds of types that fit, and what is said of others."""
 
@@ -27,17 +29,20 @@ def mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
 def _find_mismatches(expectation: Expectation, types: Mapping[str, str]) -> Iterator[str]:
     columns = [name for name in columns_of(expectation) if name in types]
     needs = EXPECTATIONS[expectation.type].needs
-    kinds, problem = _NEEDS.get(needs, ((), ""))
-    yield from (
-        f"{name} is {types[name]}, {problem}"
-        for name in columns
-        if problem and kind_of_type(types[name]) not in kinds
-    )
+    kinds, problem = _NEEDS[needs]
+    for name in columns:
+        if kind_of_type(types[name]) not in kinds:
+            yield f"{name} is {types[name]}, {problem}"
     for name, value in _list_compared(expectation):
         if name in types and not _is_comparable(types[name], value):
             yield f"{name} is {types[name]}, which cannot be compared with {value!r}"
-    if needs == "alike" and len({kind_of_type(types[name]) for name in columns}) > 1:
-        named = ", ".join(f"{name} is {types[name]}" for name in columns)
+    if needs == "alike":
+        yield from _find_unlike({name: types[name] for name in columns})
+
+
+def _find_unlike(types: Mapping[str, str]) -> Iterator[str]:
+    if len(set(map(kind_of_type, types.values()))) > 1:
+        named = ", ".join(f"{name} is {sql_type}" for name, sql_type in types.items())
         yield f"{named}: they cannot be compared"
 
 
