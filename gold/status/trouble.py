@@ -21,7 +21,12 @@ class Trouble(NamedTuple):
 
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record), *_hints(record)]
+    return [*list_serious(record), *_hints(record)]
+
+
+def list_serious(record: Record) -> list[Trouble]:
+    """What is wrong, without hints."""
+    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
