@@ -26,7 +26,7 @@ from lakehouse.config import source_rules, table, table_rules, target
 from lakehouse.config.csv_options import Csv
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
-from silver.expectations.names import EXPECTATIONS
+from silver.expectations.rules import EXPECTATIONS
 from silver.storage import side_columns
 
 REFERENCE = Path(__file__).parent / "reference"

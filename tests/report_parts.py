@@ -73,6 +73,7 @@ IN_TROUBLE = [
         waiting_transactions=2,
         dead_letters={"no_key": 1, "rule:qty": 41},
         dead_letters_total=42,
+        dead_letters_alert=True,
         stale_keys=3,
         drift=[DRIFT],
         gaps=[GAP],

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from bronze.feeds import Feed
-from lakehouse.terminal.ways_out import NO_BROKER_ANSWERS
+from lakehouse.remedies import NO_BROKER_ANSWERS
 
 PATIENCE = 10.0
 """Seconds for all servers together; Kafka's client gives one connection as much."""

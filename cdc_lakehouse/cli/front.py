@@ -13,13 +13,12 @@ import typer
 from cdc_lakehouse.cli.help import CommandsByTask, examples
 from cdc_lakehouse.cli.interrupts import raise_again
 from cdc_lakehouse.cli.options import Chosen, load, with_common_options
+from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
-from lakehouse.expectation_checks import unknown_types
+from lakehouse.remedies import find_remedy, java_ended
 from lakehouse.spark.failures import shortened
-from lakehouse.terminal.verbosity import set_level
-from lakehouse.terminal.ways_out import java_ended, way_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +99,7 @@ def interruptible(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(*args, **given)
         except KeyboardInterrupt as pressed:
-            console = sys.modules.get("lakehouse.terminal.console")
+            console = sys.modules.get("cdc_lakehouse.terminal.console")
             raise Interrupted(console.doing() if console else None) from pressed
 
     vars(guarded).update(__signature__=inspect.signature(function))
@@ -162,9 +161,9 @@ def start(
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
     from bronze.kafka.ingest import jars, packages
+    from cdc_lakehouse.terminal.console import progress
     from lakehouse.spark.server_python import check_server_python
     from lakehouse.spark.session import get_spark
-    from lakehouse.terminal.console import progress
 
     with progress("starting Spark"):
         needed = packages(tables), jars(tables)
@@ -178,10 +177,9 @@ def expectation_problems(table: Table) -> Sequence[str]:
     """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
-    from silver.expectations.names import EXPECTATIONS
     from silver.expectations.problems import problems
 
-    return unknown_types(table, EXPECTATIONS) or problems(table)
+    return problems(table)
 
 
 def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
@@ -197,18 +195,18 @@ def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
 
 
 def _leave(error: LakehouseError) -> NoReturn:
-    from lakehouse.terminal.console import show_error
+    from cdc_lakehouse.terminal.console import show_error
 
     show_error(str(error))
     sys.exit(error.exit_code)
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
-    from lakehouse.terminal.console import show_error
+    from cdc_lakehouse.terminal.console import show_error
 
     session = sys.modules.get("lakehouse.spark.session")
     if session is not None and session.java_has_ended():
         _leave(java_ended())
     told = shortened(error)
-    action = way_out(told) or "--debug shows where"
+    action = find_remedy(told) or "--debug shows where"
     show_error(f"{kind.__name__}: {told.splitlines()[0]}\n  do: {action}")

@@ -10,12 +10,12 @@ from typing import Annotated, Concatenate, NamedTuple, ParamSpec
 
 import typer
 
+from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
-from lakehouse.terminal.verbosity import set_level
 
 Given = ParamSpec("Given")
 

@@ -16,11 +16,10 @@ from pyspark.sql import functions as F
 from gold.quality.run import Result
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
-from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage import writing
-from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.names import exists, name
+from lakehouse.storage.writing import append_declared
 
-TABLE = "pipeline_quality"
+TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
 
 COLUMNS = (
     ("run_id", "string", "one run of `lakehouse quality`"),
@@ -71,16 +70,13 @@ def append(
     """Keeps the results of one table, which are in the order of its expectations."""
     if not results:
         return
-    if not exists(spark, target, "gold", TABLE):
-        writing.create(spark, target, "gold", TABLE, create_statement(target))
     at = datetime.now(timezone.utc)
     about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
     rows = [
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)
     ]
-    schema = ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)
-    writing.append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
+    append_declared(spark, (target, "gold", TABLE), COLUMNS, COMMENT, rows)
 
 
 def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[Drift]:
@@ -104,15 +100,3 @@ def _last_rules(spark: SparkSession, target: Target) -> dict[str, set[str]]:
     )
     newest = last.groupBy("table").agg(F.max_by("rules", "at").alias("rules"))
     return {row["table"]: set(row["rules"]) for row in newest.collect()}
-
-
-def create_statement(target: Target) -> str:
-    """CREATE TABLE with its columns' comments."""
-    columns = ", ".join(
-        f"`{column}` {kind} COMMENT {literal(text)}" for column, kind, text in COLUMNS
-    )
-    comment = literal("what every run of the expectations found")
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'gold', TABLE)} ({columns}) "
-        f"USING delta COMMENT {comment}"
-    )

@@ -5,7 +5,7 @@ those about the whole table included.
 """
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -38,11 +38,6 @@ class Result(BaseModel):
     element_count: int | None = None
     observed: str | None = None
     message: str | None = None
-
-
-def run(tables: Iterable[Table], read: Callable[[Table], DataFrame], folder: str) -> list[Result]:
-    """Checks each table that has expectations: `read` gives its rows, `folder` gets the reports."""
-    return [result for table in tables for result in check(table, read(table), folder)]
 
 
 def check(table: Table, rows: DataFrame, folder: str) -> list[Result]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -
         "records": records,
         "troubles": page.troubles(records),
         "tiles": page.tiles(records),
-        "rows": sum(record["rows"] for record in records),
+        "rows": sum(map(itemgetter("rows"), records)),
         "flow": page.flow(records),
         "freshness": page.freshness(records, entries, over),
         "over": over,
@@ -118,7 +119,7 @@ def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -
         "volumes": page.volumes(entries, over) if over else None,
         "letters": page.letters(records),
         "results": results,
-        "passed": sum(result["success"] for result in results),
+        "passed": sum(map(itemgetter("success"), results)),
         "checked": max((str(result.get("at") or "") for result in results), default=""),
         "drift": drift,
         "drift_keys": _keys(drift),

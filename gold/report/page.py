@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gold.report import drawing, story
 from gold.report.drawing import Bar, Flow
 from gold.report.story import Kind, Span, Wait
+from gold.status.trouble import list_serious
 from lakehouse.durations import spoken
 from lakehouse.run.ledger import Entry
 
@@ -60,21 +61,7 @@ class Letters(NamedTuple):
 
 def troubles(records: Iterable[Record]) -> list[tuple[str, str]]:
     """What asks for attention, as (table, sentence)."""
-    return [(record["table"], told) for record in records for told in _troubles(record)]
-
-
-def _troubles(record: Record) -> list[str]:
-    reasons = ", ".join(f"{n:,} {reason}" for reason, n in record["dead_letters"].items())
-    waited, promised = spoken(record["staleness_seconds"]), spoken(record["max_staleness_seconds"])
-    said = {
-        f"the last run failed: {record['last_failure']}": record["last_failure"],
-        f"stale: changes have waited for {waited}, promised are {promised}": record["stale"],
-        f"dead letters: {reasons}": record["dead_letters"],
-        f"keys that look current and are not: {record['stale_keys']:,}": record["stale_keys"],
-        f"gaps in the source: {len(record['gaps'])}": record["gaps"],
-        "the classes do not add up to the records": not record["accounted"],
-    }
-    return [sentence for sentence, so in said.items() if so]
+    return [(record["table"], each.text) for record in records for each in list_serious(record)]
 
 
 def tiles(records: Sequence[Record]) -> list[Tile]:
@@ -130,12 +117,10 @@ def freshness(
 
 
 def _freshness(record: Record, waits: Sequence[Wait], over: Span | None) -> Freshness:
-    promised, recommended = (
-        record["max_staleness_seconds"],
-        record["recommended_max_staleness_minutes"],
-    )
+    promised = record["max_staleness_seconds"]
+    recommended = record["recommended_max_staleness_minutes"]
     longest = max((wait.seconds for wait in waits), default=None)
-    top = max(longest or 0, promised or 0) or 1
+    top = max(filter(None, (longest, promised)), default=1)
     buckets = story.longest(waits, over) if over else []
     bars = [
         (place, max(long / top * 100, LEAST_BAR), not promised or long <= promised, spoken(long))

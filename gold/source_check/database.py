@@ -10,9 +10,8 @@ from sqlalchemy import Connection, Engine, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from gold.source_check import postgres, rows
+from gold.source_check.source_url import SYSTEM_SCHEMAS, checked_url
 from lakehouse.config.table import Table
-from lakehouse.drafts.source_draft import SYSTEM_SCHEMAS
-from lakehouse.drafts.source_url import checked_url
 from lakehouse.errors import SourceUnreachable, TableFailed
 
 
@@ -28,7 +27,7 @@ def checked(url: str) -> str:
     """The URL with a driver that is here, its password out of the environment.
 
     Raises:
-        ConfigurationError: see `lakehouse.drafts.source_url`.
+        ConfigurationError: see `gold.source_check.source_url`.
     """
     return checked_url(url).render_as_string(hide_password=False)
 

@@ -66,16 +66,12 @@ def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Col
     kind, text = column.kind, value.try_cast("string")
     if isinstance(type, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(value)
-    if kind == "bits":
-        return _bits(value) if isinstance(type, T.BinaryType) else text
     if isinstance(type, T.BinaryType):
-        return F.lower(F.hex(value))
-    if kind == "number" and isinstance(type, T.BooleanType):
-        return value.cast("int").cast("string")
+        return _bits(value) if kind == "bits" else F.lower(F.hex(value))
     if kind == "number":
-        return F.when(text.contains("."), F.rtrim(F.rtrim(text, F.lit("0")), F.lit("."))).otherwise(
-            text
-        )
+        digits = value.cast("int").cast("string") if isinstance(type, T.BooleanType) else text
+        plain = F.rtrim(F.rtrim(digits, F.lit("0")), F.lit("."))
+        return F.when(digits.contains("."), plain).otherwise(digits)
     if kind in ("float", "real") and not exact:
         number = value.try_cast("float") if kind == "real" else value
         return F.when(value.isNotNull(), F.format_string("%.14e", number.try_cast("double")))

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from gold.status.encoded import encoded_numbers, encoded_texts
+from gold.status.plan import Held, plan
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
-from lakehouse.plan import Held, plan
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import Column, read_columns, read_log
 
@@ -26,8 +26,8 @@ def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]
     """By table, a warning per column that wants looking at; tables without are left out."""
     if target.catalog:
         return {}
-    found = {table.table: list(_hints(target, table)) for table in tables}
-    return {name: hints for name, hints in found.items() if hints}
+    hints_of = {table.table: list(_find_hints(target, table)) for table in tables}
+    return {name: hints for name, hints in hints_of.items() if hints}
 
 
 def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
@@ -45,27 +45,31 @@ def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
     return None
 
 
-def _hints(target: Target, table: Table) -> Iterator[str]:
+def _find_hints(target: Target, table: Table) -> Iterator[str]:
     folder = names.location(target, "silver", f"{table.table}{CHANGES}")
     log = None if folder is None or "://" in folder else read_log(Path(folder))
-    columns = read_columns(log) if log is not None and log.rows else None
-    if log is None or columns is None:
+    columns = read_columns(log) if log else None
+    if not (log and columns and log.rows):
         return
-    own = {name: column for name, column in columns.items() if not name.startswith("_")}
+    business = {name: column for name, column in columns.items() if not name.startswith("_")}
     planned = plan(table, Held(log.columns, (), None, None))
     if planned.effect == "rebuild":
         action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
         yield f"{'; '.join(planned.why)}; do: {action}"
-    yield from _never_came(table, own)
-    yield from _renamed(table, list(own))
-    for name, column in own.items():
-        like = None if name in table.columns else encoded_as(name, log.columns[name], column)
-        if like is not None:
-            looks, kind = like
-            yield f"column {name} looks like {looks}; do: declare it, `{name}: {kind}`"
+    yield from _find_never_came(table, business)
+    yield from _find_renamed(table, list(business))
+    for name in [name for name in business if name not in table.columns]:
+        yield from _find_encoded(name, log.columns[name], business[name])
 
 
-def _renamed(table: Table, columns: list[str]) -> Iterator[str]:
+def _find_encoded(name: str, kind: str, column: Column) -> Iterator[str]:
+    like = encoded_as(name, kind, column)
+    if like is not None:
+        looks, declared = like
+        yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
+
+
+def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:
     """Columns that are called otherwise where gold adds a column of their name."""
     for view, added in added_columns(table).items():
         for name, called in source_names(columns, added).items():
@@ -74,7 +78,7 @@ def _renamed(table: Table, columns: list[str]) -> Iterator[str]:
                 yield f"column {name} is shown as {called} in gold.{view}, {why}"
 
 
-def _never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
+def _find_never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
     """Declared columns without any value, keys apart: a table of deletes alone has no others."""
     if not any(column.values for name, column in there.items() if name not in table.keys):
         return

@@ -17,16 +17,16 @@ from gold.views.catalog import named
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import exists, literal, name, quote
+from lakehouse.storage.names import exists, name
 from lakehouse.storage.views import stored
-from lakehouse.storage.writing import append, create
+from lakehouse.storage.writing import append_declared
 from silver.contract import PENDING, waits_in_log
 
 Kind = Literal["plain_read", "runtime_merge"]
 
 TABLE = "pipeline_reads"
+COMMENT = "what was read of tables that promise a freshness, and how"
 COLUMNS = (
     ("table", "string", "the table whose view was read"),
     ("kind", "string", "plain_read, or runtime_merge: what waited was merged"),
@@ -53,7 +53,7 @@ def note(
     with suppress(*SPARK_FAILURES, OSError):
         rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
         if rows:
-            _append(spark, target, rows)
+            append_declared(spark, (target, "gold", TABLE), COLUMNS, COMMENT, rows)
 
 
 def _is_read(table: Table, query: str) -> bool:
@@ -83,20 +83,3 @@ def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
     rows, promised = spark.table(name(target, "silver", waits)), seconds(table.max_staleness)
     due = "true" if promised == 0 else f"_since <= now() - INTERVAL {promised} SECONDS"
     return not rows.where(due).isEmpty()
-
-
-def _append(spark: SparkSession, target: Target, rows: Sequence[dict[str, object]]) -> None:
-    if not exists(spark, target, "gold", TABLE):
-        create(spark, target, "gold", TABLE, create_sql(target))
-    schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in COLUMNS)
-    append(spark, target, "gold", TABLE, local_rows(spark, rows, schema))
-
-
-def create_sql(target: Target) -> str:
-    """CREATE TABLE with its columns' comments."""
-    columns = ", ".join(f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in COLUMNS)
-    comment = literal("what was read of tables that promise a freshness, and how")
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'gold', TABLE)} ({columns})"
-        f" USING delta COMMENT {comment}"
-    )

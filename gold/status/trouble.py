@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehouse.durations import spoken
-from lakehouse.terminal.ways_out import way_out
-from lakehouse.terminal.words import counted
+from lakehouse.remedies import find_remedy
+from lakehouse.words import counted
 
 Record = Mapping[str, Any]
 
@@ -21,7 +21,12 @@ class Trouble(NamedTuple):
 
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record), *_hints(record)]
+    return [*list_serious(record), *_hints(record)]
+
+
+def list_serious(record: Record) -> list[Trouble]:
+    """What is wrong, without hints."""
+    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -41,7 +46,7 @@ def _failures(record: Record) -> Iterator[Trouble]:
     table, failure = record["table"], record["last_failure"]
     if failure is not None:
         first = str(failure).splitlines()[0] if failure else "no reason given"
-        action = way_out(str(failure)) or "mend the cause and run again"
+        action = find_remedy(str(failure)) or "mend the cause and run again"
         yield Trouble("FAILED", f"the last run failed: {first}; do: {action}")
     if not record["accounted"]:
         action = f"please report it, and look with `lakehouse verify {table}`"

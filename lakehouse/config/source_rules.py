@@ -33,53 +33,62 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
     if bool(table.source) == bool(table.sources):
         found = "source and sources" if table.source else "neither source nor sources"
         yield Problem("source", found, "exactly one of source and sources", "keep one of them")
-    if len(table.feeds) > 1 and any(feed.format == "snapshot" for feed in table.feeds):
-        found = f"{len(table.feeds)} sources, one of them with format snapshot"
-        expected = "an extract as the only source: a full one says what is not there"
-        yield Problem("sources", found, expected, "make it a table of its own")
-    registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
-    if len(registries) > 1:
-        found, expected = (
-            " and ".join(sorted(registries)),
-            "one registry, whose ids name one schema",
-        )
-        yield Problem("sources", found, expected, "make a table of each and join them in a view")
-    modes = {feed.feed_mode or "undeclared" for feed in table.feeds if feed.format == "ydb"}
-    if len(modes) > 1:
-        found = f"feed_mode {' and '.join(sorted(modes))}"
-        expected, action = "the same feed_mode in all sources", "declare it in all or in none"
-        yield Problem("sources", found, expected, action)
+    yield from _check_together(table)
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
-        yield from _place(key, feed)
-        yield from _ignored_by_format(key, feed)
-        yield from _ignored_by_kind(key, feed)
+        yield from _check_place(key, feed)
+        yield from _check_format(key, feed)
+        yield from _check_kind(key, feed)
         if feed.transaction_topic and table.consistency_group is None:
             found = "transaction_topic without consistency_group"
             yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
-        yield from _secrets(key, feed)
-        yield from _csv(key, feed, table)
-        yield from _avro(key, feed)
+        yield from _check_secrets(key, feed)
+        yield from _check_csv(key, feed, table)
+        yield from _check_avro(key, feed)
 
 
-def _place(key: str, feed: Source) -> Iterator[Problem]:
+def _check_together(table: Table) -> Iterator[Problem]:
+    """What the sources of a table must agree on."""
+    formats = {feed.format for feed in table.feeds}
+    if len(formats) > 1:
+        found, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
+        yield Problem("sources", found, expected, "make a table of each, and join them in a view")
+    elif len(table.feeds) > 1 and "snapshot" in formats:
+        found = f"{len(table.feeds)} sources, with format snapshot"
+        expected = "an extract as the only source: a full one says what is not there"
+        yield Problem("sources", found, expected, "make it a table of its own")
+    registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
+    modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
+    one, view = "one registry, whose ids name one schema", "make a table of each and join in a view"
+    same, declare = "the same feed_mode in all sources", "declare it in all or in none"
+    for said, expected, action in ((registries, one, view), (modes, same, declare)):
+        if len(said) > 1:
+            yield Problem("sources", " and ".join(sorted(said)), expected, action)
+
+
+def _check_place(key: str, feed: Source) -> Iterator[Problem]:
     if bool(feed.path) == bool(feed.kafka):
         found = "path and kafka" if feed.path else "neither path nor kafka"
         yield Problem(key, found, "exactly one of path and kafka", "keep one of them")
     if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
         expected = "a folder below the target's landing root"
         yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
-    servers = feed.kafka.bootstrap_servers if feed.kafka else ""
-    if feed.kafka and not all(_BROKER.fullmatch(server.strip()) for server in servers.split(",")):
+    servers = feed.kafka.bootstrap_servers.split(",") if feed.kafka else ["none:0"]
+    if not all(map(_BROKER.fullmatch, map(str.strip, servers))):
         place, expected = f"{key}.kafka.bootstrap_servers", "host:port, or several with commas"
-        yield Problem(place, servers or "nothing", expected, "add the port, often 9092")
-    if feed.format == "snapshot" and feed.mode is None:
+        yield Problem(place, ",".join(servers) or "nothing", expected, "add the port, often 9092")
+    if feed.format == "snapshot":
+        yield from _check_snapshot(key, feed)
+
+
+def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
+    if feed.mode is None:
         yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
-    if feed.format == "snapshot" and feed.kafka:
+    if feed.kafka:
         yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
 
 
-def _ignored_by_format(key: str, feed: Source) -> Iterator[Problem]:
+def _check_format(key: str, feed: Source) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in feed.model_fields_set and feed.format not in formats:
             found = f"{option} with format {feed.format}"
@@ -90,7 +99,7 @@ def _ignored_by_format(key: str, feed: Source) -> Iterator[Problem]:
         yield Problem(f"{key}.topic", found, "topic only where records name their topic", _REMOVE)
 
 
-def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
+def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
     kind, others = ("kafka", ONLY_FOLDERS) if feed.kafka else ("path", ONLY_KAFKA)
     for option in others:
         if option in feed.model_fields_set:
@@ -99,7 +108,7 @@ def _ignored_by_kind(key: str, feed: Source) -> Iterator[Problem]:
             yield Problem(f"{key}.{option}", found, f"{option} only with {other}", _REMOVE)
 
 
-def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
+def _check_csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
     if "csv" in feed.model_fields_set and feed.file_format != "csv":
         found = f"csv with file_format {feed.file_format}"
         yield Problem(f"{key}.csv", found, "csv only with file_format csv", _REMOVE)
@@ -108,7 +117,7 @@ def _csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
         yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
 
 
-def _avro(key: str, feed: Source) -> Iterator[Problem]:
+def _check_avro(key: str, feed: Source) -> Iterator[Problem]:
     registry = feed.schema_registry
     if (feed.value_format == "avro") != (registry is not None):
         found = "no schema_registry" if registry is None else "schema_registry with JSON"
@@ -125,7 +134,7 @@ def _avro(key: str, feed: Source) -> Iterator[Problem]:
         yield Problem(f"{key}.schema_registry.auth", "a secret", expected, action)
 
 
-def _secrets(key: str, feed: Source) -> Iterator[Problem]:
+def _check_secrets(key: str, feed: Source) -> Iterator[Problem]:
     """What only the environment or a secret store may know; what stands there is not repeated."""
     for option, value in (feed.kafka.security if feed.kafka else {}).items():
         secret = any(sign in option for sign in SECRET)

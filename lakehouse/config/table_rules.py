@@ -11,6 +11,7 @@ from lakehouse.config.table import ROUTED, Table
 from lakehouse.errors import Problem
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
+_BIGQUERY_LIMITS = {"keys": MOST_BIGQUERY_KEYS, "columns": MOST_BIGQUERY_COLUMNS}
 _NO_UNDERSCORE = "a name that does not begin with _"
 _FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in keys"
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
@@ -33,31 +34,31 @@ def contradictions(table: Table) -> Iterator[Problem]:
     """Every problem of the table that its keys' own types do not show."""
     yield from source_contradictions(table)
     if table.feeds:
-        yield from _ignored_by_format(table)
-        yield from _schema_changes(table)
-        yield from _order(table)
-        yield from _keys(table)
-    yield from _pairs(table)
-    yield from _kept_columns(table)
-    yield from _history(table)
-    yield from _groups(table)
+        yield from _check_format(table)
+        yield from _check_schema_changes(table)
+        yield from _check_order(table)
+        yield from _check_keys(table)
+    yield from _check_pairs(table)
+    yield from _check_kept_columns(table)
+    yield from _check_history(table)
+    yield from _check_groups(table)
     if table.consistency_group is not None and table.max_staleness is not None:
         found = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
         yield Problem("max_staleness", found, expected, "remove one of the two")
-    yield from _names(table)
+    yield from _check_names(table)
     for column in table.columns:
-        yield from _column(table, column)
+        yield from _check_column(table, column)
 
 
-def _ignored_by_format(table: Table) -> Iterator[Problem]:
+def _check_format(table: Table) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in table.model_fields_set and table.format not in formats:
             found, expected = f"{option} with format {table.format}", " or ".join(formats)
             yield Problem(option, found, f"{option} only with {expected}", _REMOVE)
 
 
-def _schema_changes(table: Table) -> Iterator[Problem]:
+def _check_schema_changes(table: Table) -> Iterator[Problem]:
     """Only Debezium's records tell that a column got wider or went."""
     for kind in ("widen", "drop_column"):
         policy = getattr(table.schema_changes, kind)
@@ -66,7 +67,7 @@ def _schema_changes(table: Table) -> Iterator[Problem]:
             yield Problem(key, found, f"{policy} only with debezium", _REMOVE)
 
 
-def _order(table: Table) -> Iterator[Problem]:
+def _check_order(table: Table) -> Iterator[Problem]:
     flat = table.format in ("rows", "bigquery")
     if "sequence_by" in table.model_fields_set and not flat:
         action = "remove it: deletes carry their key alone, so columns could not order them"
@@ -85,47 +86,47 @@ def _order(table: Table) -> Iterator[Problem]:
         yield Problem("sequence_by", found, "at most four sections", "combine some of them")
 
 
-def _keys(table: Table) -> Iterator[Problem]:
+def _check_keys(table: Table) -> Iterator[Problem]:
     for key, count in Counter(key.lower() for key in table.keys).items():
         if count > 1:
             yield Problem("keys", f"{key} {count} times", "each key column once", "remove one")
-    for key in table.keys:
-        if key.startswith("_"):
-            way = _FROM_KEY if key == ROUTED else "rename it at the source: such are the layers'"
-            yield Problem("keys", key, _NO_UNDERSCORE, way)
-    if not table.keys and table.format != "debezium":
+    for key in filter(_is_of_layers, table.keys):
+        way = _FROM_KEY if key == ROUTED else "rename it at the source: such are the layers'"
+        yield Problem("keys", key, _NO_UNDERSCORE, way)
+    if not table.keys:
+        yield from _check_without_keys(table)
+    for key, most in _BIGQUERY_LIMITS.items() if table.format == "bigquery" else ():
+        if len(getattr(table, key)) > most:
+            found = f"{len(getattr(table, key))} columns"
+            yield Problem(key, found, f"at most {most}, BigQuery's limit", "name fewer")
+
+
+def _is_of_layers(name: str) -> bool:
+    return name.startswith("_")
+
+
+def _check_without_keys(table: Table) -> Iterator[Problem]:
+    if table.format != "debezium":
         expected = f"at least one column with format {table.format}"
         yield Problem("keys", "an empty list", expected, "name the columns that identify a row")
-    if not table.keys:
-        yield from _without_keys(table)
-    if table.format == "bigquery" and len(table.keys) > MOST_BIGQUERY_KEYS:
-        expected = f"at most {MOST_BIGQUERY_KEYS}, BigQuery's limit"
-        yield Problem("keys", f"{len(table.keys)} columns", expected, "name fewer")
-    if table.format == "bigquery" and len(table.columns) > MOST_BIGQUERY_COLUMNS:
-        expected = f"at most {MOST_BIGQUERY_COLUMNS}, BigQuery's limit"
-        yield Problem("columns", f"{len(table.columns)} columns", expected, "declare fewer")
-
-
-def _without_keys(table: Table) -> Iterator[Problem]:
     for option in NEEDS_KEYS:
         if option in table.model_fields_set and getattr(table, option) not in (1, False, []):
             expected = f"no {option} on a table without a key"
             yield Problem(option, str(getattr(table, option)), expected, "name keys, or remove it")
-    if table.on_stale_key == "hide":
-        expected = "on_stale_key: show on a table without a key"
-        yield Problem("on_stale_key", "hide", expected, "name keys, or remove it")
-    if table.on_delete == "flag":
-        expected = "on_delete: remove on a table without a key"
-        yield Problem("on_delete", "flag", expected, "name keys, or remove it")
+    needs_keys = (("on_stale_key", "hide", "show"), ("on_delete", "flag", "remove"))
+    for option, value, default in needs_keys:
+        if getattr(table, option) == value:
+            expected = f"{option}: {default} on a table without a key"
+            yield Problem(option, value, expected, "name keys, or remove it")
 
 
-def _pairs(table: Table) -> Iterator[Problem]:
+def _check_pairs(table: Table) -> Iterator[Problem]:
     for one, other in NEVER_TOGETHER:
         if getattr(table, one) is not None and getattr(table, other) is not None:
             yield Problem(other, f"{one} and {other}", "at most one of them", "remove one of them")
 
 
-def _kept_columns(table: Table) -> Iterator[Problem]:
+def _check_kept_columns(table: Table) -> Iterator[Problem]:
     for key in table.keys:
         if table.column_list is not None and key not in table.column_list:
             yield Problem("column_list", f"no {key}", "every key column in it", f"add {key}")
@@ -137,14 +138,14 @@ def _kept_columns(table: Table) -> Iterator[Problem]:
         yield Problem("ignore_null_updates", key, "no key column in it", f"remove {key}")
 
 
-def _history(table: Table) -> Iterator[Problem]:
+def _check_history(table: Table) -> Iterator[Problem]:
     for option in ("track_history_column_list", "track_history_except_column_list"):
         if getattr(table, option) is not None and table.stored_as_scd_type == 1:
             found = f"{option} with stored_as_scd_type: 1"
             yield Problem(option, found, "stored_as_scd_type: 2", "keep a history, or remove it")
 
 
-def _groups(table: Table) -> Iterator[Problem]:
+def _check_groups(table: Table) -> Iterator[Problem]:
     seen = set(table.keys)
     for index, group in enumerate(table.sequence_groups):
         key = f"sequence_groups[{index}]"
@@ -161,7 +162,7 @@ def _groups(table: Table) -> Iterator[Problem]:
             seen.add(column)
 
 
-def _names(table: Table) -> Iterator[Problem]:
+def _check_names(table: Table) -> Iterator[Problem]:
     """Names that can be no two columns of a Delta table."""
     spelled: dict[str, str] = {}
     for name in dict.fromkeys((*table.keys, *table.columns)):
@@ -174,13 +175,13 @@ def _names(table: Table) -> Iterator[Problem]:
             yield Problem(key, f"{name} beside {first}", expected, "leave out one of the two")
 
 
-def _column(table: Table, column: str) -> Iterator[Problem]:
+def _check_column(table: Table, column: str) -> Iterator[Problem]:
     key, declared = f"columns.{column}", table.columns[column]
     if not is_type(declared.type):
         meant = meant_type(declared.type)
         action = f"did you mean {meant}?" if meant else "correct the type"
         yield Problem(f"{key}.type", repr(declared.type), EXPECTED, action)
-    if column.startswith("_"):
+    if _is_of_layers(column):
         yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
     if column in table.keys and is_nested(declared.type):
         expected = "a type that can be compared, for a key"

@@ -1,6 +1,6 @@
 """What `conf/targets/NAME.yml` says: where a lakehouse lies and which Spark works on it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -93,21 +93,19 @@ class Aside(Target):
         return self.rebuild
 
 
-def contradictions(target: Target) -> Iterator[Problem]:
+def contradictions(target: Target) -> list[Problem]:
     """Keys that are fine alone and make no sense together."""
-    if target.root and target.catalog:
-        yield Problem("catalog", "catalog and root", "one of them", "remove one of the two")
-    if not target.root and not target.catalog:
-        expected = "root (a folder) or catalog"
-        yield Problem("root", "neither root nor catalog", expected, "add the one that fits")
-    if target.kind == "local" and target.catalog:
-        yield Problem("catalog", target.catalog, "no catalog on kind: local", "name a root")
-    if target.kind == "databricks" and target.root:
-        yield Problem("root", target.root, "catalog and schemas", "remove root")
-    if target.kind == "connect" and not target.remote:
-        yield Problem("remote", "nothing", "a url such as sc://localhost:15002", "add remote")
-    if target.kind != "connect" and target.remote:
-        yield Problem("remote", target.remote, "kind: connect", "change kind or remove remote")
-    for key in ("landing", "checkpoints"):
-        if target.catalog and not getattr(target, key):
-            yield Problem(key, "nothing", "a volume's folder", f"add {key}")
+    root, catalog, remote = target.root, target.catalog, target.remote
+    lacking = [key for key in ("landing", "checkpoints") if catalog and not getattr(target, key)]
+    connects, where = target.kind == "connect", "root (a folder) or catalog"
+    server = "a url such as sc://localhost:15002"
+    checks = [
+        (root and catalog, "catalog", "catalog and root", "one of them", "remove one of the two"),
+        (not (root or catalog), "root", "neither root nor catalog", where, "add the one that fits"),
+        (target.kind == "local", "catalog", catalog, "no catalog on kind: local", "name a root"),
+        (target.kind == "databricks", "root", root, "catalog and schemas", "remove root"),
+        (connects and not remote, "remote", "nothing", server, "add remote"),
+        (not connects, "remote", remote, "kind: connect", "change kind or remove remote"),
+        *((True, key, "nothing", "a volume's folder", f"add {key}") for key in lacking),
+    ]
+    return [Problem(key, found, *rest) for wrong, key, found, *rest in checks if wrong and found]

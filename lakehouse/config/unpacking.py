@@ -9,7 +9,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lakehouse.config import target as targets
-from lakehouse.config.in_force import not_in_force
 from lakehouse.config.json_schema import Place, keys_at
 from lakehouse.config.table import EXPECTATION_TYPE, IDENTIFIER, FileFormat, Table
 from lakehouse.config.table_rules import contradictions
@@ -32,8 +31,7 @@ def unpack_table(document: object, file: str, checks: Sequence[Check] = ()) -> T
     """
     table = unpack(Table, document, file)
     found = [_from_line(line) for check in checks for line in check(table)]
-    unused = not_in_force(table) if table.feeds else ()
-    _refuse(file, [*contradictions(table), *unused, *found])
+    _refuse(file, [*contradictions(table), *found])
     return table
 
 

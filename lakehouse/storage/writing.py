@@ -7,7 +7,7 @@ once more for itself, which takes longer than to write what a small batch holds.
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
@@ -17,10 +17,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.locks import sharing
-from lakehouse.storage.names import created, location, name, quote
+from lakehouse.storage.names import created, exists, literal, location, name, quote
 
 Options = Mapping[str, str]
+Declared = Sequence[tuple[str, str, str]]
 NO_OPTIONS: Options = MappingProxyType({})
 PATIENCE_SECONDS = 2.0
 """How long a log may be without its first commit before its creation is taken for killed."""
@@ -77,6 +79,32 @@ def append(
     fitting = _typed(rows, schema or spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         fitting.write.format("delta").mode("append").options(**options).save(folder)
+
+
+def append_declared(
+    spark: SparkSession,
+    place: tuple[Target, Layer, str],
+    columns: Declared,
+    comment: str,
+    rows: Sequence[Mapping[str, object]],
+) -> None:
+    """Adds rows of this process to a table of declared columns, which is made where it is missing.
+
+    Args:
+        spark: the session.
+        place: the target, the layer and the table's name.
+        columns: name, type and comment of each column.
+        comment: the comment of the table.
+        rows: values by column; a column that a row lacks is null.
+    """
+    if not exists(spark, *place):
+        declared = ", ".join(
+            f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in columns
+        )
+        text = f"({declared}) USING delta COMMENT {literal(comment)}"
+        create(spark, *place, f"CREATE TABLE IF NOT EXISTS {name(*place)} {text}")
+    schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in columns)
+    append(spark, *place, local_rows(spark, rows, schema))
 
 
 def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:

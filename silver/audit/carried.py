@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.terminal.answers import JSON_OPTIONS
+from lakehouse.words import JSON_OPTIONS
 from silver.storage.row_columns import column
 
 HIDDEN = "(sensitive)"

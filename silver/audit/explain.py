@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.terminal.answers import TIME_FORMAT
+from lakehouse.words import TIME_FORMAT
 from silver.audit.carried import as_json, carried, listed
 from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
 from silver.changelog import log

@@ -12,7 +12,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
-from lakehouse.terminal.answers import JSON_OPTIONS
+from lakehouse.words import JSON_OPTIONS
 from silver.audit.row_checks import key_text
 from silver.changelog import bronze_rows, key_changes, log
 from silver.contract import sequence_text

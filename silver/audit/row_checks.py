@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.terminal.answers import JSON_OPTIONS
+from lakehouse.words import JSON_OPTIONS
 from silver.contract import UPSERT
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.state.table_state import TableState

@@ -13,7 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
-from lakehouse.terminal.words import counted
+from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
 from silver.changelog import schema_changes
 from silver.changelog.order import Placed
 from silver.contract import DEAD_LETTER_COLUMNS
@@ -28,10 +28,7 @@ from silver.storage.statements import execute
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
 _CLASS = "dead_letter:"
-EXACT_TIMES = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
+EXACT_TIMES = {"timestampFormat": TIME_FORMAT, "timestampNTZFormat": NTZ_FORMAT}
 
 
 def record(
@@ -111,24 +108,20 @@ def keep(
     return schema_changes.note(state, misfits, run.id)
 
 
-def alarms(
+def count_too_many(
     spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
-) -> list[str]:
-    """A line for each table that got dead letters and has more than its `max_dead_letters` now."""
+) -> list[tuple[Table, int]]:
+    """Tables that got dead letters and have more than `max_dead_letters` now, and how many."""
     got = {e.table for e in entries if any(n.startswith(_CLASS) and e.counts[n] for n in e.counts)}
-    lines = []
+    counts = []
     for table in tables:
         if table.table not in got:
             continue
         name = ensure(spark, target, table)
         unresolved = spark.table(name).where("resolved_at IS NULL").count()
         if unresolved > table.max_dead_letters:
-            lines.append(
-                f"{table.table} has {counted(unresolved, 'unresolved dead letter')}, more than its "
-                f"max_dead_letters {table.max_dead_letters:,}: "
-                f"lakehouse dead-letters list --table {table.table}"
-            )
-    return lines
+            counts.append((table, unresolved))
+    return counts
 
 
 def _key(table: Table) -> Column:

@@ -1,29 +1,27 @@
 """The gate: a table's row-level expectations decide which changes may be applied.
 
-A rule is a plain Spark expression, made from the expectation's own name and arguments. What the
-gate looks at: upserts that nothing else has rejected, and of those the columns that the change
-carries; deletes and truncates pass. A critical rule rejects the row, a warning is noted on it.
-An expectation with `mostly` below 1 is about a share of rows, so no single row breaks it: the rows
-it counts are noted as warnings, whatever its severity, and `quality` gives the verdict.
+A rule is plain Spark SQL, made from the expectation's own name and arguments. What the gate looks
+at: upserts that nothing else has rejected, and of those the columns that the change carries;
+deletes and truncates pass. A critical rule rejects the row, a warning is noted on it. An
+expectation with `mostly` below 1 is about a share of rows, so no single row breaks it: the rows it
+counts are noted as warnings, whatever its severity, and `quality` gives the verdict.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from functools import reduce
-from operator import and_
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Expectation, Table
-from lakehouse.storage.names import quote
+from lakehouse.storage.names import literal, quote
 from silver.contract import GATED_COLUMNS, UPSERT
 from silver.expectations.mismatches import mismatch
-from silver.expectations.names import EXPECTATIONS
-from silver.expectations.row_condition import comparisons, sql_text, structured
-from silver.expectations.row_rules import columns_of, failing
+from silver.expectations.row_condition import list_comparisons, read_condition
+from silver.expectations.row_sql import failing_sql
+from silver.expectations.rules import EXPECTATIONS, columns_of
 
 _LONGEST_FOUND = 200
 _NOT_EXPECTED = (
@@ -36,32 +34,33 @@ _NOT_EXPECTED = (
     "description",
     "condition_parser",
 )
+_OPEN = f"(_operation = {literal(UPSERT)} AND _reason IS NULL)"
+_REASON = "coalesce(_reason, concat('rule:', _verdict.rule))"
+_VERDICT = "CAST(NULL AS struct<rule: string, message: string>)"
 
 
 class RowRule(NamedTuple):
-    """A row-level expectation as the gate uses it.
-
-    `condition` takes the columns' types by name and is true where the row fails, else false.
-    """
+    """A row-level expectation as the gate uses it: `columns` are those that it looks at."""
 
     name: str
     severity: Literal["critical", "warning"]
     columns: tuple[str, ...]
     expectation: Expectation
-    condition: Callable[[Mapping[str, str]], Column]
 
 
-def conditions(table: Table) -> list[RowRule]:
+def list_row_rules(table: Table) -> list[RowRule]:
     """The table's row rules in the order of its expectations; those about the table are left out.
 
     A rule is named after its expectation and columns; a repeated name gets a number.
     """
     rules: list[RowRule] = []
-    for expectation in table.expectations:
-        if EXPECTATIONS[expectation.type].scope == "row":
-            label = f"{expectation.type}({', '.join(columns_of(expectation))})"
+    for each in table.expectations:
+        if EXPECTATIONS[each.type].scope == "row":
+            label = f"{each.type}({', '.join(columns_of(each))})"
             twins = sum(rule.name.partition("#")[0] == label for rule in rules)
-            rules.append(_rule(f"{label}#{twins + 1}" if twins else label, expectation))
+            severity = each.severity if each.arguments.get("mostly", 1) >= 1 else "warning"
+            name = f"{label}#{twins + 1}" if twins else label
+            rules.append(RowRule(name, severity, columns_of(each), each))
     return rules
 
 
@@ -73,120 +72,88 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
     names the warning rules that a row breaks which is not rejected.
     """
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
-    rules = [rule for rule in conditions(table) if _carried_by_batch(rule, changes)]
-    open_upsert = (F.col("_operation") == UPSERT) & F.col("_reason").isNull()
-    verdict = _first(
-        [_verdict(rule, table, types) for rule in rules if rule.severity == "critical"]
-    )
-    judged = changes.withColumn("_verdict", F.when(open_upsert, verdict))
-    passed = open_upsert & F.col("_verdict").isNull()
-    warned = [_broken(rule, types) for rule in rules if rule.severity == "warning"]
-    noted = judged.withColumn("_warnings", F.when(passed, _names(warned)))
-    said = _said()
-    own = [said.get(c.name, F.col(c.name)).alias(c.name) for c in GATED_COLUMNS]
-    return noted.select(*_business(changes), *own)
+    rules = [rule for rule in list_row_rules(table) if _is_carried(rule, changes)]
+    verdicts = [_verdict_sql(r, table, types) for r in rules if r.severity == "critical"]
+    verdict = f"CASE WHEN {_OPEN} THEN coalesce({', '.join([*verdicts, _VERDICT])}) END"
+    warned = [_broken_sql(rule, types) for rule in rules if rule.severity == "warning"]
+    written = {
+        "_operation": f"CASE WHEN {_REASON} IS NULL THEN _operation END",
+        "_reason": _REASON,
+        "_message": "coalesce(_verdict.message, _message)",
+        "_rule": "coalesce(_verdict.rule, _rule)",
+        "_raw": f"CASE WHEN {_REASON} IS NOT NULL THEN _raw END",
+        "_warnings": f"CASE WHEN {_OPEN} AND _verdict IS NULL THEN {_names_sql(warned)} END",
+    }
+    layer = {column.name: written.get(column.name, column.name) for column in GATED_COLUMNS}
+    business = [quote(name) for name in changes.columns if name not in layer]
+    judged = changes.selectExpr("*", f"{verdict} AS _verdict")
+    return judged.selectExpr(*business, *(f"{sql} AS {name}" for name, sql in layer.items()))
 
 
-def _rule(name: str, expectation: Expectation) -> RowRule:
-    severity = expectation.severity if expectation.arguments.get("mostly", 1) >= 1 else "warning"
-    return RowRule(
-        name,
-        severity,
-        columns_of(expectation),
-        expectation,
-        lambda types: _condition(expectation, types),
-    )
+def _is_carried(rule: RowRule, changes: DataFrame) -> bool:
+    """Whether the batch has every column of the rule and of its row condition at all.
 
-
-def _condition(expectation: Expectation, types: Mapping[str, str]) -> Column:
-    """Rows with a value that the rule cannot be evaluated on fail, rather than stop the stream."""
-    if mismatch(expectation, types) is None:
-        return failing(expectation)
-    return reduce(and_, [~_is_null(name) for name in columns_of(expectation)])
-
-
-def _is_null(name: str) -> Column:
-    return F.col(quote(name)).isNull()
-
-
-def _carried_by_batch(rule: RowRule, changes: DataFrame) -> bool:
-    """Whether every column of the rule and of its row condition is in the batch at all."""
-    named = [*rule.columns, *_condition_columns(rule.expectation)]
-    return set(named) <= set(changes.columns) and _resolves(rule.expectation, changes)
-
-
-def _condition_columns(expectation: Expectation) -> list[str]:
-    return [name for name, _ in comparisons(structured(expectation.arguments))]
-
-
-def _resolves(expectation: Expectation, changes: DataFrame) -> bool:
-    """Whether the batch has every column of a condition in SQL; other mistakes are raised."""
-    text = sql_text(expectation.arguments)
-    if text is None:
-        return True
+    Other mistakes of a condition in SQL are raised.
+    """
+    if not {*rule.columns, *_list_condition_columns(rule)} <= set(changes.columns):
+        return False
+    text = _find_sql_condition(rule)
     try:
-        return bool(changes.select(F.expr(text)).schema)
+        return text is None or bool(changes.select(F.expr(text)).schema)
     except AnalysisException as error:
         if str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
             return False
         raise
 
 
-def _broken(rule: RowRule, types: Mapping[str, str]) -> Column:
-    """The rule's name where the row breaks it, else null. Absent columns leave it unevaluated."""
-    words = set(re.findall(r"\w+", sql_text(rule.expectation.arguments) or "")) & set(types)
-    looked_at = sorted({*rule.columns, *_condition_columns(rule.expectation), *words})
-    absent = F.arrays_overlap(F.col("_absent"), F.array(*[F.lit(name) for name in looked_at]))
-    carried = ~F.coalesce(absent, F.lit(False))
-    return F.when(carried & rule.condition(types), F.lit(rule.name))
+def _list_condition_columns(rule: RowRule) -> list[str]:
+    return [name for name, _ in list_comparisons(read_condition(rule.expectation.arguments))]
 
 
-def _verdict(rule: RowRule, table: Table, types: Mapping[str, str]) -> Column:
-    broken = _broken(rule, types)
-    verdict = F.struct(broken.alias("rule"), _message(rule, table, types).alias("message"))
-    return F.when(broken.isNotNull(), verdict)
+def _find_sql_condition(rule: RowRule) -> str | None:
+    """The row condition's Spark SQL where it was written as such, else None."""
+    return (read_condition(rule.expectation.arguments) or {}).get("pass_through_filter")
 
 
-def _message(rule: RowRule, table: Table, types: Mapping[str, str]) -> Column:
-    found = [F.concat(F.lit(f"{name} is "), _found(name, table)) for name in rule.columns]
+def _broken_sql(rule: RowRule, types: Mapping[str, str]) -> str:
+    """The rule's name where the row breaks it, else null. Absent columns leave it unevaluated.
+
+    Rows with a value that the rule cannot be evaluated on fail, rather than stop the stream.
+    """
+    words = set(re.findall(r"\w+", _find_sql_condition(rule) or "")) & set(types)
+    looked_at = sorted({*rule.columns, *_list_condition_columns(rule), *words})
+    absent = f"arrays_overlap(_absent, array({', '.join(map(literal, looked_at))}))"
+    if mismatch(rule.expectation, types) is None:
+        fails = failing_sql(rule.expectation)
+    else:
+        fails = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.columns)
+    return f"CASE WHEN NOT coalesce({absent}, false) AND {fails} THEN {literal(rule.name)} END"
+
+
+def _verdict_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
+    broken, message = _broken_sql(rule, types), _message_sql(rule, table, types)
+    verdict = f"named_struct('rule', {literal(rule.name)}, 'message', {message})"
+    return f"CASE WHEN {broken} IS NOT NULL THEN {verdict} END"
+
+
+def _message_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
     arguments = rule.expectation.arguments
-    given = {name: value for name, value in arguments.items() if name not in _NOT_EXPECTED}
-    expected = mismatch(rule.expectation, types) or ", ".join(f"{k}: {v}" for k, v in given.items())
+    given = [f"{name}: {value}" for name, value in arguments.items() if name not in _NOT_EXPECTED]
+    expected = mismatch(rule.expectation, types) or ", ".join(given)
     ending = f"; expected {rule.expectation.type}" + (f" ({expected})" if expected else "")
-    return F.concat(F.concat_ws(", ", *found), F.lit(ending))
+    found = [
+        f"concat({literal(name + ' is ')}, {_found_sql(name, table)})" for name in rule.columns
+    ]
+    return f"concat(concat_ws(', ', {', '.join(found)}), {literal(ending)})"
 
 
-def _found(name: str, table: Table) -> Column:
+def _found_sql(name: str, table: Table) -> str:
     """The value as text for a person, cut when long; a sensitive column's is not shown."""
     if name in table.columns and table.columns[name].sensitive:
-        return F.when(_is_null(name), F.lit("null")).otherwise(F.lit("(sensitive)"))
-    return F.coalesce(
-        F.substring(F.col(quote(name)).cast("string"), 1, _LONGEST_FOUND), F.lit("null")
-    )
+        return f"IF({quote(name)} IS NULL, 'null', '(sensitive)')"
+    return f"coalesce(substring(CAST({quote(name)} AS STRING), 1, {_LONGEST_FOUND}), 'null')"
 
 
-def _first(verdicts: list[Column]) -> Column:
-    none = F.lit(None).cast("struct<rule: string, message: string>")
-    return F.coalesce(*verdicts, none)
-
-
-def _names(warned: list[Column]) -> Column:
-    broken = F.array_compact(F.array(*[*warned, F.lit(None).cast("string")]))
-    return F.when(F.size(broken) > 0, broken)
-
-
-def _business(changes: DataFrame) -> list[Column]:
-    layer = {column.name for column in GATED_COLUMNS}
-    return [F.col(quote(name)) for name in changes.columns if name not in layer]
-
-
-def _said() -> dict[str, Column]:
-    verdict = F.col("_verdict")
-    reason = F.coalesce(F.col("_reason"), F.concat(F.lit("rule:"), verdict["rule"]))
-    return {
-        "_operation": F.when(reason.isNull(), F.col("_operation")),
-        "_reason": reason,
-        "_message": F.coalesce(verdict["message"], F.col("_message")),
-        "_rule": F.coalesce(verdict["rule"], F.col("_rule")),
-        "_raw": F.when(reason.isNotNull(), F.col("_raw")),
-    }
+def _names_sql(warned: Iterable[str]) -> str:
+    broken = f"array_compact(array({', '.join([*warned, 'CAST(NULL AS STRING)'])}))"
+    return f"nullif({broken}, CAST(array() AS array<string>))"

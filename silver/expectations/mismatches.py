@@ -1,21 +1,21 @@
 """Rules that do not fit the types of their columns, found from the types alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from lakehouse.config.table import Expectation
-from silver.expectations.row_condition import comparisons, structured
-from silver.expectations.row_rules import columns_of
-from silver.expectations.value_kinds import incomparable, kind_of_type
+from silver.expectations.literals import is_moment, kind_of_type, kind_of_value
+from silver.expectations.row_condition import list_comparisons, read_condition
+from silver.expectations.rules import EXPECTATIONS, columns_of
 
-_TEXT_ONLY = ("_json_parseable", "_strftime_format")
-_TEXT_LIKE = (
-    "_regex",
-    "_regex_list",
-    "_like_pattern",
-    "_like_pattern_list",
-    "_lengths_to_equal",
-    "_lengths_to_be_between",
-)
+_ALL = ("number", "text", "flag", "time", "other")
+_NEEDS: Mapping[str, tuple[Collection[str], str]] = {
+    "text": (("text",), "expected a text"),
+    "texty": (("number", "text", "flag", "time"), "which has no text"),
+    "number": (("number",), "expected a number"),
+    "ordered": (("number", "time"), "which has no order that a bound could be part of"),
+    **dict.fromkeys(("any", "alike", ""), (_ALL, "")),
+}
+"""By a rule's `needs`: the kinds of types that fit, and what is said of others."""
 
 
 def mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
@@ -23,48 +23,46 @@ def mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
 
     `types` maps column names to Spark SQL types; columns it does not know are not looked at.
     """
-    return next(_mismatches(expectation, types), None)
+    return next(_find_mismatches(expectation, types), None)
 
 
-def _mismatches(expectation: Expectation, types: Mapping[str, str]) -> Iterator[str]:
-    known = [name for name in columns_of(expectation) if name in types]
-    for name in known:
-        yield from _literal_mismatches(name, expectation, types)
-        yield from _kind_mismatches(name, expectation, types)
-    for name, value in _compared(expectation):
-        if name in types and (reason := incomparable(name, types, value)):
-            yield reason
-    if len({kind_of_type(types[name]) for name in known}) > 1 and "in_set" not in expectation.type:
-        yield f"{', '.join(f'{name} is {types[name]}' for name in known)}: they cannot be compared"
+def _find_mismatches(expectation: Expectation, types: Mapping[str, str]) -> Iterator[str]:
+    columns = [name for name in columns_of(expectation) if name in types]
+    needs = EXPECTATIONS[expectation.type].needs
+    kinds, problem = _NEEDS[needs]
+    for name in columns:
+        if kind_of_type(types[name]) not in kinds:
+            yield f"{name} is {types[name]}, {problem}"
+    for name, value in _list_compared(expectation):
+        if name in types and not _is_comparable(types[name], value):
+            yield f"{name} is {types[name]}, which cannot be compared with {value!r}"
+    if needs == "alike":
+        yield from _find_unlike({name: types[name] for name in columns})
 
 
-def _literal_mismatches(
-    name: str, expectation: Expectation, types: Mapping[str, str]
-) -> Iterator[str]:
-    arguments = expectation.arguments
-    bounded = expectation.type == "expect_column_values_to_be_between"
-    if bounded and kind_of_type(types[name]) in ("text", "flag", "other"):
-        yield f"{name} is {types[name]}, which has no order that a bound could be part of"
-    bounds = [arguments.get("min_value"), arguments.get("max_value")] if bounded else []
-    for value in [*bounds, *arguments.get("value_set", [])]:
-        if reason := incomparable(name, types, value):
-            yield reason
+def _find_unlike(types: Mapping[str, str]) -> Iterator[str]:
+    if len(set(map(kind_of_type, types.values()))) > 1:
+        named = ", ".join(f"{name} is {sql_type}" for name, sql_type in types.items())
+        yield f"{named}: they cannot be compared"
 
 
-def _kind_mismatches(
-    name: str, expectation: Expectation, types: Mapping[str, str]
-) -> Iterator[str]:
-    kind = kind_of_type(types[name])
-    if expectation.type.endswith(_TEXT_ONLY) and kind != "text":
-        yield f"{name} is {types[name]}, expected a text"
-    if expectation.type.endswith(_TEXT_LIKE) and kind == "other":
-        yield f"{name} is {types[name]}, which has no text"
-    if expectation.type == "expect_multicolumn_sum_to_equal" and kind != "number":
-        yield f"{name} is {types[name]}, expected a number"
+def _is_comparable(sql_type: str, value: object) -> bool:
+    kind = kind_of_type(sql_type)
+    is_same = value is None or kind_of_value(value) == kind
+    return is_same or (kind == "time" and is_moment(value))
 
 
-def _compared(expectation: Expectation) -> Iterator[tuple[str, object]]:
-    arguments = expectation.arguments
-    yield from comparisons(structured(arguments))
+def _list_compared(expectation: Expectation) -> Iterator[tuple[str, object]]:
+    """Every column with a literal that the expectation or its condition compares it with."""
+    arguments, columns = expectation.arguments, columns_of(expectation)
+    bounds = ("min_value", "max_value")
+    literals = [arguments.get(name) for name in bounds] if _is_ordered(expectation) else []
+    for value in [*literals, *arguments.get("value_set", [])]:
+        yield from ((name, value) for name in columns)
+    yield from list_comparisons(read_condition(arguments))
     for pair in arguments.get("value_pairs_set", []):
-        yield from zip(columns_of(expectation), pair, strict=True)
+        yield from zip(columns, pair, strict=True)
+
+
+def _is_ordered(expectation: Expectation) -> bool:
+    return EXPECTATIONS[expectation.type].needs == "ordered"

@@ -1,122 +1,174 @@
-"""What is wrong with a table's expectations, found without Spark or Great Expectations."""
+"""What is wrong with a table's expectations, found without Spark or Great Expectations.
+
+One line each: dotted key, what was found, what was expected. For example
+`expectations[2].min_value: found 'a', expected a number, a date or a timestamp`.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from pathlib import Path
 
 from lakehouse.config.table import Expectation, Table
-from silver.expectations.arguments import argument_problem, condition_problem
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_log
+from silver.expectations.arguments import find_argument_problem
+from silver.expectations.literals import read_bound
 from silver.expectations.mismatches import mismatch
-from silver.expectations.names import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY
-from silver.expectations.row_rules import columns_of
-from silver.expectations.value_kinds import bound
+from silver.expectations.row_condition import read_condition
+from silver.expectations.rules import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY, columns_of
 
-_DIFFERENT_ORDER = "found {}, expected it to be at most max_value, and both numbers or both times"
+COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
+ABOUT_OTHER_COLUMNS = ("expect_column_to_exist", "expect_table_columns_")
+"""Expectations that may name a column which is not there: that is what they are about."""
 
 
 def problems(table: Table) -> list[str]:
-    """What is wrong, one line each: dotted key, what was found, what was expected.
-
-    For example `expectations[2].min_value: found 'a', expected a number, a date or a timestamp`.
-    """
+    """What is wrong with the expectations as the YAML has them."""
     found: list[str] = []
     for place, expectation in enumerate(table.expectations):
-        own = list(_own_problems(expectation)) or list(_table_problems(expectation, table))
-        repeated = list(_repetition(expectation, table.expectations[:place]))
+        own = list(_find_own_problems(expectation)) or list(_find_misfits(expectation, table))
+        repeated = list(_find_repetition(expectation, table.expectations[:place]))
         found += [f"expectations[{place}]{problem}" for problem in own or repeated]
     return found
 
 
-def _repetition(expectation: Expectation, earlier: list[Expectation]) -> Iterator[str]:
+def find_unknown_columns(target: Target, table: Table) -> list[str]:
+    """A line per column that an expectation names and that the table cannot have.
+
+    A table's columns are known when its change log exists in a local lake, or when the YAML
+    declares all keys and more: it then must declare every column that a rule names. Elsewhere, any
+    name may be that of an undeclared column, and nothing is said.
+    """
+    folder = names.location(target, "silver", f"{table.table}_changes")
+    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    if not (table.keys and table.is_declared) and log is None:
+        return []
+    logged = {name for name in log.columns if not name.startswith("_")} if log else set()
+    columns = sorted({*table.columns, *table.keys, *logged})
+    return [
+        f"expectations[{place}].{argument}: found {name!r},"
+        f" expected {_find_close(name, columns) or 'a declared column'}, or declare it in `columns`"
+        for place, each in enumerate(table.expectations)
+        for argument, name in _list_columns(each)
+        if name not in columns
+    ]
+
+
+def _list_columns(expectation: Expectation) -> Iterator[tuple[str, str]]:
+    if expectation.type.startswith(ABOUT_OTHER_COLUMNS):
+        return
+    for argument in COLUMN_ARGUMENTS:
+        given = expectation.arguments.get(argument)
+        for name in given if isinstance(given, list) else [given]:
+            if isinstance(name, str):
+                yield argument, name
+
+
+def _find_close(word: str, words: Collection[str]) -> str | None:
+    return next(iter(get_close_matches(word, sorted(words), n=1)), None)
+
+
+def _suggest_type(written: str) -> str:
+    """The nearest name that says yes or no as the written one does, never its opposite."""
+    alike = [name for name in EXPECTATIONS if _denies(name) == _denies(written)]
+    example = "a name of Great Expectations, such as expect_column_values_to_not_be_null"
+    return _find_close(written, alike) or example
+
+
+def _denies(name: str) -> bool:
+    """Whether a name says that something must not be so."""
+    return any(word.startswith("not") for word in name.split("_"))
+
+
+def _find_repetition(expectation: Expectation, earlier: list[Expectation]) -> Iterator[str]:
     said = [(other.type, other.arguments) for other in earlier]
     if (expectation.type, expectation.arguments) in said:
         place = said.index((expectation.type, expectation.arguments))
         yield f": found a repetition of expectations[{place}], expected it once"
 
 
-def _own_problems(expectation: Expectation) -> Iterator[str]:
-    spelling = EXPECTATIONS.get(expectation.type)
-    if spelling is None:
-        yield f".type: found {expectation.type!r}, {_nearest(expectation.type, list(EXPECTATIONS))}"
-    elif spelling.scope == "unsupported":
+def _find_own_problems(expectation: Expectation) -> Iterator[str]:
+    rule = EXPECTATIONS.get(expectation.type)
+    if rule is None:
+        yield f".type: found {expectation.type!r}, expected {_suggest_type(expectation.type)}"
+    elif rule.scope == "unsupported":
         yield f".type: found {expectation.type}, which Great Expectations cannot evaluate on Spark"
     else:
-        wrong = list(_spelling_problems(expectation, spelling.arguments))
-        yield from wrong or _contradictions(expectation)
+        wrong = list(_find_wrong_arguments(expectation, rule.arguments))
+        yield from wrong or _find_contradictions(expectation)
 
 
-def _nearest(word: str, words: list[str]) -> str:
-    close = get_close_matches(word, words, n=1)
-    return f"expected {close[0]}" if close else f"expected one of {', '.join(sorted(words))}"
-
-
-def _spelling_problems(expectation: Expectation, kinds: dict[str, str]) -> Iterator[str]:
-    arguments = expectation.arguments
+def _find_wrong_arguments(expectation: Expectation, kinds: dict[str, str]) -> Iterator[str]:
+    arguments, allowed = expectation.arguments, {**ALWAYS_ALLOWED, **kinds}
     for name, kind in kinds.items():
         if kind.endswith("!") and arguments.get(name) is None:
             yield f".{name}: found nothing, expected it: {expectation.type} needs it"
     for name, value in arguments.items():
-        allowed = {**ALWAYS_ALLOWED, **kinds}
         if name in SET_BY_QUALITY:
             yield f".{name}: found {value!r}, expected nothing: the lakehouse sets it"
         elif name not in allowed:
-            yield f".{name}: found an unknown argument, {_nearest(name, list(kinds))}"
-        elif value is not None and (problem := _argument(allowed[name], value)):
-            yield f".{name}: {problem}"
+            expected = _find_close(name, kinds) or f"one of {', '.join(sorted(kinds))}"
+            yield f".{name}: found an unknown argument, expected {expected}"
+        elif value is not None:
+            problem = find_argument_problem(allowed[name].rstrip("!"), value)
+            yield from [f".{name}: {problem}"] if problem else []
 
 
-def _argument(kind: str, value: object) -> str | None:
-    return argument_problem(kind.rstrip("!"), value)
-
-
-def _contradictions(expectation: Expectation) -> Iterator[str]:
+def _find_contradictions(expectation: Expectation) -> Iterator[str]:
     arguments = expectation.arguments
-    if problem := condition_problem(arguments):
-        yield f".row_condition: {problem}"
-    if arguments.get("condition_parser") and not arguments.get("row_condition"):
-        yield ".condition_parser: found it without a row_condition, expected both or neither"
-    if expectation.type == "expect_column_pair_values_to_be_in_set" and arguments.get(
-        "row_condition"
-    ):
-        yield ".row_condition: found one, expected none: Great Expectations ignores it here"
-    if len(columns_of(expectation)) < 2 and "column_list" in arguments and _compares(expectation):
+    yield from _find_condition_contradictions(expectation)
+    compares = EXPECTATIONS[expectation.type].needs == "alike"
+    if compares and "column_list" in arguments and len(columns_of(expectation)) < 2:
         yield f".column_list: found {arguments['column_list']!r}, expected at least two columns"
-    yield from _bound_contradictions(expectation)
-    yield from _pattern_contradictions(expectation)
+    yield from _find_bound_contradictions(expectation)
+    yield from _find_pattern_contradictions(expectation)
 
 
-def _compares(expectation: Expectation) -> bool:
-    return EXPECTATIONS[expectation.type].scope == "row" and "sum" not in expectation.type
+def _find_condition_contradictions(expectation: Expectation) -> Iterator[str]:
+    arguments = expectation.arguments
+    condition = arguments.get("row_condition")
+    try:
+        read_condition(arguments)
+    except ValueError as error:
+        expected = 'such as col("a") > 1, or col("a").notnull()'
+        yield f".row_condition: found {str(error)!r}, expected {expected}"
+    if arguments.get("condition_parser") and not condition:
+        yield ".condition_parser: found it without a row_condition, expected both or neither"
+    if expectation.type == "expect_column_pair_values_to_be_in_set" and condition:
+        yield ".row_condition: found one, expected none: Great Expectations ignores it here"
 
 
-def _bound_contradictions(expectation: Expectation) -> Iterator[str]:
+def _find_bound_contradictions(expectation: Expectation) -> Iterator[str]:
     if "min_value" not in EXPECTATIONS[expectation.type].arguments:
         return
     low, high = (expectation.arguments.get(name) for name in ("min_value", "max_value"))
     if low is None and high is None and expectation.type.startswith("expect_column_value"):
         yield ".min_value: found neither min_value nor max_value, expected one of them"
-    if low is not None and high is not None and not _ordered(bound(low), bound(high)):
-        yield f".min_value: {_DIFFERENT_ORDER.format(repr(low))}"
+    if low is not None and high is not None and not _are_ordered(read_bound(low), read_bound(high)):
+        expected = "it to be at most max_value, and both numbers or both times"
+        yield f".min_value: found {low!r}, expected {expected}"
 
 
-def _ordered(low: object, high: object) -> bool:
+def _are_ordered(low: object, high: object) -> bool:
     if isinstance(low, float) and isinstance(high, float):
         return low <= high
     return type(low) is type(high) and str(low) <= str(high)
 
 
-def _pattern_contradictions(expectation: Expectation) -> Iterator[str]:
+def _find_pattern_contradictions(expectation: Expectation) -> Iterator[str]:
     """An escape character that escapes nothing stops Spark when the first row is read."""
     arguments = expectation.arguments
     escape = re.escape(arguments.get("escape") or "\\")
     single = arguments.get("like_pattern")
+    key = "like_pattern" if single else "like_pattern_list"
     for pattern in [single] if single else arguments.get("like_pattern_list", []):
         if not re.fullmatch(f"(?:{escape}(?:{escape}|[_%])|(?!{escape}).)*", pattern, re.S):
-            key = "like_pattern" if single else "like_pattern_list"
             yield f".{key}: found {pattern!r}, expected _, % or itself after the escape character"
 
 
-def _table_problems(expectation: Expectation, table: Table) -> Iterator[str]:
+def _find_misfits(expectation: Expectation, table: Table) -> Iterator[str]:
     for name in columns_of(expectation):
         excluded = name in (table.except_column_list or [])
         if excluded or (table.column_list is not None and name not in table.column_list):

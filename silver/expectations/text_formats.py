@@ -1,4 +1,4 @@
-"""Two checks of texts that Great Expectations makes in Python, said as Spark expressions.
+"""Two checks of texts that Great Expectations makes in Python, said in Spark SQL.
 
 Both agree with Python's `json.loads` and `datetime.strptime`, but for digits and spaces outside
 ASCII, which `strptime` takes and these do not.
@@ -7,8 +7,7 @@ ASCII, which `strptime` takes and these do not.
 import re
 from collections.abc import Iterator
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from silver.expectations.literals import write_literal
 
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 _NOT_FINITE = r'(?<![\w.+"-])(?:NaN|-?Infinity)(?![\w."])'
@@ -34,39 +33,46 @@ DIRECTIVES = {
 _YEAR, _MONTH, _DAY = "Yy", "mbB", "d"
 
 
-def is_json(column: Column) -> Column:
+def is_json_sql(column: str) -> str:
     """Whether a text is one JSON value as Python reads it: NaN, Infinity, repeated names included.
 
     Strings are first made plain, as Spark is lax about what is in them. What is left is one JSON
     value exactly if it is one element between brackets and one member between braces: whatever
     follows a first value would break one of the two.
     """
-    plain = F.regexp_replace(F.regexp_replace(column, _STRING, '"s"'), _NOT_FINITE, "0")
-    lax = F.replace(plain, F.lit('"s"'), F.lit("0")).rlike(r"""["'/#]""")
-    elements = F.json_array_length(F.concat(F.lit("["), plain, F.lit("]")))
-    members = F.json_object_keys(F.concat(F.lit('{"k":'), plain, F.lit("}")))
-    return ~lax & F.coalesce((elements == 1) & (F.size(members) == 1), F.lit(False))
+    string, number, lax = map(write_literal, (_STRING, _NOT_FINITE, """["'/#]"""))
+    plain = f"""regexp_replace(regexp_replace({column}, {string}, '"s"'), {number}, '0')"""
+    return (
+        f"""NOT replace({plain}, '"s"', '0') RLIKE {lax}"""
+        f" AND coalesce(json_array_length(concat('[', {plain}, ']')) = 1 AND"
+        f""" size(json_object_keys(concat('{{"k":', {plain}, '}}'))) = 1, false)"""
+    )
 
 
-def matches_strftime(column: Column, strftime_format: str) -> Column:
+def matches_strftime_sql(column: str, strftime_format: str) -> str:
     """Whether a text is a time in this format, on a day that the calendar has.
 
     The group is atomic, so that, as in Python, a text is not tried again another way when
     something is left over at its end.
     """
-    pattern = _pattern(strftime_format)
-    days = F.dayofmonth(
-        F.last_day(
-            F.make_date(_year(column, strftime_format), _month(column, strftime_format), F.lit(1))
-        )
+    year, month, day = (
+        _write_part(column, strftime_format, part) for part in (_YEAR, _MONTH, _DAY)
     )
-    day = F.coalesce(_part(column, strftime_format, _DAY).try_cast("int"), F.lit(1))
-    return column.rlike(pattern) & (day <= days)
+    number = f"TRY_CAST({year} AS INT)"
+    if "y" in _list_directives(strftime_format):
+        number = f"({number} + IF({number} <= 68, 2000, 1900))"
+    names = ", ".join(map(write_literal, _MONTHS))
+    named = f"CAST(array_position(array({names}), lower(substring({month}, 1, 3))) AS INT)"
+    if "m" in _list_directives(strftime_format):
+        named = f"TRY_CAST({month} AS INT)"
+    first = f"make_date(coalesce({number}, 1900), IF({named} BETWEEN 1 AND 12, {named}, 1), 1)"
+    is_written = f"{column} RLIKE {write_literal(_write_pattern(strftime_format))}"
+    return f"{is_written} AND coalesce(TRY_CAST({day} AS INT), 1) <= dayofmonth(last_day({first}))"
 
 
-def strftime_problem(strftime_format: str) -> str | None:
+def find_strftime_problem(strftime_format: str) -> str | None:
     """What of a format cannot be checked row by row, in words; None when all of it can."""
-    letters = list(_directives(strftime_format))
+    letters = list(_list_directives(strftime_format))
     unknown = [f"%{letter}" for letter in letters if letter not in DIRECTIVES]
     if unknown:
         return f"{unknown[0]}, expected one of {', '.join('%' + letter for letter in DIRECTIVES)}"
@@ -76,50 +82,32 @@ def strftime_problem(strftime_format: str) -> str | None:
     return None
 
 
-def _directives(strftime_format: str) -> Iterator[str]:
+def _list_directives(strftime_format: str) -> Iterator[str]:
     for match in re.finditer(r"%(.?)", strftime_format, re.S):
         if match.group(1) != "%":
             yield match.group(1)
 
 
-def _pattern(strftime_format: str) -> str:
+def _write_pattern(strftime_format: str) -> str:
     tokens = re.findall(r"%.|\s+|.", strftime_format, re.S)
-    return f"(?i)\\A(?>{''.join(_token(token) for token in tokens)})\\z"
+    return f"(?i)\\A(?>{''.join(_write_token(token) for token in tokens)})\\z"
 
 
-def _token(token: str) -> str:
+def _write_token(token: str) -> str:
     if token.isspace():
         return r"\s+"
     if not token.startswith("%") or token == "%%":
         return re.escape(token[-1])
     letter = token[1]
-    return (
-        f"({DIRECTIVES[letter]})"
-        if letter in _YEAR + _MONTH + _DAY
-        else f"(?:{DIRECTIVES[letter]})"
-    )
+    is_dated = letter in _YEAR + _MONTH + _DAY
+    return f"({DIRECTIVES[letter]})" if is_dated else f"(?:{DIRECTIVES[letter]})"
 
 
-def _part(column: Column, strftime_format: str, letters: str) -> Column:
+def _write_part(column: str, strftime_format: str, letters: str) -> str:
     """The text of the one directive among these letters; null where the format has none."""
-    dated = [letter for letter in _directives(strftime_format) if letter in _YEAR + _MONTH + _DAY]
-    found = [place for place, letter in enumerate(dated, start=1) if letter in letters]
-    if not found:
-        return F.lit(None).cast("string")
-    return F.trim(F.regexp_extract(column, _pattern(strftime_format), found[0]))
-
-
-def _year(column: Column, strftime_format: str) -> Column:
-    year = _part(column, strftime_format, _YEAR).try_cast("int")
-    if "y" in _directives(strftime_format):
-        year = F.when(year <= F.lit(68), year + 2000).otherwise(year + 1900)
-    return F.coalesce(year, F.lit(1900))
-
-
-def _month(column: Column, strftime_format: str) -> Column:
-    month = _part(column, strftime_format, _MONTH)
-    named = F.array_position(
-        F.array(*[F.lit(name) for name in _MONTHS]), F.lower(F.substring(month, 1, 3))
-    )
-    number = month.try_cast("int") if "m" in _directives(strftime_format) else named.cast("int")
-    return F.when(number.between(1, 12), number).otherwise(F.lit(1))
+    dated = [x for x in _list_directives(strftime_format) if x in _YEAR + _MONTH + _DAY]
+    group = next((place for place, letter in enumerate(dated, 1) if letter in letters), None)
+    if group is None:
+        return "CAST(NULL AS STRING)"
+    pattern = write_literal(_write_pattern(strftime_format))
+    return f"trim(regexp_extract({column}, {pattern}, {group}))"

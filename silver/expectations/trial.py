@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Expectation
 from silver.expectations.mismatches import mismatch
-from silver.expectations.row_rules import SAYABLE, failing
+from silver.expectations.row_sql import failing_sql
+from silver.expectations.rules import EXPECTATIONS
 
 
 class Trial(NamedTuple):
@@ -20,18 +21,15 @@ class Trial(NamedTuple):
 
 def trial(rows: DataFrame, expectation: Expectation) -> Trial:
     """How many of these rows the expectation would reject; one pass over them, no writes."""
-    problem = _problem(rows, expectation)
+    problem = _find_problem(rows, expectation)
     if problem:
         return Trial(rows.count(), 0, problem)
-    counts = rows.agg(
-        F.count(F.lit(1)).alias("rows"), F.count_if(failing(expectation)).alias("failing")
-    )
-    found = counts.collect()[0]
-    return Trial(found["rows"], found["failing"])
+    counts = rows.agg(F.expr("count(1)"), F.expr(f"count_if({failing_sql(expectation)})"))
+    return Trial(*counts.collect()[0])
 
 
-def _problem(rows: DataFrame, expectation: Expectation) -> str | None:
-    if expectation.type not in SAYABLE:
+def _find_problem(rows: DataFrame, expectation: Expectation) -> str | None:
+    if EXPECTATIONS[expectation.type].scope != "row":
         return f"{expectation.type} is no row rule: only `lakehouse quality` decides it"
     types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     return mismatch(expectation, types)

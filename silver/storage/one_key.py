@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructType
 
 from lakehouse.errors import ConfigurationError
-from lakehouse.key_text import KEY
 from lakehouse.storage.names import quote
 from silver.storage.row_columns import all_of, column
 
@@ -46,7 +45,7 @@ def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
         if row is None or row[at] is None:
             kind = schema[name].dataType.simpleString()
             expected = f"a value of type {kind} for {name}"
-            raise ConfigurationError("command line", KEY, text, expected, "correct it")
+            raise ConfigurationError("command line", "--key", text, expected, "correct it")
 
 
 def _typed(text: str | None, kind: DataType) -> Column:

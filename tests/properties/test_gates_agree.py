@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from gold.quality.run import evaluate
 from lakehouse.config.table import Expectation, Table
 from silver.expectations.problems import problems
-from silver.expectations.row_rules import SAYABLE, failing
+from silver.expectations.row_sql import failing_sql
+from silver.expectations.rules import EXPECTATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,12 +244,13 @@ def test_the_gate_rejects_exactly_the_rows_that_great_expectations_lists(
     }
     table = Table.model_validate(given_table)
     assert problems(table) == []
-    assert {expectation.type for expectation in table.expectations} == SAYABLE
+    row_rules = {name for name, rule in EXPECTATIONS.items() if rule.scope == "row"}
+    assert {expectation.type for expectation in table.expectations} == row_rules
     given = spark.createDataFrame([(n, *row) for n, row in enumerate(drawn)], SCHEMA).coalesce(1)
     folder = tmp_path_factory.mktemp("quality")
     theirs = [_listed(result) for result in evaluate(table, given, str(folder), COMPLETE)]
-    ours = given.select(
-        "row_id", *[failing(each).alias(f"r{n}") for n, each in enumerate(table.expectations)]
+    ours = given.selectExpr(
+        "row_id", *[f"{failing_sql(each)} AS r{n}" for n, each in enumerate(table.expectations)]
     )
     failed = [{row["row_id"] for row in ours.collect() if row[f"r{n}"]} for n in range(len(rules))]
     differing = [

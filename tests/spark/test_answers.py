@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_answer
+from cdc_lakehouse.terminal.answers import csv_lines, json_lines, texts, unique_names
 from lakehouse.errors import QueryRefused
-from lakehouse.terminal.answers import csv_lines, json_lines, texts, unique_names
 from tests.conftest import target_at
 
 VALUES = """

@@ -15,8 +15,8 @@ from cdc_lakehouse.cli.work.run import failed
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ManyTablesFailed
+from lakehouse.remedies import with_remedy
 from lakehouse.run.ledger import Entry
-from lakehouse.terminal.ways_out import with_way_out
 from silver.job import apply
 from tests import lake
 
@@ -52,7 +52,7 @@ def test_a_damaged_bronze_file_is_named_and_put_back(spark: SparkSession, target
     file.write_bytes(b"x" * len(content))
     (entry,) = apply(spark, target, [orders()], "r", lambda line: None)
     assert entry.status == "failed"
-    told = with_way_out(entry.message)
+    told = with_remedy(entry.message)
     assert file.name in told
     assert "put it back from a copy" in told
     file.write_bytes(content)
@@ -109,7 +109,7 @@ def test_a_damaged_checkpoint_is_named_and_can_be_thrown_away(
     land(target, "b", 2)
     entry = taken(spark, target)
     assert entry.status == "failed"
-    assert "remove the feed's folder below checkpoints" in with_way_out(entry.message)
+    assert "remove the feed's folder below checkpoints" in with_remedy(entry.message)
     shutil.rmtree(Path(target.checkpoints, "bronze", "orders"))
     assert keys(spark, target) == [1, 2]
 

@@ -8,9 +8,9 @@ import pytest
 from pyarrow.parquet import write_table
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.drafts.first_draft import write_drafts
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
-from lakehouse.drafts.first_draft import write_drafts
 from tests import lake
 from tests.captures import EVENTS, lines
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from silver.contract import GATED_COLUMNS
-from silver.expectations.gate import conditions, gate
+from silver.expectations.gate import gate, list_row_rules
 from tests.builders import bronze_rows
 from tests.decoding import to_changes
 
@@ -134,7 +134,7 @@ def test_a_critical_rule_with_mostly_rejects_no_single_row(spark: "SparkSession"
 
 def test_expectations_about_the_table_are_no_gates(spark: "SparkSession") -> None:
     whole = table({"type": "expect_table_row_count_to_be_between", "min_value": 100})
-    assert conditions(whole) == []
+    assert list_row_rules(whole) == []
     assert verdicts(gated(spark, whole, change(1, 1))) == {1: None}
 
 

@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.cli.work.run import warn_of_dead_letters
 from gold import job as gold
 from gold.status.table_status import status
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from silver.changelog.dead_letters import alarms
 from silver.maintenance.replay import replay
 from tests import lake
 from tests.landed import apply, failures, land
@@ -41,15 +41,15 @@ def shown(spark: SparkSession, target: Target) -> list[tuple[Any, ...]]:
 
 
 def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
-    spark: SparkSession, target: Target
+    spark: SparkSession, target: Target, capfd: pytest.CaptureFixture[str]
 ) -> None:
     strict, loose = bounded(10, on_stale_key="hide"), bounded(None)
     first = numbers((1, 1, 1), (2, 1, 2), (1, 2, 99), (2, 2, 99), (2, 3, 5), (3, 1, 99))
     land(spark, target, strict, 1, [*first, '{"id": 4, "v"'])
     entries = apply(spark, target, strict)
     assert failures(entries) == []
-    [line] = alarms(spark, target, [strict], entries)
-    assert "4 unresolved dead letters" in line
+    warn_of_dead_letters(spark, target, [strict], entries)
+    assert "t has 4 unresolved dead letters, more than its" in capfd.readouterr().err
     gold.publish(spark, target, [strict], "run", lake.quiet)
     assert shown(spark, target) == [(2, 5)]
     [record] = status(spark, target, [strict])

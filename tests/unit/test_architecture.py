@@ -26,6 +26,7 @@ FORBIDDEN = {
 # The settings that serverless takes and the code sets; a local session sets others.
 SERVERLESS_SETTINGS = {"spark.sql.session.timeZone"}
 LONGEST_MODULE = 400
+FRONT = "cdc_lakehouse"
 MODULES = sorted(module for layer in LAYERS for module in (ROOT / layer).rglob("*.py"))
 
 
@@ -55,6 +56,13 @@ def test_a_layer_imports_only_the_contract_below_it(module: Path) -> None:
     names = imported(ast.parse(module.read_text(encoding="utf-8")))
     wrong = [name for name in names if our_own(name) and not is_allowed(name, ALLOWED[layer])]
     assert module.name == "__main__.py" or wrong == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_only_the_front_prints(module: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    prints = [call for call in calls if ast.unparse(call.func) == "print"]
+    assert module.relative_to(ROOT).parts[0] == FRONT or prints == []
 
 
 def lacking(tree: ast.AST) -> set[str]:

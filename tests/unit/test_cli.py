@@ -12,9 +12,9 @@ from cdc_lakehouse.cli.ask.queries import utc
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import application, enter
 from cdc_lakehouse.cli.work.run import fail_at_the_end
+from cdc_lakehouse.terminal.console import show_grid, summary
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
 from lakehouse.run.ledger import Entry
-from lakehouse.terminal.console import show_grid, summary
 
 ROOT = Path(__file__).parents[2]
 GOOD = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"

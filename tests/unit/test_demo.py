@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.config.loading import load_tables
-from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.demo.questions import (
+from cdc_lakehouse.demo.questions import (
     FIRST,
     LATE,
     Dropped,
@@ -16,7 +13,10 @@ from lakehouse.demo.questions import (
     place_events,
     questions,
 )
-from lakehouse.demo.story import Explanation, Story, story_lines
+from cdc_lakehouse.demo.story import Explanation, Story, story_lines
+from lakehouse.config.loading import load_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"

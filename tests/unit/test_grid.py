@@ -1,4 +1,4 @@
-from lakehouse.terminal.grid import cut, lay_out
+from cdc_lakehouse.terminal.grid import cut, lay_out
 
 LONG = "a description that goes on for much longer than a line of a terminal is wide, and on"
 

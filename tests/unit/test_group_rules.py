@@ -6,7 +6,6 @@ from bronze.contract import TransactionFeed, transaction_feed
 from bronze.feeds import TRANSACTIONS, feeds
 from bronze.outcome import Outcome, entries
 from cdc_lakehouse.cli.work.run import whole_groups
-from lakehouse.config.in_force import not_in_force
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import contradictions
 from tests.builders import ARRIVED_AT
@@ -23,8 +22,7 @@ def feed(**source: object) -> TransactionFeed | None:
     return transaction_feed(one, one.feeds[0])
 
 
-def test_a_group_is_in_force() -> None:
-    assert list(not_in_force(table())) == []
+def test_a_group_contradicts_nothing() -> None:
     assert list(contradictions(table())) == []
 
 

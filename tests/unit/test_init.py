@@ -13,9 +13,8 @@ from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.drafts.sample import common_type, identifier, read_samples
 from lakehouse.config.loading import load_tables
-from lakehouse.drafts.connect_types import common_type
-from lakehouse.drafts.sample import identifier, read_samples
 from tests.captures import EVENTS
 
 

@@ -1,8 +1,8 @@
 import pytest
 
+from cdc_lakehouse.cli.key_text import key_of
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
-from lakehouse.key_text import key_of
 
 
 def table(*keys: str) -> Table:

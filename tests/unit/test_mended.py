@@ -12,7 +12,7 @@ import pytest
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.work.run import fail_at_the_end
-from lakehouse.drafts.source_url import checked_url
+from gold.source_check.source_url import checked_url
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from tests.unit.test_cli import entry
 
@@ -138,7 +138,7 @@ def test_ctrl_c_says_where_the_work_was_broken_off(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "from cdc_lakehouse.cli.front import application, enter, interruptible\n"
-        "from lakehouse.terminal.console import progress\n"
+        "from cdc_lakehouse.terminal.console import progress\n"
         "app = application('x')\n"
         "@app.command()\n"
         "@interruptible\n"

@@ -13,12 +13,12 @@ from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.work.run_lines import run_lines
+from cdc_lakehouse.terminal import console
+from cdc_lakehouse.terminal.console import progress, say, show_error, show_grid
+from cdc_lakehouse.terminal.verbosity import Level, level, set_level
 from gold.status.trouble import troubles, worst_first
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.ledger import Entry
-from lakehouse.terminal import console
-from lakehouse.terminal.console import progress, say, show_error, show_grid
-from lakehouse.terminal.verbosity import Level, level, set_level
 
 COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
 NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)

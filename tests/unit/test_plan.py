@@ -10,8 +10,8 @@ import pytest
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
+from gold.status.plan import Held, is_wider, plan
 from lakehouse.config.table import Table
-from lakehouse.plan import Held, is_wider, plan
 from tests.unit.test_silence import changes
 
 HELD = {"id": "long", "qty": "integer", "price": "decimal(12,2)", "tags": "array"}

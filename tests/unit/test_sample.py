@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.drafts.connect_types import column_type, inferred_type
-from lakehouse.drafts.sample import Sample, read_sample
+from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
 
 
@@ -106,12 +105,15 @@ def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
         ({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, "string"),
         ({"type": "array", "items": {"type": "int32"}}, "array<int>"),
         ({"type": "bytes"}, "binary"),
+        ({"type": "int8"}, "tinyint"),
     ],
 )
 def test_a_field_of_a_schema_block_has_a_column_type(
-    field: dict[str, object], expected: str
+    tmp_path: Path, field: dict[str, object], expected: str
 ) -> None:
-    assert column_type(field) == expected
+    columns = {"field": "after", "type": "struct", "fields": [{"field": "a", **field}]}
+    value = {"schema": {"fields": [columns]}, "payload": change(a=None)}
+    assert sample_of(tmp_path, value).columns == {"a": expected}
 
 
 @pytest.mark.parametrize(
@@ -122,11 +124,16 @@ def test_a_field_of_a_schema_block_has_a_column_type(
         ([1, "x"], "string"),
         ([True], "boolean"),
         ([["a"], [], None], "array<string>"),
-        ([[1], ["a"]], "array<string>"),
+        ([[1], ["a"]], "string"),
+        ([[1.5], [2]], "array<double>"),
+        ([1.0], "double"),
         ([[1], "a"], "string"),
         ([{"a": 1}], "string"),
         ([None], None),
     ],
 )
-def test_json_values_have_a_column_type(values: list[object], expected: str | None) -> None:
-    assert inferred_type(values) == expected
+def test_json_values_have_a_column_type(
+    tmp_path: Path, values: list[object], expected: str | None
+) -> None:
+    found = sample_of(tmp_path, *(change(id=1, a=value) for value in values))
+    assert {**found.columns, **found.guessed}.get("a") == expected

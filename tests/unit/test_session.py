@@ -47,7 +47,7 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
 STARTING = """
 import subprocess, sys, time
 from pathlib import Path
-from lakehouse.terminal import console
+from cdc_lakehouse.terminal import console
 from lakehouse.spark.session import output_of_java_to
 console.HEARTBEAT_SECONDS = 0.05
 with console.progress("starting Spark"), output_of_java_to(Path(sys.argv[1])):

@@ -10,9 +10,8 @@ from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
 from cdc_lakehouse.cli.work.rebootstrap import quoted
-from lakehouse.config.unpacking import unpack_table
-from lakehouse.drafts.first_draft import scalar
-from lakehouse.drafts.source_draft import (
+from cdc_lakehouse.drafts.first_draft import scalar
+from cdc_lakehouse.drafts.source_draft import (
     Connector,
     SourceTable,
     column_kind,
@@ -22,6 +21,7 @@ from lakehouse.drafts.source_draft import (
     preparations,
     source_draft,
 )
+from lakehouse.config.unpacking import unpack_table
 
 POSTGRES = make_url("postgresql+psycopg://me:secret@db.example/shop")
 MYSQL = make_url("mysql+pymysql://me:secret@db.example/shop")

@@ -142,6 +142,7 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
         ({"keys": [""]}, "keys"),
         ({"columns": {"a": "struct<b: int, B: int>"}}, "columns.a.type"),
         ({"source": None, "sources": [SNAPSHOT, DEBEZIUM]}, "sources"),
+        ({"source": None, "sources": [SNAPSHOT, SNAPSHOT]}, "sources"),
     ],
 )
 def test_a_contradiction_is_named_by_its_key(keys: dict[str, object], named: str) -> None:

@@ -95,8 +95,8 @@ def print_answer(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+    from cdc_lakehouse.terminal.console import progress
     from gold.job import open_catalog
-    from lakehouse.terminal.console import progress
 
     try:
         with progress("asking"):
@@ -125,10 +125,10 @@ def print_status(
     """
     from bronze.contract import feed_name
     from bronze.files.unreadable import unreadable_files
+    from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.status import table_status
     from gold.status.unread import unread_records
     from gold.status.waiting_deletes import waiting_deletes
-    from lakehouse.terminal.console import progress, wrapped
 
     with progress("asking how the tables do"):
         of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
@@ -161,8 +161,8 @@ def show_status(
 
     Then what no table reads.
     """
+    from cdc_lakehouse.terminal.console import show_records, width, wrapped
     from gold.status.trouble import troubles, worst_first
-    from lakehouse.terminal.console import show_records, width, wrapped
 
     if as_json:
         show_records(records, as_json=True)
@@ -251,8 +251,8 @@ def _refusal(message: str, views: Sequence[str]) -> str:
 
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
-    from lakehouse.terminal import answers
-    from lakehouse.terminal.console import awaited, say, show_grid
+    from cdc_lakehouse.terminal import answers
+    from cdc_lakehouse.terminal.console import awaited, say, show_grid
 
     if shown == "table" and not answer.columns:
         say("done")

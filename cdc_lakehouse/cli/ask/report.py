@@ -9,7 +9,7 @@ from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
 Output = Annotated[
     Path | None,
@@ -23,7 +23,7 @@ def report(chosen: Chosen, output: Output = None) -> None:
 
     It needs nothing from the network and no script: open it, mail it, keep it.
     """
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
 
     target, tables = configured(chosen)
     everything = configured(chosen._replace(only=()))[1]

@@ -12,15 +12,15 @@ from cdc_lakehouse.cli.front import command, configured, start
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
+from cdc_lakehouse.demo import questions as shop
+from cdc_lakehouse.demo.story import Explanation, Story, story_lines
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
-from lakehouse.demo import questions as shop
-from lakehouse.demo.story import Explanation, Story, story_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakehouse.terminal.grid import Row
+    from cdc_lakehouse.terminal.grid import Row
 
 STEPS = 5
 
@@ -62,7 +62,7 @@ def demo(chosen: Chosen) -> None:
 @contextmanager
 def _step(number: int, done: str) -> Iterator[None]:
     """A line once the step is done, with its seconds."""
-    from lakehouse.terminal.console import say
+    from cdc_lakehouse.terminal.console import say
 
     began = time.monotonic()
     yield
@@ -79,8 +79,8 @@ def _answers(
 
 
 def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
+    from cdc_lakehouse.terminal import answers
     from gold.job import open_catalog
-    from lakehouse.terminal import answers
 
     open_catalog(spark, target, query)
     return list(answers.texts(spark.sql(query)))

@@ -11,10 +11,10 @@ from cdc_lakehouse.cli.begin.project import is_project, make_project
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from lakehouse.errors import ConfigurationError, LakeNotWritable
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
-    from lakehouse.drafts.first_draft import Draft
+    from cdc_lakehouse.drafts.first_draft import Draft
 
 Name = Annotated[
     str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
@@ -92,8 +92,8 @@ def _check(table: str | None, sample: Path | None, source: str | None) -> None:
 
 
 def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
-    from lakehouse.drafts.first_draft import write_draft, write_drafts
-    from lakehouse.drafts.sample import day_of
+    from cdc_lakehouse.drafts.first_draft import write_draft, write_drafts
+    from cdc_lakehouse.drafts.sample import day_of
 
     landing = _landing(chosen)
     inside = sample.absolute().is_relative_to(landing)
@@ -121,12 +121,12 @@ def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
 def _from_database(
     chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
 ) -> None:
+    from cdc_lakehouse.drafts import source_draft as drafts
+    from cdc_lakehouse.drafts.first_draft import write_text
+    from cdc_lakehouse.drafts.sample import identifier
+    from cdc_lakehouse.terminal.console import progress, wrapped
+    from gold.source_check.source_url import checked_url
     from lakehouse.config.unpacking import nearest
-    from lakehouse.drafts import source_draft as drafts
-    from lakehouse.drafts.first_draft import write_text
-    from lakehouse.drafts.sample import identifier
-    from lakehouse.drafts.source_url import checked_url
-    from lakehouse.terminal.console import progress, wrapped
 
     given = checked_url(source)
     with progress("reading the catalog of the database"):

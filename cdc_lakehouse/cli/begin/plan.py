@@ -8,10 +8,10 @@ from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import command, configured, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import without_yaml
+from gold.status.plan import WORST, Held, Planned
+from gold.status.plan import plan as planned
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.plan import WORST, Held, Planned
-from lakehouse.plan import plan as planned
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_log, read_values
 
@@ -30,7 +30,7 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
     """
-    from lakehouse.terminal.console import show_records, wrapped
+    from cdc_lakehouse.terminal.console import show_records, wrapped
 
     target, tables = configured(chosen)
     found = [planned(table, held) for table, held in _held(target, tables)]

@@ -9,8 +9,8 @@ from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.json_schema import table_schema
 from lakehouse.config.unpacking import refuse_lines
-from lakehouse.expectation_checks import unknown_columns
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
+from silver.expectations.problems import find_unknown_columns
 
 
 @command("validate")
@@ -23,7 +23,7 @@ def validate(
     """Check all YAML without starting Spark."""
     target, tables = configured(chosen)
     for table in tables:
-        refuse_lines(f"table {table.table}", unknown_columns(target, table))
+        refuse_lines(f"table {table.table}", find_unknown_columns(target, table))
     if write_schema:
         Path(chosen.conf, "table.schema.json").write_text(table_schema(), encoding="utf-8")
     for table in tables:

@@ -6,13 +6,13 @@ import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus, utc
 from cdc_lakehouse.cli.front import check_lake, command, configured, group, start
+from cdc_lakehouse.cli.key_text import key_of
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.key_text import key_of
 from lakehouse.storage.landing import from_landing
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +75,7 @@ def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | 
 
 
 def _print_json(found: "DataFrame | None", limit: int) -> None:
-    from lakehouse.terminal import answers
+    from cdc_lakehouse.terminal import answers
     from silver.changelog.dead_letter_list import newest
 
     if found is not None:
@@ -84,8 +84,8 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
 
 
 def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
-    from lakehouse.terminal import answers
-    from lakehouse.terminal.console import awaited, fitted, progress, show_grid
+    from cdc_lakehouse.terminal import answers
+    from cdc_lakehouse.terminal.console import awaited, fitted, progress, show_grid
     from silver.changelog import dead_letter_list
 
     with progress("looking for dead letters"):

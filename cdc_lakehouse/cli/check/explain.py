@@ -7,9 +7,9 @@ import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.key_text import key_of
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
-from lakehouse.key_text import key_of
 from lakehouse.storage.landing import from_landing
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
     (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
     """
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
 
     target, (one,) = configured(chosen._replace(only=[table]))
     sought = key_of(key, one)
@@ -53,7 +53,7 @@ def _json(line: "Explained") -> str:
 
 
 def _print_grid(lines: "list[Explained]", target: Target) -> None:
-    from lakehouse.terminal.console import show_grid, wrapped
+    from cdc_lakehouse.terminal.console import show_grid, wrapped
 
     *records, row = lines
     if not records and row.values is None:

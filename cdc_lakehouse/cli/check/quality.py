@@ -73,8 +73,8 @@ def check_all(
     as_json: bool,
 ) -> "list[Result]":
     """Checks every table with expectations, keeps and prints the results; returns them all."""
+    from cdc_lakehouse.terminal.console import progress, show_records
     from gold.quality import results as kept
-    from lakehouse.terminal.console import progress, show_records
 
     asked = [table for table in tables if table.expectations]
     drifts = kept.drifts(spark, target, asked)
@@ -173,7 +173,7 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
         ConfigurationError: the file is wrong, or it is not clear which table is meant.
     """
     from cdc_lakehouse.cli.check.rules_file import read_rules, with_rules
-    from lakehouse.terminal.console import show_records
+    from cdc_lakehouse.terminal.console import show_records
 
     rules = read_rules(file)
     chosen = select(tables, [rules.table] if rules.table else [])

@@ -43,7 +43,7 @@ def _replayed(
     run_id: str,
 ) -> "list[Entry]":
     """Replays, says what came of it table by table, and publishes."""
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
     from silver.changelog.dead_letter_list import Wanted
     from silver.maintenance.replay_job import replay_all
 

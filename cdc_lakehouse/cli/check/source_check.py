@@ -42,8 +42,8 @@ def check(
     Raises:
         SourceDiffers: some difference is real.
     """
+    from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.source_check.verdict import verdict
-    from lakehouse.terminal.console import progress, wrapped
 
     with progress(f"comparing {table.table} with its source"):
         found = verdict(spark, target, table, given)

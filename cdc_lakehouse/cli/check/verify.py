@@ -56,7 +56,7 @@ def verify(
     then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
     than what is applied is in flight and shown apart.
     """
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
 
     target, (one,) = configured(chosen._replace(only=[table]))
     url = None if source is None else source_check.checked(source)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.key_text import key_of
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import alone
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
@@ -18,8 +19,7 @@ from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
-from lakehouse.key_text import key_of
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -
     only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
     its records are named, and deleted with --landing. The command can be repeated at any time.
     """
-    from lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import tell_of
 
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
@@ -84,9 +84,9 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         ManyTablesFailed: the table could not be brought up to bronze first.
         TableFailed: records of the key wait for their transaction.
     """
+    from cdc_lakehouse.terminal.console import progress
     from gold.job import publish
     from lakehouse.storage.lake import Lake
-    from lakehouse.terminal.console import progress
     from silver import job
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
@@ -130,8 +130,8 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     Raises:
         EraseIncomplete: naming where something is left.
     """
+    from cdc_lakehouse.terminal.console import progress
     from lakehouse.storage.traces import traces
-    from lakehouse.terminal.console import progress
     from silver.maintenance import erase
 
     with progress("looking for what is left"):

@@ -49,7 +49,7 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
     """
-    from lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import tell_of
 
     target, tables = configured(chosen)
     check_lake(target)
@@ -71,9 +71,9 @@ def tend(
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
     from bronze.upkeep import of_feeds
+    from cdc_lakehouse.terminal.console import progress
     from gold.views.pins import pinned
     from lakehouse.run import ledger
-    from lakehouse.terminal.console import progress
     from silver.maintenance.upkeep import of_all
 
     with progress("looking at what views need"):
@@ -113,7 +113,7 @@ def _table(work: Round, table: Table) -> dict[str, int]:
 
 
 def _purge(work: Round, table: Table) -> dict[str, int]:
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
     from silver.maintenance import tombstones
 
     with progress(f"looking for tombstones of {table.table}"):
@@ -137,8 +137,8 @@ def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
 
 
 def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+    from cdc_lakehouse.terminal.console import progress
     from lakehouse.storage import upkeep
-    from lakehouse.terminal.console import progress
 
     counts: dict[str, int] = {}
     for name, cluster_by in tables.items():

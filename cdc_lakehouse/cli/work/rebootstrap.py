@@ -8,8 +8,8 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
+from gold.source_check.source_url import checked_url
 from lakehouse.config.loading import select
-from lakehouse.drafts.source_url import checked_url
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 
 if TYPE_CHECKING:

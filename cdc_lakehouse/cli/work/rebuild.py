@@ -28,7 +28,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     change keys, history or order of a table. Readers see all of the old state until all of the new
     one is there. Killed at any point it goes on where it was when it is started again.
     """
-    from lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import tell_of
 
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
@@ -52,9 +52,9 @@ def rebuild_table(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
+    from cdc_lakehouse.terminal.console import progress, summary
     from gold.job import publish
     from gold.views.pins import pin_table
-    from lakehouse.terminal.console import progress, summary
     from silver.maintenance import rebuild, swap
 
     run_id = uuid.uuid4().hex

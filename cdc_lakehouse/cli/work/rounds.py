@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
+from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import in_short, is_conflict
-from lakehouse.terminal.ways_out import session_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from cdc_lakehouse.terminal.console import Progress
     from lakehouse.run.ledger import Entry
-    from lakehouse.terminal.console import Progress
 
     Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
 

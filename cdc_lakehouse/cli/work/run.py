@@ -17,15 +17,15 @@ from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_toget
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.silence import Warner
 from cdc_lakehouse.cli.work.sums import settled
+from cdc_lakehouse.terminal.verbosity import Level, level
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
+from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
 from lakehouse.storage.landing import land_extract
-from lakehouse.terminal.verbosity import Level, level
-from lakehouse.terminal.ways_out import check_writable, is_unreachable, with_way_out
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +113,7 @@ def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[T
 
 def one_round(given: Round, tables: list[Table], layers: Sequence[Layer]) -> "list[Entry]":
     """Every layer once over all tables, a line per table at the end; returns all entries."""
-    from lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import progress
 
     entries: list[Entry] = []
     try:
@@ -132,13 +132,17 @@ def warn_of_dead_letters(
     spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
 ) -> None:
     """A line on stderr for each table that a round left with too many; the exit code stays."""
-    from lakehouse.terminal.console import warn
-    from silver.changelog.dead_letters import alarms
+    from cdc_lakehouse.terminal.console import warn
+    from silver.changelog.dead_letters import count_too_many
 
     own = [entry for entry in entries if entry.layer == "silver"]
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
-        for line in alarms(spark, target, tables, own):
-            warn(line)
+        for table, count in count_too_many(spark, target, tables, own):
+            warn(
+                f"{table.table} has {counted(count, 'unresolved dead letter')}, more than its "
+                f"max_dead_letters {table.max_dead_letters:,}: "
+                f"lakehouse dead-letters list --table {table.table}"
+            )
 
 
 def _until_told(
@@ -150,7 +154,7 @@ def _until_told(
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
     from bronze.feeds import families
-    from lakehouse.terminal.console import say, show_error
+    from cdc_lakehouse.terminal.console import say, show_error
 
     told_of: Layer = "silver" if "silver" in layers else layers[0]
 
@@ -191,7 +195,7 @@ def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
     return [
         TableFailed(
             f"{entry.layer} {entry.table}",
-            with_way_out(entry.message),
+            with_remedy(entry.message),
             is_unreachable(entry.message),
         )
         for entry in entries

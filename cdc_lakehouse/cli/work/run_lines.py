@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lakehouse.terminal.verbosity import Level, level
-from lakehouse.terminal.words import counted
+from cdc_lakehouse.terminal.verbosity import Level, level
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
@@ -37,8 +37,8 @@ def show_entries(entries: "Sequence[Entry]") -> None:
 
     With --verbose one line per table and layer comes before.
     """
+    from cdc_lakehouse.terminal.console import fitted, say, summary, width, wrapped
     from lakehouse.run.unread import is_of_feed, unread_of
-    from lakehouse.terminal.console import fitted, say, summary, width, wrapped
 
     if level() is Level.VERBOSE:
         for entry in entries:

@@ -38,7 +38,7 @@ class Warner:
 
     def tell(self) -> None:
         """Warn of what is wrong now and has not been told yet."""
-        from lakehouse.terminal.console import warn
+        from cdc_lakehouse.terminal.console import warn
 
         for table, texts in warnings_of(self._target, self._tables).items():
             for text in texts:

@@ -15,30 +15,26 @@ from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, typ
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
-from lakehouse.drafts.sample import SIGNALS, identifier
+from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
+from cdc_lakehouse.drafts.sample import SIGNALS, identifier
+from gold.source_check.source_url import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
-from lakehouse.terminal.words import counted
+from lakehouse.words import counted
 
-SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 MOST_DIGITS = 38
-_PLAIN: Sequence[tuple[type[types.TypeEngine[Any]], str]] = (
-    (mysql.YEAR, "int"),
-    (mysql.TINYINT, "smallint"),
-    (postgresql.INTERVAL, "bigint"),
-    (types.Boolean, "boolean"),
-    (types.SmallInteger, "smallint"),
-    (types.BigInteger, "bigint"),
-    (types.Integer, "int"),
-    (types.REAL, "float"),
-    (types.Float, "double"),
-    (types.Date, "date"),
-    (types.LargeBinary, "binary"),
-    (mysql.TINYBLOB, "binary"),
-    (mysql.MEDIUMBLOB, "binary"),
-    (mysql.LONGBLOB, "binary"),
-    (types.BINARY, "binary"),
-    (types.VARBINARY, "binary"),
+_KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
+    ((mysql.TINYINT, types.SmallInteger), "smallint"),
+    ((types.BigInteger,), "bigint"),
+    ((mysql.YEAR, types.Integer), "int"),
+    ((postgresql.INTERVAL,), "bigint"),
+    ((types.Boolean,), "boolean"),
+    ((types.REAL, mysql.FLOAT), "float"),
+    ((types.Float,), "double"),
+    ((types.Date,), "date"),
+    ((mysql.TIMESTAMP,), "timestamp"),
+    ((types.DateTime,), "timestamp_ntz"),
+    ((types.LargeBinary, types.BINARY, types.VARBINARY), "binary"),
+    ((mysql.TINYBLOB, mysql.MEDIUMBLOB, mysql.LONGBLOB), "binary"),
 )
 _UNSIGNED = {"smallint": "int", "int": "bigint", "bigint": "decimal(20,0)"}
 _BACKENDS = ("postgresql", "mysql", "mariadb")
@@ -242,16 +238,13 @@ def column_kind(kind: "types.TypeEngine[Any]") -> str:
     if isinstance(kind, postgresql.ARRAY):
         return f"array<{column_kind(kind.item_type)}>"
     if isinstance(kind, mysql.BIT | postgresql.BIT):
-        return "boolean" if (kind.length or 1) == 1 else "binary"
-    if isinstance(kind, types.TIMESTAMP | types.DateTime):
-        zoned = bool(kind.timezone) or isinstance(kind, mysql.TIMESTAMP)
-        return "timestamp" if zoned else "timestamp_ntz"
-    if isinstance(kind, types.Float):
-        return "float" if isinstance(kind, types.REAL | mysql.FLOAT) else "double"
-    if isinstance(kind, types.Numeric):
+        return "boolean" if kind.length in (None, 1) else "binary"
+    if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
         return _decimal(kind)
-    found = next((spark for source, spark in _PLAIN if isinstance(kind, source)), "string")
-    return _UNSIGNED.get(found, found) if getattr(kind, "unsigned", False) else found
+    if getattr(kind, "timezone", False) and isinstance(kind, types.DateTime):
+        return "timestamp"
+    spark = next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
+    return _UNSIGNED.get(spark, spark) if getattr(kind, "unsigned", False) else spark
 
 
 def _decimal(kind: "types.Numeric[Any]") -> str:

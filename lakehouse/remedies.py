@@ -67,10 +67,10 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
 )
 
 
-def with_way_out(message: str | None) -> str:
+def with_remedy(message: str | None) -> str:
     """The message, with what to do about it where that is known."""
     told = message or "no reason given"
-    action = way_out(told)
+    action = find_remedy(told)
     return f"{told}\n    do: {action}" if action else told
 
 
@@ -79,7 +79,7 @@ def is_unreachable(message: str | None) -> bool:
     return any(sign in (message or "") for sign in NO_BROKER)
 
 
-def way_out(message: str) -> str | None:
+def find_remedy(message: str) -> str | None:
     """What to do about it, where that is known."""
     return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
 
@@ -116,7 +116,7 @@ def check_writable(target: Target) -> None:
             probe.write(b"x")
     except OSError as refused:
         reason = refused.strerror or str(refused)
-        action = way_out(reason) or "mend that and run again"
+        action = find_remedy(reason) or "mend that and run again"
         raise LakeNotWritable(str(lake), reason, action) from refused
     if shutil.disk_usage(lake).free < LEAST_FREE:
         raise LakeNotWritable(

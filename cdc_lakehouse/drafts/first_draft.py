@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import yaml
 
+from cdc_lakehouse.drafts.sample import Sample, read_sample, read_samples
 from lakehouse.config.unpacking import unpack_table
-from lakehouse.drafts.sample import Sample, read_sample, read_samples
 from lakehouse.errors import ConfigurationError
 
 DELTA = "or delta, where the files of a day hold only some of the rows"
@@ -62,27 +62,34 @@ def write_text(file: Path, text: str) -> Draft:
 
 def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
-    lines = [SCHEMA_LINE, f"table: {table}", "source:", f"  format: {sample.format}"]
     doubt = "" if sure else "  # check: folder of the files, below the landing root"
-    lines += [f"  path: {scalar(folder)}{doubt}"]
-    lines += [f"  topic: {scalar(sample.topic)}"] if sample.topic else []
-    lines += [f"  mode: full  # check: {DELTA}"] if sample.format == "snapshot" else []
-    lines += [f"  file_format: {sample.file_format}"] if sample.file_format != "json" else []
-    lines += [f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}"]
-    if sample.sequence_by:
-        lines += [f"sequence_by: {scalar(sample.sequence_by)}  # check: orders a key's changes"]
-    if sample.deletes:
-        lines += [f"apply_as_deletes: {scalar(sample.deletes)}  # check"]
-        operation = sample.deletes.partition(" ")[0]
-        lines += [f"except_column_list: [{scalar(operation)}]"]
+    operation = (sample.deletes or "").partition(" ")[0]
+    order = "  # check: orders a key's changes"
+    lines = {
+        f"table: {table}\nsource:\n  format: {sample.format}": True,
+        f"  path: {scalar(folder)}{doubt}": True,
+        f"  topic: {scalar(sample.topic or '')}": sample.topic,
+        f"  mode: full  # check: {DELTA}": sample.format == "snapshot",
+        f"  file_format: {sample.file_format}": sample.file_format != "json",
+        f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}": True,
+        f"sequence_by: {scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
+        f"apply_as_deletes: {scalar(sample.deletes or '')}  # check": sample.deletes,
+        f"except_column_list: [{scalar(operation)}]": sample.deletes,
+    }
+    written = [line for line, is_there in lines.items() if is_there]
+    return "\n".join([SCHEMA_LINE, *written, *_list_columns(sample)]) + "\n"
+
+
+def _list_columns(sample: Sample) -> list[str]:
+    """Declared columns, and as comments those that are only guessed."""
     own = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
     declared = [f"  {scalar(n)}: {kind}" for n, kind in sample.columns.items() if n in own]
-    lines += ["columns:", *declared] if declared else []
+    lines = ["columns:", *declared] if declared else []
     guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
     if guessed:
         lines += ["  # check: seen, but not declared; declare decimals, dates and times"]
         lines += [f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in guessed.items()]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:

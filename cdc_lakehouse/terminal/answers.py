@@ -23,14 +23,7 @@ from pyspark.sql.types import (
 )
 
 from lakehouse.storage.names import quote
-
-NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-TIME_FORMAT = NTZ_FORMAT + "XXX"
-JSON_OPTIONS = {
-    "timestampFormat": TIME_FORMAT,
-    "timestampNTZFormat": NTZ_FORMAT,
-    "ignoreNullFields": "false",
-}
+from lakehouse.words import JSON_OPTIONS, NTZ_FORMAT, TIME_FORMAT
 
 
 def json_lines(frame: DataFrame) -> Iterator[str]:

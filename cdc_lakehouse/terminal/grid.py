@@ -52,23 +52,19 @@ def _sizes(
     names: Sequence[str], texts: Sequence[Sequence[str]], width: int | None
 ) -> list[int] | None:
     """A width per column; None where the columns do not fit side by side."""
-    cells = [[name, *(row[at] for row in texts)] for at, name in enumerate(names)]
-    natural = [max(map(cell_len, column)) for column in cells]
-    least = [
-        size if _is_rigid(column[1:]) else min(size, max(LEAST_TEXT, cell_len(column[0])))
-        for column, size in zip(cells, natural, strict=True)
-    ]
+    columns = list(zip(*texts, strict=True)) or [()] * len(names)
+    heads = [cell_len(name) for name in names]
+    natural = [max(map(cell_len, [n, *c])) for n, c in zip(names, columns, strict=True)]
     if width is None:
         return natural
+    given = zip(columns, heads, natural, strict=True)
+    least = [size if _is_rigid(c) else min(size, max(LEAST_TEXT, h)) for c, h, size in given]
     room = width - GAP * (len(names) - 1)
-    if sum(least) > room:
-        return None
-    most = max(natural)
-    while True:
+    for most in range(max(natural), -1, -1):
         sizes = [max(low, min(high, most)) for low, high in zip(least, natural, strict=True)]
         if sum(sizes) <= room:
             return sizes
-        most -= 1
+    return None
 
 
 def _is_rigid(values: Sequence[str]) -> bool:

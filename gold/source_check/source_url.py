@@ -17,6 +17,7 @@ DRIVERS = {
 }
 EXTRAS = {"postgresql+psycopg": "postgres", "mysql+pymysql": "mysql"}
 ENVIRONMENT = "env:"
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 
 
 def checked_url(url: str) -> URL:

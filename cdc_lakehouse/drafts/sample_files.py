@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TextIO, TypeAlias, cast
 
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
+from silver.decode.values.json_values import NumberText
 
 MOST_RECORDS = 5_000
 SEPARATORS = ",;\t|"
@@ -86,7 +87,7 @@ def _objects(text: TextIO) -> Iterator[Object]:
 def _values(texts: Iterable[str]) -> Iterator[object]:
     for text in texts:
         with suppress(ValueError):
-            yield json.loads(text)
+            yield json.loads(text, parse_float=NumberText)
 
 
 def _csv_rows(text: TextIO) -> Iterator[Object]:

@@ -3,18 +3,23 @@
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pyspark.sql import types as T
+
+from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+from gold.status.encoded import encoded_numbers, encoded_texts
 from lakehouse.config.formats import CHANGE_MEMBERS, Format
 from lakehouse.config.table import FileFormat
-from lakehouse.drafts.connect_types import column_type, common_type, inferred_type, mixed
-from lakehouse.drafts.encoded import encoded_numbers, encoded_texts
-from lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+from silver.decode.debezium.values.encodings import from_block
+from silver.decode.values.column_types import parse_type, wider
+from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.json_values import NumberText
 
 TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
 ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")
@@ -26,6 +31,13 @@ OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
 DELETE_WORDS = ("delete", "d", "del", "remove")
+_ORDERS: tuple[Callable[[str, str], bool], ...] = (
+    lambda name, kind: bool(ORDER_NAMES.search(name)) and kind.startswith(ORDERABLE),
+    lambda _, kind: kind.startswith(TIMES),
+    lambda _, kind: kind in WHOLE_NUMBERS,
+)
+"""Whether a column of a name and a type orders changes, the surest sign first."""
+_WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
 
 class Sample(NamedTuple):
@@ -71,22 +83,35 @@ def read_samples(file: Path) -> dict[str, Sample]:
     opened = open_sample(file)
     if opened.format != "json":
         return {identifier(_name_of(file)): _of_day(file, _flat(opened))}
-    by_topic: dict[str | None, list[Object]] = {}
-    for record in opened.records:
-        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
-        by_topic.setdefault(topic, []).append(record)
-    found: dict[str, Sample] = {}
-    for topic, own in by_topic.items():
-        if (topic is None and len(by_topic) > 1) or not any(map(_has_row, own)):
-            continue
+    samples: dict[str, Sample] = {}
+    for topic, records in _split_by_topic(opened.records).items():
         name = identifier((topic or _name_of(file)).rpartition(".")[2])
-        if name in found and topic is not None:
+        if name in samples and topic is not None:
             name = identifier("_".join(topic.split(".")[-2:]))
         if not SIGNALS.search(name):
-            found[name] = _of_day(file, _sampled(own, topic))
-    if not found:
+            samples[name] = _of_day(file, _sampled(records, topic))
+    if not samples:
         raise unusable(file, "no record of a table", "records with rows")
-    return found
+    return samples
+
+
+def common_type(kinds: Iterable[str]) -> str:
+    """Spark SQL type that holds the values of several types; text where no other one does."""
+    first, *others = (parse_type(kind) for kind in sorted(set(kinds)))
+    common: T.DataType | None = first
+    for other in others:
+        common = common and _join_types(common, other)
+    return common.simpleString() if common else "string"
+
+
+def _join_types(one: T.DataType, other: T.DataType) -> T.DataType | None:
+    if {one, other} == {T.DateType(), T.TimestampNTZType()}:
+        return T.TimestampNTZType()
+    numbers = (
+        T.DecimalType(_WHOLE_DIGITS[each], 0) if each in _WHOLE_DIGITS else each
+        for each in (one, other)
+    )
+    return wider(one, other) or wider(*numbers)
 
 
 def identifier(text: str) -> str:
@@ -115,16 +140,32 @@ def _of_day(file: Path, sample: Sample) -> Sample:
     return sample._replace(format="snapshot", sequence_by=None, deletes=None)
 
 
+def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]:
+    """The records of each topic that has rows; those without a topic where all are without."""
+    by_topic: dict[str | None, list[Object]] = {}
+    for record in records:
+        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
+        by_topic.setdefault(topic, []).append(record)
+    if len(by_topic) > 1:
+        by_topic.pop(None, None)
+    return {topic: own for topic, own in by_topic.items() if any(map(_has_row, own))}
+
+
 def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
     """What the records of one table show."""
     changes = [change for record in records if (change := _change(record))]
-    if any("op" in change and {"after", "before"} & set(change) for change in changes):
+    if any(map(_is_event, changes)):
         return _debezium([record for record in records if "op" in _change(record)], topic)
     if any(set(FLATTENED) & set(change) for change in changes):
         return _flattened(records, topic)
-    if any(isinstance(change.get("key"), list) for change in changes):
-        return _ydb([change for change in changes if "key" in change], topic)
+    keyed = [change for change in changes if "key" in change]
+    if any(isinstance(change["key"], list) for change in keyed):
+        return _ydb(keyed, topic)
     return _flat(SampleFile("json", changes))
+
+
+def _is_event(change: Object) -> bool:
+    return "op" in change and not change.keys().isdisjoint(("after", "before"))
 
 
 def _has_row(record: Object) -> bool:
@@ -137,28 +178,30 @@ def _has_row(record: Object) -> bool:
 
 
 def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
-    declared = _declared_by_all(records)
     changes = [_change(record) for record in records]
     rows = [_row(change, "after") for change in changes]
-    inferred = _inferred(rows)
     keys = _record_keys(records)
-    if not keys and not any(_is_whole(record) for record in records):
-        keys = _keys_of_deletes(changes) or _probable_keys(inferred)
-    known = declared or {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
-    guessed = {name: kind for name, kind in inferred.items() if name not in known}
-    looks = _looks(rows, guessed)
-    return Sample("debezium", "json", topic, keys, known, guessed, looks=looks)
+    if not keys and not any(map(_is_whole, records)):
+        keys = _keys_of_deletes(changes) or _probable_keys(_inferred(rows))
+    return _of_events(rows, topic, keys, _declared_by_all(records))
 
 
 def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
     rows = [_change(record) for record in records]
     own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    inferred = _inferred(own)
-    keys = _record_keys(records) or _probable_keys(inferred)
-    known = {name: inferred.get(name, "string") for name in [*keys, *_mixed(own)]}
+    return _of_events(own, topic, _record_keys(records) or _probable_keys(_inferred(own)), {})
+
+
+def _of_events(
+    rows: Sequence[Object], topic: str | None, keys: list[str], declared: Mapping[str, str]
+) -> Sample:
+    """The sample of Debezium's rows: without a schema block only keys and mixtures are declared."""
+    inferred = _inferred(rows)
+    sure = {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
+    known = dict(declared or sure)
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
-    return Sample("debezium", "json", topic, keys, known, guessed)
+    return Sample("debezium", "json", topic, keys, known, guessed, looks=_looks(rows, guessed))
 
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
@@ -203,26 +246,31 @@ def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
     parts = max((change["key"] for change in changes), key=len)
     keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
     rows = [change.get("newImage") or change.get("update") or {} for change in changes]
-    columns = dict(zip(keys, [inferred_type([part]) or "string" for part in parts], strict=True))
+    columns = dict.fromkeys(keys, "string") | _inferred([dict(zip(keys, parts, strict=True))])
     return Sample("ydb", "json", topic, keys, columns, _inferred(rows))
 
 
 def _flat(opened: SampleFile) -> Sample:
+    kinds = {**_inferred(opened.records), **opened.types}
+    columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
+    is_bigquery = any("_CHANGE_TYPE" in row for row in opened.records)
+    return _bigquery(opened, columns) if is_bigquery else _rows(opened, columns)
+
+
+def _bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
+    deleted = [row for row in opened.records if row["_CHANGE_TYPE"] == "DELETE"]
+    keys = [name for name in columns if deleted and all(row.get(name) for row in deleted)]
+    keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
+    return Sample("bigquery", opened.format, None, keys, columns, {})
+
+
+def _rows(opened: SampleFile, columns: dict[str, str]) -> Sample:
     rows = opened.records
-    known = {**_inferred(rows), **opened.types}
-    columns = {name: kind for name, kind in known.items() if not name.startswith("_")}
-    if any("_CHANGE_TYPE" in row for row in rows):
-        deleted = [row for row in rows if row["_CHANGE_TYPE"] == "DELETE"]
-        keys = [c for c in columns if deleted and all(row.get(c) for row in deleted)]
-        keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
-        return Sample("bigquery", opened.format, None, keys, columns, {})
     full = [name for name in columns if all(row.get(name) is not None for row in rows)]
     keys = _probable_keys(full or columns)
     kinds = {name: _type_of_order(rows, name, columns) for name in full if name not in keys}
-    named = [n for n, kind in kinds.items() if ORDER_NAMES.search(n) and kind.startswith(ORDERABLE)]
-    times = [name for name, kind in kinds.items() if kind.startswith(TIMES)]
-    numbers = [name for name, kind in kinds.items() if kind in WHOLE_NUMBERS]
-    order = (named or times or numbers or keys)[0]
+    orders = [n for is_order in _ORDERS for n, kind in kinds.items() if is_order(n, kind)]
+    order = [*orders, *keys][0]
     columns[order] = kinds.get(order, columns[order])
     return Sample("rows", opened.format, None, keys, columns, {}, order, _deletes(rows))
 
@@ -252,12 +300,18 @@ def _probable_keys(columns: Iterable[str]) -> list[str]:
 
 
 def _inferred(rows: Iterable[Object]) -> dict[str, str]:
-    values: dict[str, list[object]] = {}
+    kinds = {name: inferred_type(seen, False) for name, seen in _see(rows).items()}
+    return {name: kind.simpleString() for name, kind in kinds.items() if kind is not None}
+
+
+def _see(rows: Iterable[Object]) -> dict[str, SeenValues]:
+    """What the values of each column are, as the decoder sees them."""
+    seen: dict[str, SeenValues] = {}
     for row in rows:
         for name, value in row.items():
-            values.setdefault(name, []).append(value)
-    kinds = {name: inferred_type(each) for name, each in values.items()}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
+            number = NumberText(repr(value)) if isinstance(value, float) else value
+            seen.setdefault(name, SeenValues()).add(number)
+    return seen
 
 
 def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -275,10 +329,13 @@ def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str,
     return found
 
 
-def _mixed(rows: Sequence[Object]) -> list[str]:
+def _mixed(rows: Iterable[Object]) -> list[str]:
     """Columns whose values only a text holds together; undeclared they would be refused."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in names if mixed(row.get(name) for row in rows)]
+    return [
+        name
+        for name, seen in _see(rows).items()
+        if len(seen.kinds) > 1 and isinstance(inferred_type(seen), T.StringType)
+    ]
 
 
 def _of_topic(
@@ -310,7 +367,8 @@ def _declared(value: Object) -> dict[str, str]:
     """Column types from the schema block around a Debezium value, if there is one."""
     fields = ((value or {}).get("schema") or {}).get("fields") or []
     after = [field["fields"] for field in fields if field.get("field") == "after"]
-    return {field["field"]: column_type(field) for columns in after for field in columns}
+    types = {field["field"]: from_block(field).type for columns in after for field in columns}
+    return {name: kind.simpleString() for name, kind in types.items()}
 
 
 def _change(record: Object) -> Object:

@@ -7,8 +7,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
-from lakehouse.demo.questions import EXPLAINED, FIRST, LATE, Dropped
-from lakehouse.terminal.grid import Row, lay_out
+from cdc_lakehouse.demo.questions import EXPLAINED, FIRST, LATE, Dropped
+from cdc_lakehouse.terminal.grid import Row, lay_out
 
 WIDTH = 80
 UNBROKEN = "\N{NO-BREAK SPACE}"

@@ -101,7 +101,9 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
     folder = Path(target.landing, FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     topics = {feed.topic for table in tables for feed in table.feeds}
-    lines = gzip.decompress(files("lakehouse.demo").joinpath(EVENTS).read_bytes()).splitlines(True)
+    lines = gzip.decompress(files("cdc_lakehouse.demo").joinpath(EVENTS).read_bytes()).splitlines(
+        True
+    )
     read = [(line, json.loads(line)) for line in lines]
     own = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
     late = [line for line, record in own if _is_late(record)]
@@ -113,7 +115,7 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
 
 def configuration(conf: Path) -> Path:
     """The folder itself, or the demo's own where there is no such folder."""
-    package = Path(str(files("lakehouse.demo")))
+    package = Path(str(files("cdc_lakehouse.demo")))
     places = [conf, package / "conf", package.parents[1] / "conf"]
     return next((place for place in places if (place / "targets").is_dir()), conf)
 

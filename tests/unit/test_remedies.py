@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse import remedies
 from lakehouse.config.target import Target
 from lakehouse.errors import LakeNotWritable
-from lakehouse.terminal import ways_out
-from lakehouse.terminal.ways_out import check_writable, way_out
+from lakehouse.remedies import check_writable, find_remedy
 
 
 def test_a_lake_that_can_be_written_is_fine(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_lake_that_cannot_be_made_is_told_before_spark_starts(tmp_path: Path) 
 def test_a_full_disk_is_told_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ways_out, "LEAST_FREE", 1 << 62)
+    monkeypatch.setattr(remedies, "LEAST_FREE", 1 << 62)
     with pytest.raises(LakeNotWritable, match="free some space and run again; nothing is lost"):
         check_writable(Target(root=str(tmp_path)))
 
@@ -42,8 +42,8 @@ def test_a_full_disk_is_told_before_spark_starts(
     ],
 )
 def test_a_failure_from_outside_names_the_way_out(message: str, action: str) -> None:
-    assert action in str(way_out(message))
+    assert action in str(find_remedy(message))
 
 
 def test_other_failures_are_told_as_they_are() -> None:
-    assert way_out("[UNRESOLVED_COLUMN] a") is None
+    assert find_remedy("[UNRESOLVED_COLUMN] a") is None

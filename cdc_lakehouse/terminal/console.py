@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 from rich.markup import escape
 
+from cdc_lakehouse.terminal.grid import Row, cut, lay_out
+from cdc_lakehouse.terminal.verbosity import Level, level
 from lakehouse.config.target import Target
 from lakehouse.storage.names import short_names
-from lakehouse.terminal.grid import Row, cut, lay_out
-from lakehouse.terminal.verbosity import Level, level
 
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry

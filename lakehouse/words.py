@@ -1,0 +1,15 @@
+"""How numbers and times are written as text, for people and as JSON that loses nothing."""
+
+NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+TIME_FORMAT = NTZ_FORMAT + "XXX"
+JSON_OPTIONS = {
+    "timestampFormat": TIME_FORMAT,
+    "timestampNTZFormat": NTZ_FORMAT,
+    "ignoreNullFields": "false",
+}
+"""Options of Spark's `to_json`: times with all their digits, nulls included."""
+
+
+def counted(count: int, noun: str) -> str:
+    """The number and the noun in the form that fits: `1 table`, `2,000 tables`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
