@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Strict
 from lakehouse.config.target import Layer, Target
 from lakehouse.run.memory import Memory
+from lakehouse.spark.failures import FailureText
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import writing
 from lakehouse.storage.names import exists, literal, name
@@ -42,7 +43,11 @@ COLUMNS = (
 
 
 class Entry(Strict):
-    """One table in one layer of one run. Times are aware of their zone."""
+    """One table in one layer of one run. Times are aware of their zone.
+
+    `conflict` tells that Delta transactions collided, so that the work may be tried again; it is
+    not kept.
+    """
 
     run_id: str
     layer: Layer
@@ -56,6 +61,7 @@ class Entry(Strict):
     message: str | None = None
     duration_ms: int = 0
     logs: dict[str, str] = Field(default_factory=dict)
+    conflict: bool = Field(default=False, exclude=True)
 
     def done(
         self,
@@ -90,6 +96,7 @@ def told(
         status="ok" if message is None else "failed",
         message=message,
         duration_ms=int((ended - started).total_seconds() * 1000),
+        conflict=isinstance(message, FailureText) and message.is_conflict,
     )
 
 

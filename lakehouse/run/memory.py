@@ -50,7 +50,8 @@ class Memory:
     before has not told of them. `came` counts by table what bronze took in since silver took it on,
     `alone` are the tables that it works on one by one, `large` those whose last batch was too large
     to be decoded where the run is, and `brief` is a session for little work, where there is one
-    (`lakehouse.spark.session.interpreted`). `failing` are layers and tables whose last work failed,
+    (`lakehouse.spark.session.interpreted`). With `merge_all` silver merges everything that waits,
+    whatever pays. `failing` are layers and tables whose last work failed,
     None where the ledger tells. `configured` are all tables, where the run knows them.
     """
 
@@ -67,6 +68,7 @@ class Memory:
         self.failing: set[tuple[str, str]] | None = None
         self.configured: Sequence[Table] | None = None
         self.brief: SparkSession | None = None
+        self.merge_all = False
 
     def gather(self, tables: Sequence[str]) -> None:
         """Notes which tables silver works on together; each only once at a time."""
