@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from gold.views import empty
+from gold.views.catalog import columns_of
 from gold.views.selects import comments, renamed_comments, source_names
 from gold.views.sensitive import is_sensitive, shown
 from lakehouse.config.table import Table
@@ -29,16 +30,13 @@ _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
-    log, extracts, digests = (
-        f"{table.table}{part}" for part in ("_changes", "_extracts", "_digests")
-    )
+    log, extracts, digests = (table.table + e for e in ("_changes", "_extracts", "_digests"))
     if table.format != "snapshot" or not names.exists(spark, target, "silver", extracts):
         return []
     found = names.name(target, "silver", log)
-    columns = [c for c in spark.table(found).columns if not c.startswith("_")]
-    views = [
-        changes(table, found, names.name(target, "silver", extracts), columns, target.sensitive)
-    ]
+    columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
+    listed = names.name(target, "silver", extracts)
+    views = [changes(table, found, listed, columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     apart = target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
     if apart and names.exists(spark, target, "silver", kept):

@@ -98,8 +98,15 @@ def go_on(
     begun: dict[Work, float] = {}
     sums: Sums = {}
 
-    def follow(works: Sequence[Work], entries: "Sequence[Entry]") -> None:
-        for work in works:
+    def submit(works: list[Work]) -> None:
+        begun.update(dict.fromkeys(works, time.monotonic()))
+        some = [named[table] for work in works for table in work.tables]
+        busy[pool.submit(do, works[0].layer, some)] = works
+
+    def end(future: "Future[list[Entry]]") -> None:
+        entries = future.result()
+        sum_and_tell(sums, entries, tell)
+        for work in busy.pop(future):
             del begun[work]
             own = [entry for entry in entries if entry.table in work.tables]
             _go_on_with(plan, work, own, layers, pause)
@@ -108,14 +115,9 @@ def go_on(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while busy or _left(plan.due, stop):
             for works in _ready(plan, begun, stop):
-                begun |= dict.fromkeys(works, time.monotonic())
-                some = [named[table] for work in works for table in work.tables]
-                busy[pool.submit(do, works[0].layer, some)] = works
-            ended, _ = wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)
-            for future in ended:
-                entries = future.result()
-                sum_and_tell(sums, entries, tell)
-                follow(busy.pop(future), entries)
+                submit(works)
+            for future in wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)[0]:
+                end(future)
             _look_ahead(plan, begun, layers)
             if not busy:
                 time.sleep(GLANCE_SECONDS)
@@ -179,16 +181,21 @@ def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[l
     goes alone.
     """
     now = time.monotonic()
-    for work in [work for work, at in plan.later.items() if at <= now]:
+    for work in _due(plan.later, now):
         plan.due.setdefault(work, plan.later.pop(work))
         plan.slow.add(work)
-    in_order = sorted((at, work) for work, at in plan.due.items() if at <= now)
-    found = [work for _, work in in_order if _may_begin(work, begun, stop)]
-    for work in found:
-        del plan.due[work]
-    alone = [work for work in found if work.layer == "bronze" or work in plan.slow]
-    together = [[w for w in found if w.layer == layer and w not in alone] for layer in LAYERS]
-    return [*([work] for work in alone), *(works for works in together if works)]
+    calls: dict[object, list[Work]] = {}
+    for work in _due(plan.due, now):
+        if _may_begin(work, begun, stop):
+            del plan.due[work]
+            alone = work.layer == "bronze" or work in plan.slow
+            calls.setdefault(work if alone else work.layer, []).append(work)
+    return sorted(calls.values(), key=lambda works: LAYERS.index(works[0].layer))
+
+
+def _due(state: State, now: float) -> list[Work]:
+    """The work that is due now, what waited longest first."""
+    return [work for at, work in sorted((at, work) for work, at in state.items()) if at <= now]
 
 
 def _may_begin(work: Work, begun: Collection[Work], stop: threading.Event) -> bool:
@@ -214,29 +221,40 @@ def _go_on_with(
     if failed:
         delay = back_off(plan.failures[work], pause, LONGEST_PAUSE[work.layer])
         plan.due[work] = time.monotonic() + delay
-    elif work.layer == layers[0] and work.layer != "gold":
-        _look_again(plan, work, pause, holds=bool(changed) and "silver" in layers)
-    if work.layer == "silver":
-        _let_go(plan, work)
+    else:
+        _look_again(plan, work, layers, pause, bool(changed))
+    _let_go(plan, work)
     slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
     (plan.slow.add if slow else plan.slow.discard)(work)
     # Of a feed that failed nobody knows what it brought.
     news = entries if failed and work.layer == "bronze" else changed
-    for layer in LAYERS[LAYERS.index(work.layer) + 1 :][:1]:
-        for entry in news if layer in layers else ():
-            plan.soon(layer, entry.table)
+    _hand_on(plan, work.layer, layers, news)
 
 
-def _look_again(plan: Plan, work: Work, pause: float, holds: bool) -> None:
-    """The first layer's work is due after a pause; a feed that brought something may be held."""
+def _hand_on(plan: Plan, layer: Layer, layers: Sequence[Layer], news: "Sequence[Entry]") -> None:
+    """The next layer has work with the tables of these entries."""
+    following = LAYERS[LAYERS.index(layer) + 1 :][:1]
+    if following and following[0] in layers:
+        for entry in news:
+            plan.soon(following[0], entry.table)
+
+
+def _look_again(
+    plan: Plan, work: Work, layers: Sequence[Layer], pause: float, changed: bool
+) -> None:
+    """The first layer's work is due after a pause; a feed that brought something is held."""
+    if work.layer != layers[0] or work.layer == "gold":
+        return
     now = time.monotonic()
     plan.due[work] = now + pause
-    if holds and work.layer == "bronze":
+    if changed and work.layer == "bronze" and "silver" in layers:
         plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
 
 
 def _let_go(plan: Plan, work: Work) -> None:
     """The feeds of tables that were applied are held no longer."""
+    if work.layer != "silver":
+        return
     for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
         plan.due[feed] = plan.held.pop(feed)
 

@@ -118,11 +118,17 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
     if memory.failing is None and not all(map(is_worth_telling, entries)):
         memory.failing = ledger.failing(given.spark, given.target)
     failing = memory.failing or set()
-    kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
+    kept = [e for e in entries if is_worth_telling(e) or _place(e) in failing]
     if memory.failing is not None:
-        memory.failing -= {(e.layer, e.table) for e in kept if e.status == "ok"}
-        memory.failing |= {(e.layer, e.table) for e in kept if e.status == "failed"}
+        for entry in kept:
+            note = failing.discard if entry.status == "ok" else failing.add
+            note(_place(entry))
+        memory.failing = failing
     return kept
+
+
+def _place(entry: "Entry") -> tuple[str, str]:
+    return entry.layer, entry.table
 
 
 def try_layer(
