@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import (
+    against,
     apply,
     compare,
     fixed,
@@ -63,16 +64,35 @@ PARTS = {
 
 def main() -> None:
     """Measure the parts that the command line names."""
-    given = _parser().parse_args()
+    parser = _parser()
+    given = parser.parse_args()
+    if given.against and not {*given.parts} <= {"fixed", "apply", "history"}:
+        parser.error("--against measures the parts fixed, apply and history")
     if len(given.parts) > 1:
         sys.exit(_one_by_one(given.parts))
     work = Workload(**{name: getattr(given, name) for name in Workload._fields})
+    if given.against:
+        print(against.table(_compared(given.parts[0], work, given)))
+        return
     print(f"{given.parts[0]}: {PARTS[given.parts[0]].title(work)}", flush=True)
     result = _measured(given.parts[0], work, given)
     print(f"\n{table(result.lines)}\n\n{page.queries(result.lines)}", flush=True)
     if given.keep:
         keep(result)
         page.write()
+
+
+def _compared(name: str, work: Workload, given: argparse.Namespace) -> against.Taken:
+    """The part here and in another checkout, round by round in turn."""
+    root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / f"{name}-against"
+    shutil.rmtree(root, ignore_errors=True)
+    plan, other = Plan(given.rounds, given.warm, given.seconds), given.against.absolute()
+    try:
+        if name == "fixed":
+            return against.measure_small(work, root, plan, other, given.steps)
+        return against.measure_stream(work, root, plan, other, history=name == "history")
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _one_by_one(parts: Sequence[str]) -> int:
@@ -115,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument("--warm", type=int, default=2, help="rounds before those that count")
     parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")
+    parser.add_argument("--against", type=Path, help="another checkout: fixed, apply, history")
+    parser.add_argument("--steps", default=",".join(against.STEPS), help="of fixed --against")
     parser.add_argument("--folder", type=Path, help="where to work; emptied, and removed after it")
     parser.add_argument("--name", help="what is put behind the part's name in a kept result")
     parser.add_argument("--keep", action="store_true", help="write results/ and docs/benchmarks")

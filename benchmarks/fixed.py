@@ -2,7 +2,8 @@
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
 those of a session that lives on, as with `--continuous`. Silver's Spark queries of the first load
-and of the rounds with changes are counted, and divided by the number of tables.
+and of the rounds with changes are counted, and divided by the number of tables. Beside the rounds
+the same session does the bare operations of Spark and Delta (`benchmarks.bare`).
 """
 
 import functools
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import ours, queries
+from benchmarks import bare, ours, queries
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn, timed
@@ -42,6 +43,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     later = [
         write(small, part[:each], root / "files", f"batch-{at}") for at, part in enumerate(stream)
     ]
+    floor = bare.steps(spark, root / "bare", work.tables, (ROWS, each))
     title = f"{each * work.tables:,} changes over {work.tables} tables"
     told: list[Mapping[str, float]] = []
 
@@ -52,7 +54,9 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         told.append(silver.per_table_run())
         return parts
 
-    turns = [{title: functools.partial(changes, b)} | _idle_steps(lake, root, b) for b in later]
+    turns = [
+        {title: functools.partial(changes, b), **floor, **_idle_steps(lake, root, b)} for b in later
+    ]
     taken = in_turn(turns, plan)
     loaded = counted(f"first load of {work.tables} tables", [load])._replace(queries=first)
     return [

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, groups, merged, selects
-from gold.views.catalog import open_catalog
+from gold.views.catalog import columns_of, open_catalog
 from gold.views.sensitive import masked
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -37,6 +37,8 @@ def publish(
     configured: list[Table] | None = None,
 ) -> list[Entry]:
     """Publishes every table; one ledger entry each, and a failure stops no other.
+
+    A lake of this machine tells in its tables' logs what the views are made of, without a query.
 
     `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
     """
@@ -87,7 +89,7 @@ def table_views(
     if kept not in versions:
         return extracts
     pinned = f"{source} VERSION AS OF {versions[kept]}"
-    there = spark.sql(f"SELECT * FROM {pinned}").columns
+    there = columns_of(spark, target, kept, versions[kept])
     found = _of(target, table, pinned, there, kinds)
     found = [view._replace(pinned=(kept, versions[kept])) for view in found]
     return [*_without_stale(spark, target, table, found, source), *extracts]
@@ -98,7 +100,7 @@ def _alone(
 ) -> list[View]:
     """The views of a table in no group, over the silver table `kept` and what waits for it."""
     rows = names.name(target, "silver", kept)
-    there = spark.table(rows).columns
+    there = columns_of(spark, target, kept)
 
     def read(source: str) -> list[View]:
         shown = _of(target, table, source, there, kinds)

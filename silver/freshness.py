@@ -19,6 +19,7 @@ table lag for half of its `max_staleness`.
 
 from datetime import datetime
 
+from lakehouse.config.table import Table
 from lakehouse.durations import seconds
 from lakehouse.run.memory import LULL_SECONDS, Memory
 from silver.contract import waits_in_log
@@ -55,14 +56,21 @@ def is_due(table: SilverTable, state: TableState, now: datetime, memory: Memory)
         return True
     if is_much(state):
         return True
-    applied = now.timestamp() - state.applied_at / 1_000_000
-    if promised:
-        return applied >= promised / 2
-    if memory.among is not None:
+    if memory.among is not None and not promised:
         lull = max(LULL_SECONDS, SHARE * memory.among * (state.took or 0))
-        return applied >= lull * (1 if table.name in memory.alone else TOGETHER)
-    since = state.waiting_since
-    return since is None or now.timestamp() - since / 1_000_000 >= LONGEST_SECONDS
+        lull *= 1 if table.name in memory.alone else TOGETHER
+        return now.timestamp() - state.applied_at / 1_000_000 >= lull
+    due = due_at(table.config, state)
+    return due is None or now.timestamp() >= due
+
+
+def due_at(table: Table, state: TableState) -> float | None:
+    """From when on a run that ends merges what waits (s since 1970); None where that is unknown."""
+    promised = seconds(table.max_staleness or 0)
+    since = state.applied_at if promised else state.waiting_since
+    if since is None:
+        return None
+    return since / 1_000_000 + (promised / 2 if promised else LONGEST_SECONDS)
 
 
 def is_much(state: TableState) -> bool:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gold.views.groups import version_at
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_log
 from lakehouse.storage.views import View, as_of_name, at_time, create_sql, function_sql, stored
 
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
@@ -22,6 +23,18 @@ def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
     return spark.sql(view.query) if view else None
 
 
+def columns_of(
+    spark: SparkSession, target: Target, table: str, version: int | None = None
+) -> list[str]:
+    """The columns of a silver table, at a Delta version or now; from its log where that tells."""
+    folder = names.location(target, "silver", table)
+    log = read_log(Path(folder)) if folder is not None else None
+    if log is not None and version in (None, log.version):
+        return list(log.columns)
+    pinned = "" if version is None else f" VERSION AS OF {version}"
+    return spark.sql(f"SELECT * FROM {names.name(target, 'silver', table)}{pinned}").columns
+
+
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
     """Lets a query say bronze.T, silver.T and gold.T in a lake without a catalog.
 
@@ -33,20 +46,24 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     if target.catalog:
         return
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
+
+    def is_asked(name: str) -> bool:
+        return everything or named(query, name)
+
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
         if as_of is not None and not named(query, layer):
             continue
         views = stored(target, layer)
         for name, view in views.items():
-            if everything or named(query, name):
+            if is_asked(name):
                 seen = _at(spark, target, view, as_of)
                 spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
-            if view.as_of and (everything or named(query, as_of_name(view))):
+            if view.as_of and is_asked(as_of_name(view)):
                 spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
-        for table in names.in_folder(Path(target.lake, layer)):
-            if table not in views and (everything or named(query, table)):
-                _register(spark, target, layer, table, as_of)
+        tables = names.in_folder(Path(target.lake, layer))
+        for table in filter(is_asked, sorted({*tables} - {*views})):
+            _register(spark, target, layer, table, as_of)
 
 
 def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from gold.views import empty
+from gold.views.catalog import columns_of
 from gold.views.selects import comments, renamed_comments, source_names
 from gold.views.sensitive import is_sensitive, shown
 from lakehouse.config.table import Table
@@ -35,7 +36,7 @@ def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
     if table.format != "snapshot" or not names.exists(spark, target, "silver", log):
         return []
     found = names.name(target, "silver", log)
-    columns = [c for c in spark.table(found).columns if not c.startswith("_")]
+    columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
     views = [changes(table, found, _days_sql(target, table), columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     apart = target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)

@@ -1,6 +1,7 @@
 """Consistency groups as gold shows them: which versions belong together, and what waits."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -25,11 +26,18 @@ class Waits(NamedTuple):
 
 
 def published(
-    spark: SparkSession, target: Target, tables: Iterable[Table]
+    spark: SparkSession, target: Target, tables: Sequence[Table]
 ) -> dict[str, dict[str, int]]:
     """Of each group the newest set of Delta versions that show the same transactions."""
-    found = _groups(spark, target, tables)
-    return {name: dict(group["versions"] or {}) for name, group in found.items()}
+    if all(table.consistency_group is None for table in tables):
+        return {}
+    local = ledger.read_local_states(target)
+    if local is None:
+        found = _groups(spark, target, tables)
+        return {name: dict(group["versions"] or {}) for name, group in found.items()}
+    groups = [g for g in (json.loads(state).get("group") for state in local.values()) if g]
+    newest = sorted(groups, key=lambda group: group.get("number", 0))
+    return {group.get("name", ""): group.get("versions", {}) for group in newest}
 
 
 def waiting(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Waits]:

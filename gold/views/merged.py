@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from gold.views.catalog import columns_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
@@ -40,7 +41,7 @@ def source(
     if table.max_staleness is None or not names.exists(spark, target, "silver", waits):
         return None
     rows, pending = (names.name(target, "silver", name) for name in (kept, waits))
-    known = spark.table(pending).columns
+    known = columns_of(spark, target, waits)
     same = ["_row"] if not table.keys else [*table.keys]
     same += ["_order"] if table.stored_as_scd_type == 2 else []
     due = _due(spark, pending, seconds(table.max_staleness))

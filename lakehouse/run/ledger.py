@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -11,9 +12,11 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Strict
 from lakehouse.config.target import Layer, Target
 from lakehouse.run.memory import Memory
+from lakehouse.spark.failures import FailureText
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import writing
-from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.delta_log import read_log, read_values
+from lakehouse.storage.names import exists, literal, location, name
 
 TABLE, STATE = "_runs", "state"
 
@@ -42,7 +45,11 @@ COLUMNS = (
 
 
 class Entry(Strict):
-    """One table in one layer of one run. Times are aware of their zone."""
+    """One table in one layer of one run. Times are aware of their zone.
+
+    `conflict` tells that Delta transactions collided, so that the work may be tried again; it is
+    not kept.
+    """
 
     run_id: str
     layer: Layer
@@ -56,6 +63,7 @@ class Entry(Strict):
     message: str | None = None
     duration_ms: int = 0
     state: str | None = None
+    conflict: bool = Field(default=False, exclude=True)
 
     def done(
         self,
@@ -90,6 +98,7 @@ def told(
         status="ok" if message is None else "failed",
         message=message,
         duration_ms=int((ended - started).total_seconds() * 1000),
+        conflict=isinstance(message, FailureText) and message.is_conflict,
     )
 
 
@@ -131,6 +140,17 @@ def read_states(
         kept = kept.where(F.col("ended_at") <= F.lit(until))
     newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
     return {row["table"]: row[STATE] for row in newest.collect()}
+
+
+def read_local_states(target: Target) -> dict[str, str] | None:
+    """The newest state of every table, read without Spark; None where that cannot be done."""
+    folder = location(target, "silver", TABLE)
+    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    rows = read_values(log, ["ended_at", "layer", "table", STATE]) if log else None
+    if rows is None:
+        return None
+    known = [row for row in rows if row[1] == "silver" and row[3] is not None]
+    return {table: state for _, _, table, state in sorted(known, key=lambda row: row[0])}
 
 
 def newest_state_sql(ledger: str, table: str) -> str:

@@ -28,18 +28,27 @@ _CONFLICTS = (
 _FORESEEN = ("pyspark", "py4j", "lakehouse", "bronze", "silver", "gold", "cdc_lakehouse")
 
 
-def in_short(failure: BaseException) -> str:
+class FailureText(str):
+    """What is told of a failure; `is_conflict`: Delta transactions collided, so a retry may do."""
+
+    is_conflict: bool = False
+
+
+def in_short(failure: BaseException) -> FailureText:
     """A failure's message without the query plan and the stack that Spark adds to it.
 
     A failure that nobody raises on purpose is told with its kind, and as a defect. At most about
     2,000 characters.
     """
     text = shortened(failure)
-    if _is_foreseen(failure):
-        return text
     kind = type(failure).__name__
-    said = kind if text == kind else f"{kind}: {text}"
-    return f"{said} (a defect: --debug shows where)"
+    said = text
+    if not _is_foreseen(failure):
+        what = kind if text == kind else f"{kind}: {text}"
+        said = f"{what} (a defect: --debug shows where)"
+    told = FailureText(said)
+    told.is_conflict = _names_conflict(said)
+    return told
 
 
 def shortened(failure: BaseException) -> str:
@@ -50,7 +59,7 @@ def shortened(failure: BaseException) -> str:
     """
     text = _CALLED.sub("", str(failure).strip())
     causes = _CAUSE.findall(text)
-    if causes and not is_conflict(text):
+    if causes and not _names_conflict(text):
         text = f"{causes[-1][1]}: {causes[-1][2]}"
     elif text.startswith("Traceback"):
         text = (_CONDITION.findall(text) or text.splitlines())[-1]
@@ -63,6 +72,6 @@ def _is_foreseen(failure: BaseException) -> bool:
     return module in _FORESEEN or isinstance(failure, OSError)
 
 
-def is_conflict(message: str | None) -> bool:
-    """Whether a message names a conflict between Delta transactions: only these are tried again."""
-    return message is not None and any(name in message for name in _CONFLICTS)
+def _names_conflict(text: str) -> bool:
+    """Whether Spark's text names a conflict between Delta transactions: it has no class of it."""
+    return any(name in text for name in _CONFLICTS)

@@ -1,8 +1,9 @@
-"""An extract from any folder into the landing folder of its table, as if it had been dropped there.
+"""Landing folders: their files, and extracts that are copied there as if they had been dropped.
 
-Files get names of their content, so that an extract that is landed again adds nothing.
+Files of an extract get names of their content, so that one that is landed again adds nothing.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -10,10 +11,55 @@ import shutil
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+
+
+class LandedFile(NamedTuple):
+    """A file below a landing folder; times are in nanoseconds since 1970.
+
+    Attributes:
+        path: its path, as the folder was named.
+        size: its bytes.
+        changed_at: when its content was changed, which any program can set.
+        touched_at: when the file system last noted a change of the file, its name or its rights.
+        number: its number in the file system (inode).
+    """
+
+    path: str
+    size: int
+    changed_at: int
+    touched_at: int
+    number: int
+
+
+def list_files(folder: str) -> list[LandedFile]:
+    """Every file below a folder of this machine, by path, whatever its name; links are followed.
+
+    Raises:
+        OSError: the folder is not there, a part of it cannot be read, or links lead to one folder
+            several times.
+    """
+    found, seen = list[LandedFile](), set[tuple[int, int]]()
+    left = [folder]
+    while left:
+        place = left.pop()
+        state = Path(place).stat()
+        if (state.st_dev, state.st_ino) in seen:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
+        seen.add((state.st_dev, state.st_ino))
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    left.append(entry.path)
+                else:
+                    of = entry.stat()
+                    times = of.st_mtime_ns, of.st_ctime_ns
+                    found.append(LandedFile(entry.path, of.st_size, *times, of.st_ino))
+    return sorted(found)
 
 
 def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str) -> list[Path]:

@@ -72,6 +72,8 @@ def _change(target: Target, layer: Layer, fresh: Mapping[str, View], gone: Colle
     with sharing(target):
         kept = {**_kept(target, layer), **fresh}
         text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
+        if file.exists() and file.read_text() == text:
+            return
         aside = file.with_suffix(f".{os.getpid()}")
         aside.write_text(text)
         aside.replace(file)

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from silver.groups.transaction_ends import ends
-from silver.state.table_state import Waiting
 from silver.groups.waiting import Ends, waiting
+from silver.state.table_state import Waiting
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from cdc_lakehouse.cli.work.sums import settled
+from cdc_lakehouse.cli.work.continuous import settled
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.run import ledger

@@ -136,22 +136,24 @@ def print_status(
         unread = unread_records(spark, target, everything or tables)
         known = table_status.status(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
-    unread = [each for each in unread if any(each.feed in own for own in feeds.values())]
-    records: list[dict[str, Any]] = []
-    for record in known:
-        own = [each for each in unread if each.feed in feeds[record["table"]]]
-        records.append(
-            record
-            | {
-                "warnings": [text for each in found for text in each.get(record["table"], ())],
-                "unread_topics": {t: n for each in own for t, n in each.topics.items()},
-                "unread_lines": sum(each.lines for each in own),
-            }
-        )
+    read = set[str]().union(*feeds.values())
+    unread = [each for each in unread if each.feed in read]
+    records = [
+        record
+        | {"warnings": [text for each in found for text in each.get(record["table"], ())]}
+        | _unread_of([each for each in unread if each.feed in feeds[record["table"]]])
+        for record in known
+    ]
     show_status(records, as_json, wide, unread)
     for sentence in () if as_json else without_yaml(target, everything or tables):
         print("\n".join(wrapped(sentence)))
     return records
+
+
+def _unread_of(unread: "Sequence[Unread]") -> dict[str, Any]:
+    """What no table reads of a table's feeds, as a part of its status record."""
+    topics = {topic: count for each in unread for topic, count in each.topics.items()}
+    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in unread)}
 
 
 def show_status(
@@ -161,7 +163,7 @@ def show_status(
 
     Then what no table reads.
     """
-    from cdc_lakehouse.terminal.console import show_records, width, wrapped
+    from cdc_lakehouse.terminal.console import show_records, wrapped
     from gold.status.trouble import troubles, worst_first
 
     if as_json:
@@ -169,7 +171,15 @@ def show_status(
         return
     ordered = worst_first(records)
     show_records([(essence if wide else in_six)(record) for record in ordered], as_json=False)
-    told = [f"{record['table']}: {each.text}" for record in ordered for each in troubles(record)]
+    _show_troubles([f"{r['table']}: {each.text}" for r in ordered for each in troubles(r)])
+    for sentence in (text for each in unread for text in each.sentences()):
+        print("\n".join(wrapped(sentence)))
+
+
+def _show_troubles(told: Sequence[str]) -> None:
+    """Prints them; on a terminal only as many as leave the grid in sight."""
+    from cdc_lakehouse.terminal.console import width, wrapped
+
     lines = 0
     for at, text in enumerate(told):
         part = wrapped(text)
@@ -178,8 +188,6 @@ def show_status(
             print(f"… and {len(told) - at} more: --format json shows all")
             break
         print("\n".join(part))
-    for sentence in (text for each in unread for text in each.sentences()):
-        print("\n".join(wrapped(sentence)))
 
 
 def in_six(record: "Record") -> dict[str, object]:

@@ -126,18 +126,13 @@ def _from_database(
     from cdc_lakehouse.drafts.sample import identifier
     from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.source_check.source_url import checked_url
-    from lakehouse.config.unpacking import nearest
 
     given = checked_url(source)
     with progress("reading the catalog of the database"):
         url, found = drafts.read_tables(given)
     connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
     tables = drafts.names_of(found)
-    if table is not None and table not in tables:
-        meant = nearest(table, tables)
-        action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
-        expected = f"one of {', '.join(tables)}"
-        raise ConfigurationError("command line", "TABLE", table, expected, action)
+    _check_named(table, list(tables))
     wanted = {name: of for name, of in tables.items() if table in (None, name)}
     files = chosen.conf / "tables"
     _tell(
@@ -161,6 +156,17 @@ def _from_database(
     more = same_lake(chosen)
     print(f"next: start the connector, then lakehouse validate{more},", end=" ")
     print(f"lakehouse run --continuous{more}")
+
+
+def _check_named(table: str | None, tables: Sequence[str]) -> None:
+    """Refuses a table that the database does not have."""
+    from lakehouse.config.unpacking import nearest
+
+    if table is not None and table not in tables:
+        meant = nearest(table, tables)
+        action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
+        expected = f"one of {', '.join(tables)}"
+        raise ConfigurationError("command line", "TABLE", table, expected, action)
 
 
 def _landing(chosen: Chosen) -> Path:

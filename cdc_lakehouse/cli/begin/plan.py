@@ -13,7 +13,7 @@ from gold.status.plan import plan as planned
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log, read_values
+from lakehouse.storage.delta_log import read_log
 
 ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
@@ -91,9 +91,5 @@ def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping
     if target.catalog:
         states = ledger.read_states(start(target, tables), target)
     else:
-        log = read_log(Path(f"{target.lake}/silver/{ledger.TABLE}"))
-        columns = ["ended_at", "layer", "table", ledger.STATE]
-        rows = read_values(log, columns) if log else None
-        known = [row for row in rows or [] if row[1] == "silver" and row[3] is not None]
-        states = {table: state for _, _, table, state in sorted(known, key=lambda row: row[0])}
+        states = ledger.read_local_states(target) or {}
     return {table: json.loads(state).get("built", {}) for table, state in states.items()}

@@ -1,5 +1,6 @@
 """`dead-letters`: what could not be applied, and why."""
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,8 @@ from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from cdc_lakehouse.terminal.grid import Row
 
 LONGEST_RAW = 120
 MOST_REASONS = 8
@@ -91,15 +94,9 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
     with progress("looking for dead letters"):
         counts = [] if found is None else dead_letter_list.by_reason(found)
     if found is not None and counts:
-        resolution = [] if resolved else ["resolved_at", "resolved_by"]
-        newest = dead_letter_list.newest(found, limit).drop(
-            "sequence", "rule", "run_id", *resolution
-        )
-        rows = (
-            [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
-            for row in answers.texts(newest)
-        )
-        shown = awaited("reading dead letters", rows)
+        newest = dead_letter_list.newest(found, limit).drop("sequence", "rule", "run_id")
+        newest = newest if resolved else newest.drop("resolved_at", "resolved_by")
+        shown = awaited("reading dead letters", _short_rows(answers.texts(newest), target))
         show_grid(newest.columns, shown, "--format json shows all")
     for table, reason, count in counts[:MOST_REASONS]:
         print(fitted(f"{count:>8,}  {table}  {reason}"))
@@ -108,6 +105,12 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
     total = sum(count for _, _, count in counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
     print(f"{counted(total, 'dead letter')}{newest_only}")
+
+
+def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
+    """The rows as a person reads them: files from the landing root on, the last column cut."""
+    for row in rows:
+        yield [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
 
 
 def _cut(raw: str | None) -> str | None:

@@ -10,20 +10,24 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cdc_lakehouse.cli.work.sums import Do, Sums, Tell, sum_and_tell
+from cdc_lakehouse.cli.work.rounds import is_worth_telling
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer
 from lakehouse.durations import seconds
-from lakehouse.run.memory import LULL_SECONDS
+from lakehouse.run.memory import LULL_SECONDS, Memory
 
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
+
+Sums: TypeAlias = "dict[tuple[Layer, str], Entry]"
+Do = Callable[[Layer, Sequence[Table]], "list[Entry]"]
+Tell = Callable[["Entry"], None]
 
 AT_ONCE = 6
 GLANCE_SECONDS = 0.1
@@ -93,21 +97,27 @@ def go_on(
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
     sums: Sums = {}
+
+    def submit(works: list[Work]) -> None:
+        begun.update(dict.fromkeys(works, time.monotonic()))
+        some = [named[table] for work in works for table in work.tables]
+        busy[pool.submit(do, works[0].layer, some)] = works
+
+    def end(future: "Future[list[Entry]]") -> None:
+        entries = future.result()
+        sum_and_tell(sums, entries, tell)
+        for work in busy.pop(future):
+            del begun[work]
+            own = [entry for entry in entries if entry.table in work.tables]
+            _go_on_with(plan, work, own, layers, pause)
+            _come_back(plan, work, own, named)
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while busy or _left(plan.due, stop):
             for works in _ready(plan, begun, stop):
-                begun |= dict.fromkeys(works, time.monotonic())
-                some = [named[table] for work in works for table in work.tables]
-                busy[pool.submit(do, works[0].layer, some)] = works
-            ended, _ = wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)
-            for future in ended:
-                entries = future.result()
-                sum_and_tell(sums, entries, tell)
-                for work in busy.pop(future):
-                    del begun[work]
-                    own = [entry for entry in entries if entry.table in work.tables]
-                    _go_on_with(plan, work, own, layers, pause)
-                    _come_back(plan, work, own, named)
+                submit(works)
+            for future in wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)[0]:
+                end(future)
             _look_ahead(plan, begun, layers)
             if not busy:
                 time.sleep(GLANCE_SECONDS)
@@ -168,26 +178,32 @@ def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[l
     """What is due and not being done, taken off the plan; what is done in one call together.
 
     Tables go together, which is cheaper, but for those that are slow or to be merged; each feed
-    goes alone, none once it is told to stop; and gold is published by one call at a time.
+    goes alone.
     """
     now = time.monotonic()
-    for work in [work for work, at in plan.later.items() if at <= now]:
+    for work in _due(plan.later, now):
         plan.due.setdefault(work, plan.later.pop(work))
         plan.slow.add(work)
-    publishing = any(work.layer == "gold" for work in begun)
-    found = [
-        work
-        for at, work in sorted((at, work) for work, at in plan.due.items())
-        if at <= now
-        and work not in begun
-        and not (work.layer == "bronze" and stop.is_set())
-        and not (work.layer == "gold" and publishing)
-    ]
-    for work in found:
-        del plan.due[work]
-    alone = [work for work in found if work.layer == "bronze" or work in plan.slow]
-    together = [[w for w in found if w.layer == layer and w not in alone] for layer in LAYERS]
-    return [*([work] for work in alone), *(works for works in together if works)]
+    calls: dict[object, list[Work]] = {}
+    for work in _due(plan.due, now):
+        if _may_begin(work, begun, stop):
+            del plan.due[work]
+            alone = work.layer == "bronze" or work in plan.slow
+            calls.setdefault(work if alone else work.layer, []).append(work)
+    return sorted(calls.values(), key=lambda works: LAYERS.index(works[0].layer))
+
+
+def _due(state: State, now: float) -> list[Work]:
+    """The work that is due now, what waited longest first."""
+    return [work for at, work in sorted((at, work) for work, at in state.items()) if at <= now]
+
+
+def _may_begin(work: Work, begun: Collection[Work], stop: threading.Event) -> bool:
+    """No work begins twice, no feed once it is told to stop, and gold goes one call at a time."""
+    if work.layer == "bronze" and stop.is_set():
+        return False
+    publishing = work.layer == "gold" and any(other.layer == "gold" for other in begun)
+    return work not in begun and not publishing
 
 
 def _go_on_with(
@@ -198,28 +214,49 @@ def _go_on_with(
     pause: float,
 ) -> None:
     """What follows from a piece of work that ended."""
-    now = time.monotonic()
     failed = any(entry.status == "failed" for entry in entries)
+    changed = [entry for entry in entries if any(entry.counts.values())]
     plan.failures[work] = plan.failures.get(work, 0) + 1 if failed else 0
     plan.held.pop(work, None)
     if failed:
-        longest = LONGEST_PAUSE[work.layer]
-        plan.due[work] = now + back_off(plan.failures[work], pause, longest)
-    changed = [entry for entry in entries if any(entry.counts.values())]
-    if not failed and work.layer == layers[0] and work.layer != "gold":
-        plan.due[work] = now + pause
-        if changed and work.layer == "bronze" and "silver" in layers:
-            plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
-    if work.layer == "silver":
-        for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
-            plan.due[feed] = plan.held.pop(feed)
+        delay = back_off(plan.failures[work], pause, LONGEST_PAUSE[work.layer])
+        plan.due[work] = time.monotonic() + delay
+    else:
+        _look_again(plan, work, layers, pause, bool(changed))
+    _let_go(plan, work)
     slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
     (plan.slow.add if slow else plan.slow.discard)(work)
-    after = LAYERS[LAYERS.index(work.layer) + 1 :][:1]
-    if after and after[0] in layers:
-        # Of a feed that failed nobody knows what it brought.
-        for entry in entries if failed and work.layer == "bronze" else changed:
-            plan.soon(after[0], entry.table)
+    # Of a feed that failed nobody knows what it brought.
+    news = entries if failed and work.layer == "bronze" else changed
+    _hand_on(plan, work.layer, layers, news)
+
+
+def _hand_on(plan: Plan, layer: Layer, layers: Sequence[Layer], news: "Sequence[Entry]") -> None:
+    """The next layer has work with the tables of these entries."""
+    following = LAYERS[LAYERS.index(layer) + 1 :][:1]
+    if following and following[0] in layers:
+        for entry in news:
+            plan.soon(following[0], entry.table)
+
+
+def _look_again(
+    plan: Plan, work: Work, layers: Sequence[Layer], pause: float, changed: bool
+) -> None:
+    """The first layer's work is due after a pause; a feed that brought something is held."""
+    if work.layer != layers[0] or work.layer == "gold":
+        return
+    now = time.monotonic()
+    plan.due[work] = now + pause
+    if changed and work.layer == "bronze" and "silver" in layers:
+        plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
+
+
+def _let_go(plan: Plan, work: Work) -> None:
+    """The feeds of tables that were applied are held no longer."""
+    if work.layer != "silver":
+        return
+    for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
+        plan.due[feed] = plan.held.pop(feed)
 
 
 def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
@@ -250,3 +287,40 @@ def _look_ahead(plan: Plan, begun: dict[Work, float], layers: Sequence[Layer]) -
             begun[work] = now
             for table in work.tables:
                 plan.soon("silver", table)
+
+
+def settled(
+    tables: Sequence[Table],
+    told: "Sequence[Entry]",
+    do: Do,
+    tell: Tell,
+    memory: Memory | None,
+) -> "list[Entry]":
+    """At the end of a run: applies what readers see and that waited to be applied."""
+    waits = {entry.table for entry in told if entry.counts.get("pending", 0) > 0}
+    left = [t for t in tables if t.table in waits and not seconds(t.max_staleness or 0)]
+    if memory is None or not left:
+        return list(told)
+    memory.among = None
+    sums: Sums = {(entry.layer, entry.table): entry for entry in told}
+    sum_and_tell(sums, do("silver", left), tell)
+    return list(sums.values())
+
+
+def sum_and_tell(sums: "Sums", entries: "Sequence[Entry]", tell: Tell) -> None:
+    """Adds entries to the sums, and tells of those that something came of."""
+    for entry in entries:
+        _add(sums, entry)
+        if is_worth_telling(entry):
+            tell(entry)
+
+
+def _add(sums: "Sums", entry: "Entry") -> None:
+    """Counts and times summed, the rest as it is now."""
+    before = sums.get((entry.layer, entry.table))
+    if before is not None:
+        names = {**before.counts, **entry.counts}
+        counts = {n: before.counts.get(n, 0) + entry.counts.get(n, 0) for n in names}
+        duration = before.duration_ms + entry.duration_ms
+        entry = entry.model_copy(update={"counts": counts, "duration_ms": duration})
+    sums[entry.layer, entry.table] = entry

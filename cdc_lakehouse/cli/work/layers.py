@@ -8,7 +8,7 @@ import typer
 from cdc_lakehouse.cli.front import application, enter, interruptible
 from cdc_lakehouse.cli.help import examples
 from cdc_lakehouse.cli.options import Chosen, with_common_options
-from cdc_lakehouse.cli.work.run import Continuous, Interval, RunId, run_layers
+from cdc_lakehouse.cli.work.run import Asked, Continuous, Interval, RunId, pause_of, run_layers
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 
@@ -33,7 +33,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         interval: Interval = "5s",
         run_id: RunId = None,
     ) -> None:
-        run_layers(chosen, [layer], continuous, interval, run_id)
+        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id))
 
     def bronze_layer(
         chosen: Chosen,
@@ -43,7 +43,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         apply: Apply = None,
     ) -> None:
         after = _tell_next_tasks(apply) if apply else None
-        run_layers(chosen, [layer], continuous, interval, run_id, after)
+        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id, after=after))
 
     single = application(f"Run the {layer} layer.")
     command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))

@@ -8,7 +8,6 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
-from gold.source_check.source_url import checked_url
 from lakehouse.config.loading import select
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 
@@ -65,6 +64,8 @@ def signal(source: str, signals: str, collection: str) -> None:
     """
     from sqlalchemy import create_engine, text
     from sqlalchemy.exc import SQLAlchemyError
+
+    from gold.source_check.source_url import checked_url
 
     wish = {"data-collections": [collection], "type": "blocking"}
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}

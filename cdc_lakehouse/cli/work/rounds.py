@@ -11,7 +11,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
-from lakehouse.spark.failures import in_short, is_conflict
+from lakehouse.spark.failures import in_short
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,7 @@ class Round(NamedTuple):
         run_id: the name of the run in the ledger; one of its own for each piece of work else.
         everything: all tables that are configured, be they worked on or not.
         memory: what the run knows from earlier rounds, by who holds the locks of the tables.
+        merge: whether silver merges everything that waits, whatever pays.
     """
 
     spark: "SparkSession"
@@ -41,6 +42,7 @@ class Round(NamedTuple):
     run_id: str | None = None
     everything: list[Table] | None = None
     memory: Memory | None = None
+    merge: bool = False
 
 
 def do_layer(
@@ -51,35 +53,62 @@ def do_layer(
     Idle tables leave nothing there, unless they failed before.
 
     `watched` looks for records that are gone at the source as well, in bronze, and in silver for
-    positions that run backwards and snapshots that make up for either. A table whose failure names
-    a conflict between Delta transactions is done again at once, a few times; no other failure is.
+    positions that run backwards and snapshots that make up for either.
     """
-    from bronze.loss.watch import watch
-    from lakehouse.run import ledger
-    from silver.maintenance import closed_gaps
-
-    spark, target, memory = given.spark, given.target, given.memory or Memory()
-    run, do = given.run_id or uuid.uuid4().hex, job(layer, given.everything, memory)
-    done = {entry.table: entry for entry in do(spark, target, list(tables), run, tell)}
-    for _ in range(MOST_TRIES - 1):
-        again = [table for table in tables if is_conflict(done[table.table].message)]
-        if not again:
-            break
-        done |= {entry.table: entry for entry in do(spark, target, again, run, tell)}
-    entries = list(done.values())
+    memory = given.memory or Memory()
+    memory.merge_all = given.merge
+    given = given._replace(memory=memory)
+    run = given.run_id or uuid.uuid4().hex
+    do = job(layer, given.everything, memory)
+    entries = try_conflicts_again(do, given, tables, run, tell)
     if layer == "bronze":
         memory.count(entries)
-    if watched and layer == "bronze":
-        entries = watch(spark, target, tables, entries, run, memory)
-    if watched and layer == "silver":
-        entries = closed_gaps.watch(spark, target, tables, entries)
+    if watched:
+        entries = _watched(given, tables, layer, entries, run)
     if layer in RECORDED_HERE:
-        told = to_keep(given, entries, memory)
-        followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
-        waits = [entry for entry in told if followed and entry.status == "ok"]
-        memory.waiting.extend(waits)
-        ledger.append(spark, target, [entry for entry in told if entry not in waits])
+        _record(given, layer, to_keep(given, entries, memory), memory)
     return entries
+
+
+def try_conflicts_again(
+    do: "Job", given: Round, tables: Sequence[Table], run: str, tell: "Progress"
+) -> "list[Entry]":
+    """The job's entries; tables whose Delta transactions collided are done again a few times.
+
+    No other failure is tried again.
+    """
+    done: dict[str, Entry] = {}
+    again = list(tables)
+    for _ in range(MOST_TRIES):
+        done |= {entry.table: entry for entry in do(given.spark, given.target, again, run, tell)}
+        again = [table for table in tables if done[table.table].conflict]
+        if not again:
+            break
+    return list(done.values())
+
+
+def _watched(
+    given: Round, tables: Sequence[Table], layer: Layer, entries: "list[Entry]", run: str
+) -> "list[Entry]":
+    """The entries, failed where records are gone at the source."""
+    from bronze.loss.watch import watch
+    from silver.maintenance import closed_gaps
+
+    if layer == "bronze":
+        return watch(given.spark, given.target, tables, entries, run, given.memory or Memory())
+    if layer == "silver":
+        return closed_gaps.watch(given.spark, given.target, tables, entries)
+    return entries
+
+
+def _record(given: Round, layer: Layer, told: "list[Entry]", memory: Memory) -> None:
+    """Writes entries into the ledger; those of bronze that silver follows wait for silver's."""
+    from lakehouse.run import ledger
+
+    followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
+    waits = [entry for entry in told if followed and entry.status == "ok"]
+    memory.waiting.extend(waits)
+    ledger.append(given.spark, given.target, [entry for entry in told if entry not in waits])
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
@@ -89,11 +118,17 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
     if memory.failing is None and not all(map(is_worth_telling, entries)):
         memory.failing = ledger.failing(given.spark, given.target)
     failing = memory.failing or set()
-    kept = [e for e in entries if is_worth_telling(e) or (e.layer, e.table) in failing]
+    kept = [e for e in entries if is_worth_telling(e) or _place(e) in failing]
     if memory.failing is not None:
-        memory.failing -= {(e.layer, e.table) for e in kept if e.status == "ok"}
-        memory.failing |= {(e.layer, e.table) for e in kept if e.status == "failed"}
+        for entry in kept:
+            note = failing.discard if entry.status == "ok" else failing.add
+            note(_place(entry))
+        memory.failing = failing
     return kept
+
+
+def _place(entry: "Entry") -> tuple[str, str]:
+    return entry.layer, entry.table
 
 
 def try_layer(

@@ -5,19 +5,20 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from cdc_lakehouse.cli.front import command, configured, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work import continuous as ticks
+from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import locked
 from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.silence import Warner
-from cdc_lakehouse.cli.work.sums import settled
 from cdc_lakehouse.terminal.verbosity import Level, level
+from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.durations import seconds
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.run.ledger import Entry
+    from lakehouse.storage.settled import Inputs
 
     After = Callable[[SparkSession, Target, list[Table], list[Entry]], None]
 
@@ -38,6 +40,7 @@ WATCH_SECONDS = 30.0
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Merge everything that waits, whatever pays.")]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
 Extract = Annotated[
     Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
@@ -53,6 +56,7 @@ def run(
     layer: Annotated[Layer | None, typer.Option(help="Only this layer.")] = None,
     continuous: Continuous = False,
     interval: Interval = "5s",
+    merge: Merge = False,
     run_id: RunId = None,
     extract: Extract = None,
     effective_date: EffectiveDate = None,
@@ -60,49 +64,80 @@ def run(
     """Ingest what is new, apply it, publish it."""
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
-    run_layers(chosen, [layer] if layer else list(LAYERS), continuous, interval, run_id)
+    layers = [layer] if layer else list(LAYERS)
+    run_layers(chosen, Asked(layers, pause_of(interval), continuous, run_id, merge))
 
 
-def run_layers(
-    chosen: Chosen,
-    layers: Sequence[Layer],
-    continuous: bool,
-    interval: str,
-    run_id: str | None,
-    after: "After | None" = None,
-) -> None:
+class Asked(NamedTuple):
+    """What a run is asked to do.
+
+    Attributes:
+        layers: the layers to work on, in their order.
+        pause: seconds between two looks at a feed, of a run that goes on.
+        continuous: whether it goes on until interrupted.
+        run_id: the name of the run in the ledger; one of its own for each piece of work else.
+        merge: whether it merges all that waits.
+        after: called with the tables and the entries of one round.
+    """
+
+    layers: Sequence[Layer]
+    pause: int = 0
+    continuous: bool = False
+    run_id: str | None = None
+    merge: bool = False
+    after: "After | None" = None
+
+
+def run_layers(chosen: Chosen, asked: Asked) -> None:
     """One round over the layers, or (continuous) work until interrupted.
 
-    A table that another run is writing is refused, and the others are done. `after` is called
-    with the tables and the entries of one round.
+    A table that another run is writing is refused, and the others are done. A round over all layers
+    of all tables that has nothing to do starts no Spark.
 
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    pause = _pause(interval)
-    target, tables = configured(chosen)
-    everything = configured(chosen._replace(only=()))[1]
-    tables = whole_groups(tables, everything)
+    target, everything = configured(chosen._replace(only=()))
+    tables = whole_groups(select(everything, chosen.only), everything)
     check_writable(target)
+    with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
+        whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
+        inputs = idle.look_at(target, everything) if whole else None
+        if inputs is not None and idle.answer(target, everything, inputs, asked.merge):
+            return
+        idle.forget(target)
+        if free:
+            failures += _work(target, (free, everything), asked, inputs)
+    raise_all(failures)
 
+
+def _work(
+    target: Target,
+    tables: tuple[list[Table], list[Table]],
+    asked: Asked,
+    inputs: "Inputs | None",
+) -> list[TableFailed]:
+    """Starts Spark and does what is asked of the first tables; the second are all there are.
+
+    `inputs` is what the run depends on, where its end may leave the mark of a settled lake.
+    """
     from bronze.kafka.ingest import reads_kafka
 
-    with locked(target, tables, layers, run_id or uuid.uuid4().hex) as (free, failures):
-        memory = None if target.catalog else Memory(len(free) if continuous else None)
-        topics = reads_kafka(free)
-        if free:
-            functions = list(layers) != ["gold"]
-            spark = start(target, free, continuous or topics, sends_functions=functions)
-            given = Round(spark, target, run_id, everything, memory)
-            with telling_together(spark, target, layers, memory):
-                if continuous:
-                    failures += _until_told(given, free, pause, layers)
-                else:
-                    entries = one_round(given, free, layers)
-                    failures += failed(entries)
-                    if after is not None:
-                        after(spark, target, free, entries)
-    raise_all(failures)
+    free, everything = tables
+    open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
+    spark = start(target, free, open_ended, sends_functions=functions)
+    memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
+    given = Round(spark, target, asked.run_id, everything, memory, asked.merge)
+    warner = Warner(target, free)
+    with telling_together(spark, target, asked.layers, memory):
+        if asked.continuous:
+            return _until_told(given, free, asked.pause, asked.layers)
+        entries = one_round(given, free, asked.layers, warner)
+        if asked.after is not None:
+            asked.after(spark, target, free, entries)
+    if inputs is not None and memory is not None:
+        idle.settle(given, (inputs, entries, warner.told))
+    return failed(entries)
 
 
 def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
@@ -111,8 +146,13 @@ def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[T
     return [t for t in everything if t in tables or t.consistency_group in named]
 
 
-def one_round(given: Round, tables: list[Table], layers: Sequence[Layer]) -> "list[Entry]":
-    """Every layer once over all tables, a line per table at the end; returns all entries."""
+def one_round(
+    given: Round, tables: list[Table], layers: Sequence[Layer], warner: Warner | None = None
+) -> "list[Entry]":
+    """Every layer once over all tables, a line per table at the end; returns all entries.
+
+    `warner` tells what bronze's feeds and the tables' columns are to be looked at for.
+    """
     from cdc_lakehouse.terminal.console import progress
 
     entries: list[Entry] = []
@@ -124,7 +164,7 @@ def one_round(given: Round, tables: list[Table], layers: Sequence[Layer]) -> "li
         show_entries(entries)
     warn_of_dead_letters(given.spark, given.target, tables, entries)
     if "bronze" in layers:
-        Warner(given.target, tables).tell()
+        (warner or Warner(given.target, tables)).tell()
     return entries
 
 
@@ -179,7 +219,7 @@ def _until_told(
     with ticks.until_told() as stop:
         say(f"working on {counted(len(tables), 'table')} until interrupted")
         told = ticks.go_on(families(tables), layers, pause, do, tell, stop)
-        told = settled(tables, told, do, tell, given.memory)
+        told = ticks.settled(tables, told, do, tell, given.memory)
     say("stopped; in all:")
     show_entries([entry for entry in told if is_worth_telling(entry)])
     warner.tell()
@@ -225,7 +265,12 @@ def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     raise_all(failed(entries))
 
 
-def _pause(interval: str) -> int:
+def pause_of(interval: str) -> int:
+    """Seconds of the option --interval.
+
+    Raises:
+        ConfigurationError: it is no duration.
+    """
     try:
         return seconds(interval)
     except ValueError as wrong:

@@ -64,21 +64,28 @@ def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
 
 def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> str:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
-    failed = [entry.layer for entry in entries if entry.status == "failed"]
-    records = _records(entries)
-    parts = [f"FAILED in {', '.join(failed)}"] if failed else []
-    parts += [counted(records, "record")] if records else []
-    parts += [
-        f"{count:,} {ONE.get(word, word) if count == 1 else word}"
-        for word, count in _classes(entries).items()
-    ]
-    parts = parts or ["nothing new"]
+    parts = _parts(entries) or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
     line = "  ".join([name, *parts, seconds])
     while width is not None and len(line) > width and len(parts) > 1:
         parts.pop()
         line = "  ".join([name, *parts, "…", seconds])
     return line
+
+
+def _parts(entries: "Sequence[Entry]") -> list[str]:
+    """What became of a table: layers that failed, its records, and these by class."""
+    failed = [entry.layer for entry in entries if entry.status == "failed"]
+    records = _records(entries)
+    return [
+        *([f"FAILED in {', '.join(failed)}"] if failed else []),
+        *([counted(records, "record")] if records else []),
+        *(_sized(count, word) for word, count in _classes(entries).items()),
+    ]
+
+
+def _sized(count: int, word: str) -> str:
+    return f"{count:,} {ONE.get(word, word) if count == 1 else word}"
 
 
 def _records(entries: "Iterable[Entry]") -> int:

@@ -30,11 +30,11 @@ def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
 
 
 class Warner:
-    """Tells the warnings of some tables on stderr, each text once."""
+    """Tells the warnings of some tables on stderr, each text once; `told` are table and text."""
 
     def __init__(self, target: Target, tables: Sequence[Table]) -> None:
         self._target, self._tables = target, tables
-        self._told: set[tuple[str, str]] = set()
+        self.told: list[tuple[str, str]] = []
 
     def tell(self) -> None:
         """Warn of what is wrong now and has not been told yet."""
@@ -42,6 +42,6 @@ class Warner:
 
         for table, texts in warnings_of(self._target, self._tables).items():
             for text in texts:
-                if (table, text) not in self._told:
-                    self._told.add((table, text))
+                if (table, text) not in self.told:
+                    self.told.append((table, text))
                     warn(f"{table}: {text}")

@@ -1,0 +1,133 @@
+"""A run that finds nothing new answers without Spark, from the mark of the last run.
+
+Only where that is certain: a run of all tables and layers of a local lake whose feeds are folders.
+Snapshot files, feeds that are read once, and Kafka are looked at by Spark every time.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from bronze.feeds import feeds, folder
+from cdc_lakehouse.cli.work.rounds import Round
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.settled import (
+    Inputs,
+    Mark,
+    Waiting,
+    digest_of_lake,
+    inputs_of,
+    read_mark,
+    remove_mark,
+    write_mark,
+)
+from lakehouse.words import counted
+
+if TYPE_CHECKING:
+    from lakehouse.run.ledger import Entry
+    from silver.state.table_state import TableState
+
+_GLOBS = frozenset("*?[]{}\\")
+
+
+def look_at(target: Target, tables: Sequence[Table]) -> Inputs | None:
+    """What a run of all tables depends on; None where only Spark can tell whether it has work."""
+    own = feeds(tables)
+    folders = [folder(target, feed) for feed in own if feed.path is not None]
+    if not is_on_this_machine(target, folders) or len(folders) < len(own):
+        return None
+    if any(feed.kafka or feed.once or feed.format == "snapshot" for feed in own):
+        return None
+    try:
+        return inputs_of(target, tables, folders)
+    except OSError:
+        return None
+
+
+def is_on_this_machine(target: Target, folders: Sequence[str] = ()) -> bool:
+    """Whether a target's lake and these folders are plain ones of this machine."""
+    if target.kind != "local" or target.catalog or "://" in target.lake:
+        return False
+    return not any("://" in place or not _GLOBS.isdisjoint(place) for place in folders)
+
+
+def answer(target: Target, tables: Sequence[Table], inputs: Inputs, merges: bool) -> bool:
+    """Says that nothing is new and what waits; False, and nothing said, where there may be work.
+
+    `merges` tells that the run is to merge what waits. The warnings of the run that left the mark
+    are repeated.
+    """
+    mark = read_mark(target)
+    if mark is None or not _holds(target, mark, inputs) or (merges and mark.waiting):
+        return False
+    from cdc_lakehouse.terminal.console import say, warn
+
+    say(f"nothing new: {counted(len(tables), 'table')}, all up to date")
+    for each in mark.waiting:
+        until = f"{datetime.fromtimestamp(each.due_at, timezone.utc):%F %T} UTC"
+        say(f"{each.table}: {counted(each.records, 'change')} to be merged, not before {until}")
+    for table, text in mark.warnings:
+        warn(f"{table}: {text}")
+    return True
+
+
+def forget(target: Target) -> None:
+    """Takes the mark away, as a run begins to work."""
+    if is_on_this_machine(target):
+        remove_mark(target)
+
+
+def settle(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, str]]]) -> None:
+    """Leaves the mark after a run of all tables and layers, unless anything is left to be done.
+
+    `seen` is what the run depended on, looked at before it began, its entries and its warnings.
+    """
+    inputs, entries, warnings = seen
+    waiting = _waiting(given)
+    if waiting is None or any(map(_leaves_work, entries)) or _is_open(given):
+        return
+    with suppress(OSError):
+        now, lake = time.time(), digest_of_lake(given.target)
+        mark = Mark(inputs=inputs, lake=lake, marked_at=now, waiting=waiting, warnings=warnings)
+        write_mark(given.target, mark)
+
+
+def _holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
+    with suppress(OSError):
+        return mark.holds(inputs, digest_of_lake(target), time.time())
+    return False
+
+
+def _leaves_work(entry: "Entry") -> bool:
+    return entry.status == "failed" or entry.counts.get("waiting", 0) != 0
+
+
+def _is_open(given: Round) -> bool:
+    """Whether records are missing at the source, or a transaction is not complete."""
+    from lakehouse.run import gaps
+
+    if gaps.still_open(given.spark, given.target):
+        return True
+    states = given.memory.tables.values() if given.memory else ()
+    return any(state.group is not None and state.group.waiting for state in states)
+
+
+def _waiting(given: Round) -> list[Waiting] | None:
+    """What silver leaves to be merged later; None where nobody knows when that is due."""
+    from silver.freshness import due_at
+
+    found = list[Waiting]()
+    for table in given.everything or ():
+        state: TableState | None = given.memory.tables.get(table.table) if given.memory else None
+        if state is None:
+            return None
+        if state.pending:
+            due, since = due_at(table, state), (state.applied_at or 0) / 1_000_000
+            if due is None:
+                return None
+            one = Waiting(table=table.table, records=state.pending, since=since, due_at=due)
+            found.append(one)
+    return found
