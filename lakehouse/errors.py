@@ -65,7 +65,6 @@ class ManyConfigurationErrors(LakehouseError):
     exit_code = 2
 
     def __init__(self, errors: Sequence[ConfigurationError]) -> None:
-        """Take the errors in the order in which they are to be shown."""
         self.errors = tuple(errors)
         super().__init__("\n".join(str(error) for error in errors))
 
@@ -74,7 +73,6 @@ class LakeNotWritable(LakehouseError):
     """Nothing can be written where the lake lies."""
 
     def __init__(self, lake: str, found: str, action: str) -> None:
-        """Take the lake's folder, what was found, and what to do about it."""
         super().__init__(f"{lake}: cannot be written\n  found:    {found}\n  do:       {action}")
 
 
@@ -84,7 +82,6 @@ class Interrupted(LakehouseError):
     exit_code = 130
 
     def __init__(self, step: str | None) -> None:
-        """Take the step that was being done, if any."""
         during = f" during {step}" if step else ""
         super().__init__(
             f"interrupted{during}\n"
@@ -104,7 +101,6 @@ class SourceUnreachable(LakehouseError):
         found: str,
         action: str = "check the URL, the rights and the name, and whether the server runs",
     ) -> None:
-        """Take what was to be reached, what was found, and what to do about it."""
         super().__init__(f"{what}: cannot be reached\n  found:    {found}\n  do:       {action}")
 
 
@@ -114,7 +110,6 @@ class SparkUnavailable(LakehouseError):
     exit_code = 2
 
     def __init__(self, found: str, action: str) -> None:
-        """Take what was found and what to do about it."""
         super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
 
 
@@ -141,7 +136,6 @@ class TableFailed(LakehouseError):
     """
 
     def __init__(self, table: str, message: str, unreachable: bool = False) -> None:
-        """Take the table's name and what happened, with what to do."""
         self.table, self.message, self.unreachable = table, message, unreachable
         super().__init__(f"{table}: {message}")
 
@@ -150,7 +144,6 @@ class SourceDataLoss(TableFailed):
     """Records can no longer be read from the source; what is there has been read."""
 
     def __init__(self, table: str, gone: str) -> None:
-        """Take what is missing, with its bounds."""
         super().__init__(
             table,
             f"{gone}; take a new snapshot (`lakehouse rebootstrap {table}`), "
@@ -162,7 +155,6 @@ class TruncateRefused(TableFailed):
     """The source truncated a table whose configuration refuses that."""
 
     def __init__(self, table: str) -> None:
-        """Take the table's name."""
         super().__init__(
             table,
             "the source truncated it, and on_truncate is fail; "
@@ -174,7 +166,6 @@ class SchemaChangeRefused(TableFailed):
     """The source changed a table's columns in a way that its configuration refuses."""
 
     def __init__(self, table: str, changes: Sequence[str], kinds: Sequence[str]) -> None:
-        """Take the changes, a phrase each, and the kinds of `schema_changes` that refuse them."""
         options = ", ".join(f"schema_changes.{kind}" for kind in kinds)
         super().__init__(
             table,
@@ -189,7 +180,6 @@ class LakeOutdated(LakehouseError):
     exit_code = 2
 
     def __init__(self, silver: str, gold: str) -> None:
-        """Take where the tables of silver and gold lie."""
         super().__init__(
             f"an older version wrote the tables of {silver}, and this one lays them out in another "
             f"way. Bronze is complete: remove {silver} and {gold}, then lakehouse run makes both "
@@ -201,7 +191,6 @@ class ConfigurationDrift(TableFailed):
     """A table's configuration contradicts what the table was built with."""
 
     def __init__(self, table: str, differences: Sequence[str]) -> None:
-        """Take the differences, each naming the key with its old and its new value."""
         super().__init__(
             table,
             f"its YAML does not fit the tables it has: {'; '.join(differences)}; "
@@ -213,7 +202,6 @@ class AccountMismatch(TableFailed):
     """The classes of a run's records do not add up to the records."""
 
     def __init__(self, table: str, records: int, counts: Mapping[str, int]) -> None:
-        """Take the number of records and what was counted of each class."""
         said = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
         super().__init__(
             table,
@@ -226,7 +214,6 @@ class TableLocked(TableFailed):
     """Another run is writing the table."""
 
     def __init__(self, table: str, holder: str) -> None:
-        """Take who holds the table, as far as it is known."""
         super().__init__(table, f"another run is writing this table ({holder}); try again later")
 
 
@@ -234,7 +221,6 @@ class LawsBroken(TableFailed):
     """A table breaks laws that hold for every table."""
 
     def __init__(self, table: str, laws: Sequence[str]) -> None:
-        """Take the table's name and the laws that it breaks."""
         self.laws = tuple(laws)
         super().__init__(
             table,
@@ -247,7 +233,6 @@ class ExpectationsFailed(LakehouseError):
     """Critical expectations that do not hold for what gold shows."""
 
     def __init__(self, expectations: Sequence[str]) -> None:
-        """Take them as they are to be named."""
         self.expectations = tuple(expectations)
         named = "\n".join(f"  {expectation}" for expectation in expectations)
         super().__init__(f"{len(expectations)} critical expectations failed:\n{named}")
@@ -257,7 +242,6 @@ class SourceDiffers(TableFailed):
     """A table of gold does not hold what its source holds."""
 
     def __init__(self, table: str, rows: int) -> None:
-        """Take the table's name and how many rows really differ."""
         self.rows = rows
         super().__init__(
             table,
@@ -270,7 +254,6 @@ class EraseIncomplete(TableFailed):
     """Something of an erased key is still there."""
 
     def __init__(self, table: str, left: Sequence[str]) -> None:
-        """Take the tables and files that hold something."""
         self.left = tuple(left)
         named = "\n".join(f"    {place}" for place in left)
         super().__init__(
@@ -284,7 +267,6 @@ class ManyTablesFailed(LakehouseError):
     """Some tables failed, the others are done (3 if every failure is a source out of reach)."""
 
     def __init__(self, failures: Sequence[TableFailed]) -> None:
-        """Take every failure; each is named."""
         self.failures = tuple(failures)
         if failures and all(failure.unreachable for failure in failures):
             self.exit_code = SourceUnreachable.exit_code

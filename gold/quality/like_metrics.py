@@ -3,7 +3,6 @@
 The classes are what Great Expectations asks for; it leaves nulls out by itself.
 """
 
-from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
 
@@ -18,33 +17,63 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def _register(metric: str, arguments: tuple[str, ...], negated: bool) -> type:
-    """Makes the class of a metric, by which Great Expectations finds it."""
-    patterns, *_ = arguments
+class MatchLikePattern(ColumnMapMetricProvider):
+    """`expect_column_values_to_match_like_pattern`."""
 
-    def _spark(cls: type, column: Column, **given: object) -> Column:
-        found = given[patterns]
-        listed = found if isinstance(found, list) else [found]
-        combine: Callable[[Column, Column], Column]
-        combine = and_ if given.get("match_on") == "all" else or_
-        matched = reduce(combine, [_like(column, like, given.get("escape")) for like in listed])
-        return ~matched if negated else matched
+    condition_metric_name = "column_values.match_like_pattern"
+    condition_value_keys = ("like_pattern", "escape")
 
-    condition = column_condition_partial(engine=SparkDFExecutionEngine)(_spark)
-    names = {"condition_metric_name": metric, "condition_value_keys": arguments}
-    return type(metric, (ColumnMapMetricProvider,), {**names, "_spark": condition})
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
+    ) -> Column:
+        return _like(column, like_pattern, escape)
 
 
-def _like(column: Column, pattern: object, escape: object) -> Column:
-    text = F.lit(pattern)
-    return F.like(column, text, F.lit(escape)) if escape else F.like(column, text)
+class NotMatchLikePattern(ColumnMapMetricProvider):
+    """`expect_column_values_to_not_match_like_pattern`."""
+
+    condition_metric_name = "column_values.not_match_like_pattern"
+    condition_value_keys = ("like_pattern", "escape")
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
+    ) -> Column:
+        return ~_like(column, like_pattern, escape)
 
 
-METRICS = (
-    _register("column_values.match_like_pattern", ("like_pattern", "escape"), False),
-    _register("column_values.not_match_like_pattern", ("like_pattern", "escape"), True),
-    _register(
-        "column_values.match_like_pattern_list", ("like_pattern_list", "match_on", "escape"), False
-    ),
-    _register("column_values.not_match_like_pattern_list", ("like_pattern_list", "escape"), True),
-)
+class MatchLikePatternList(ColumnMapMetricProvider):
+    """`expect_column_values_to_match_like_pattern_list`: any of the patterns, or all."""
+
+    condition_metric_name = "column_values.match_like_pattern_list"
+    condition_value_keys = ("like_pattern_list", "match_on", "escape")
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls,
+        column: Column,
+        like_pattern_list: list[str],
+        match_on: str | None = None,
+        escape: str | None = None,
+        **_: object,
+    ) -> Column:
+        combine = and_ if match_on == "all" else or_
+        return reduce(combine, [_like(column, like, escape) for like in like_pattern_list])
+
+
+class NotMatchLikePatternList(ColumnMapMetricProvider):
+    """`expect_column_values_to_not_match_like_pattern_list`: none of the patterns."""
+
+    condition_metric_name = "column_values.not_match_like_pattern_list"
+    condition_value_keys = ("like_pattern_list", "escape")
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls, column: Column, like_pattern_list: list[str], escape: str | None = None, **_: object
+    ) -> Column:
+        return reduce(and_, [~_like(column, like, escape) for like in like_pattern_list])
+
+
+def _like(column: Column, pattern: str, escape: str | None) -> Column:
+    return F.like(column, F.lit(pattern), F.lit(escape)) if escape else column.like(pattern)
