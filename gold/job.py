@@ -11,7 +11,6 @@ from gold.views.catalog import columns_of, open_catalog
 from gold.views.sensitive import masked
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import in_short
@@ -19,7 +18,7 @@ from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.views import View
 from lakehouse.storage.views import publish as publish_views
-from silver.contract import PENDING, waits_in_log
+from silver.contract import PENDING
 
 __all__ = ["open_catalog", "publish"]
 
@@ -110,12 +109,9 @@ def _alone(
     both = merged.source(spark, target, table, kept, there)
     if both is None:
         return applied
-    waits = f"{table.table}{PENDING}" if waits_in_log(target, table) else None
+    waits = None if target.catalog else f"{table.table}{PENDING}"
     pairs = zip(read(both), applied, strict=True)
-    promise = seconds(table.max_staleness or 0) if waits else 0
-    return [
-        view._replace(applied=alone.query, waiting=waits, promise=promise) for view, alone in pairs
-    ]
+    return [view._replace(applied=alone.query, waiting=waits) for view, alone in pairs]
 
 
 def _of(

@@ -12,7 +12,7 @@ from lakehouse.run.memory import Memory
 from lakehouse.spark.session import interpreted
 from lakehouse.storage.views import stored
 from silver import job as silver
-from silver.merge import pending_view
+from silver.state.table_state import read_state
 from tests import core
 from tests.lake import quiet
 from tests.landed import failures, land
@@ -57,13 +57,17 @@ class Lake:
         self.memory, self.batch, self.waited = Memory(among=1), 0, 0
 
     def tick(self, events: list[Event]) -> Entry:
+        return self.land([record(event) for event in events])
+
+    def land(self, records: list[dict[str, Any]]) -> Entry:
+        """Records arrive, and a round does what it does with them."""
         self.batch += 1
-        land(self.spark, self.target, self.config, self.batch, [record(e) for e in events])
+        land(self.spark, self.target, self.config, self.batch, records)
         if self.target.kind == "local":
             self.memory.brief = self.memory.brief or interpreted(self.spark)
-            self.memory.came[self.config.table] = len(events)
+            self.memory.came[self.config.table] = len(records)
         entry = self.apply(self.memory)
-        self.waited += pending_view.until(self.target, self.config) > 0
+        self.waited += self.waits()
         return entry
 
     def apply(self, memory: Memory | None = None) -> Entry:
@@ -73,6 +77,17 @@ class Lake:
         assert failures([entry]) == []
         self.publish()
         return entry
+
+    def merge(self) -> Entry:
+        """A run that merges all that waits."""
+        (entry,) = silver.apply_all(self.spark, self.target, [self.config], "run", quiet)
+        assert failures([entry]) == []
+        self.publish()
+        return entry
+
+    def waits(self) -> bool:
+        """Whether readers see something that is not merged yet."""
+        return read_state(self.spark, self.target, self.config.table).shown > 0
 
     def publish(self, **options: Any) -> None:
         config = self.config.model_copy(update=options)

@@ -63,8 +63,7 @@ def _is_read(table: Table, query: str) -> bool:
 def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    waits = "_changes" if waits_in_log(target, table) else PENDING
-    below = [kept, f"{table.table}{waits}"] if _merges(spark, target, table) else [kept]
+    below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
     sizes = [files.measure(spark, target, each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
@@ -72,14 +71,14 @@ def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object
 
 def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
     """Whether something has waited for longer than the table promises."""
-    waits = f"{table.table}{PENDING}"
-    if waits_in_log(target, table):
-        view = stored(target, "silver").get(waits)
-        promise = seconds(table.max_staleness or 0)
-        late = datetime.now(timezone.utc).timestamp() - promise
-        return view is not None and (view.since or 0) <= late * 1_000_000
-    if table.max_staleness is None or not exists(spark, target, "silver", waits):
+    waits, promised = f"{table.table}{PENDING}", seconds(table.max_staleness or 0)
+    if not waits_in_log(target, table):
         return False
-    rows, promised = spark.table(name(target, "silver", waits)), seconds(table.max_staleness)
-    due = "true" if promised == 0 else f"_since <= now() - INTERVAL {promised} SECONDS"
-    return not rows.where(due).isEmpty()
+    if not target.catalog:
+        view = stored(target, "silver").get(waits)
+        late = datetime.now(timezone.utc).timestamp() - promised
+        return view is not None and (view.since or 0) <= late * 1_000_000
+    if not exists(spark, target, "silver", waits):
+        return False
+    late_rows = f"_since <= now() - INTERVAL {promised} SECONDS"
+    return not spark.table(name(target, "silver", waits)).where(late_rows).isEmpty()

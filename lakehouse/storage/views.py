@@ -25,10 +25,9 @@ class View(NamedTuple):
     table at this Delta version, which VACUUM must keep. `applied` is the SELECT without what waits
     to be applied, of a view that shows that too (`gold.views.merged`). `waiting` names the view of
     silver that shows what waits, which stands in the query as {waiting}: whoever reads finds it as
-    it is then, once it has waited for `promise` seconds; else the SELECT is that of `applied`. Such
-    a view of silver shows batches of the change log up to `until`, of which the oldest change came
-    there at `since` (µs since 1970, where that is known). `of_keys` is a SELECT of its keys alone,
-    which may repeat one, and stands in the query as {waiting_keys}.
+    it is then; where nothing waits the SELECT is that of `applied`. The oldest change that such a
+    view of silver shows came to the change log at `since` (µs since 1970). `of_keys` is a SELECT of
+    its keys alone, which may repeat one, and stands in the query as {waiting_keys}.
     """
 
     name: str
@@ -40,8 +39,6 @@ class View(NamedTuple):
     pinned: tuple[str, int] | None = None
     applied: str | None = None
     waiting: str | None = None
-    promise: int = 0
-    until: int = 0
     since: int | None = None
     of_keys: str | None = None
 
@@ -95,13 +92,8 @@ def resolved(view: View, below: Mapping[str, View]) -> View:
     waits = below.get(view.waiting)
     if waits is None:
         return view._replace(query=str(view.applied), waiting=None)
-    due = ""
-    if view.promise and waits.since is not None:
-        at = waits.since + view.promise * 1_000_000
-        due = f" WHERE current_timestamp() >= timestamp_micros({at})"
-    query = view.query
-    for mark, rows in ((WAITING, waits.query), (WAITING_KEYS, waits.of_keys or waits.query)):
-        query = query.replace(mark, f"(SELECT * FROM ({rows}){due})" if due else f"({rows})")
+    query = view.query.replace(WAITING, f"({waits.query})")
+    query = query.replace(WAITING_KEYS, f"({waits.of_keys or waits.query})")
     return view._replace(query=query, waiting=None)
 
 

@@ -19,7 +19,6 @@ from datetime import datetime, timezone
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.durations import seconds
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View, publish, retract
@@ -88,12 +87,11 @@ def show(table: SilverTable, placed: Placed, summary: Summary, state: TableState
             f" UNION ALL {held_sql(table.config, table.kept.name, columns, of_keys, overtaken)}"
         )
     since = state.waiting_since or summary.came or _now()
-    due = _due(table.config, since)
     newest = newest_sql(columns, keys, changes, table.config.format not in _OWN_ORDER)
-    query, of_keys = (f"SELECT * FROM ({text}){due}" if due else text for text in (newest, of_keys))
-    view = _view(table, columns, query)._replace(
-        of_keys=of_keys, until=placed.batch.number, since=since
+    query, of_keys = (
+        f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
     )
+    view = _view(table, columns, query)._replace(of_keys=of_keys, since=since)
     publish(table.spark, table.target, "silver", [view])
     return state.replace(
         waits=summary,
@@ -115,25 +113,15 @@ def hide(table: SilverTable) -> None:
         return
     columns = [field.name for field in table.kept.business]
     shown = _listed([*columns, "_order", "_deleted"])
-    view = _view(table, columns, f"SELECT {shown} FROM {table.kept.name} WHERE false")
+    nothing = f"SELECT {shown}, current_timestamp() AS _since FROM {table.kept.name} WHERE false"
+    view = _view(table, columns, nothing)
     publish(table.spark, table.target, "silver", [view])
 
 
 def _view(table: SilverTable, columns: Sequence[str], query: str) -> View:
-    shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted"])
+    shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted", "_since"])
     comment = COMMENT.format(table.name)
     return View(f"{table.name}{PENDING}", shown, comment, tuple(table.config.keys), query)
-
-
-def _due(table: Table, since: int) -> str:
-    """SQL of the time from which on the changes are shown; empty for at once.
-
-    The moment is compared with the time of a query while that is planned.
-    """
-    promised = seconds(table.max_staleness or 0)
-    if not promised:
-        return ""
-    return f" WHERE current_timestamp() >= timestamp_micros({since + promised * 1_000_000})"
 
 
 def _now() -> int:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.run.memory import Memory
-from silver.merge import pending_view
 from tests import core, oracle
 from tests.conftest import target_at
 from tests.going_on import Lake
@@ -50,8 +49,8 @@ def test_a_reader_of_what_waits_sees_the_oracles_table_after_every_tick(
             at += size
             want = oracle.outcome(set(delivered[:at]), core.COLUMNS, core.COLUMNS)
             assert lake.shown() == want.current
-    lake.apply()
-    assert pending_view.until(lake.target, lake.config) == 0
+    lake.merge()
+    assert not lake.waits()
     assert lake.shown() == want.current
     beside, classes = sums(spark, lake.target)
     assert sum(classes.values()) == beside["records"] == len(delivered)

@@ -1,12 +1,14 @@
-"""A run that goes on shows what its change log has, and merges it when that pays."""
+"""A run shows what its change log has, and merges that when it pays."""
+
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage import names
-from silver.merge import pending_view
 from tests.going_on import Lake, table
 from tests.oracle import Event
 
@@ -35,25 +37,48 @@ BEFORE = {1: "a1", 2: "a2", 3: "a9", 4: "a4"}
 AFTER = {1: "a11", 3: "a9", 4: "a4", 5: "a14"}
 
 
-def test_changes_are_shown_from_the_log_and_merged_by_a_run_that_ends(
-    spark: SparkSession, target: Target
+@pytest.mark.parametrize("among", [1, None])
+def test_changes_are_shown_from_the_log_until_they_are_merged(
+    spark: SparkSession, target: Target, among: int | None
 ) -> None:
+    """By a run that goes on as by one that ends; another run goes on where one was killed."""
     lake = Lake(spark, target)
+    lake.memory = Memory(among)
     lake.tick(FIRST)
     assert lake.tick(SECOND).counts == {"records": 6, "pending": 6}
     assert (merged(lake), values(lake)) == (BEFORE, AFTER)
-    lake.publish(max_staleness="1 day")
-    assert values(lake) == BEFORE
-    lake.publish(max_staleness=0)
-    assert values(lake) == AFTER
-    lake.memory = Memory(among=1)
+    lake.memory = Memory(among)
     assert lake.tick([upsert(4, 20), upsert(1, 3)]).counts == {"records": 2, "pending": 2}
     then = AFTER | {4: "a20"}
     assert (merged(lake), values(lake)) == (BEFORE, then)
-    counts = lake.apply().counts
+    counts = lake.merge().counts
     assert (counts.pop("pending"), sum(counts.values())) == (-8, 8)
-    assert (merged(lake), values(lake)) == (then, then)
-    assert pending_view.until(target, lake.config) == 0
+    assert (merged(lake), values(lake), lake.waits()) == (then, then, False)
+
+
+def test_rows_with_an_order_of_their_own_are_shown_too(spark: SparkSession, target: Target) -> None:
+    """A change that comes again never wins; what may tie with a merged row is merged at once."""
+    lake = Lake(spark, target, rows_table())
+    lake.land([row(1, 1, "a"), row(2, 1, "b")])
+    lost, won = row(1, 5, "lost"), row(1, 5, "won")
+    assert lake.land([lost, won]).counts == {"records": 2, "pending": 2}
+    assert lake.land([lost]).counts == {"records": 1, "pending": 1}
+    assert values(lake) == {1: "won", 2: "b"}
+    lake.merge()
+    assert merged(lake) == values(lake) == {1: "won", 2: "b"}
+    assert lake.land([row(2, 5, "c")]).counts.get("pending", 0) == 0
+    assert merged(lake) == values(lake) == {1: "won", 2: "c"}
+
+
+def rows_table() -> Table:
+    source = {"format": "rows", "path": "t"}
+    columns = {"id": "int", "a": "string", "b": "string", "at": "bigint"}
+    given = {"table": "t", "source": source, "keys": ["id"], "columns": columns}
+    return Table.model_validate(given | {"sequence_by": "at"})
+
+
+def row(key: int, at: int, a: str) -> dict[str, Any]:
+    return {"id": key, "a": a, "b": "b", "at": at}
 
 
 def test_what_waits_is_merged_in_one_go_when_it_gets_much(

@@ -20,6 +20,7 @@ def table(**options: Any) -> Table:
     return Table.model_validate({"table": "t", "source": source, "keys": ["id"]} | options)
 
 
+ROWS = cast("Any", None)
 BATCH = Batch(9, cast("Any", None), [], [], [], False, False)
 
 
@@ -43,7 +44,7 @@ def summary(first: bytes, last: bytes) -> Summary:
         ({"keys": []}, False),
         ({"on_delete": "flag"}, False),
         ({"consistency_group": "shop"}, False),
-        ({"source": {"format": "rows"}, "sequence_by": "at"}, False),
+        ({"source": {"format": "rows"}, "sequence_by": "at"}, True),
     ],
 )
 def test_ordinary_current_tables_are_shown_from_their_log(
@@ -52,22 +53,18 @@ def test_ordinary_current_tables_are_shown_from_their_log(
     assert waits_in_log(Target(root="."), table(**options)) is shown
 
 
-def test_a_catalog_has_no_views_of_a_log() -> None:
-    assert not waits_in_log(Target(catalog="lake"), table())
-
-
 def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> None:
-    placed = Placed(BATCH, False, TableChanges([], []))
+    placed = Placed(BATCH, False, TableChanges([], []), ROWS)
     config = table(source={"format": "ydb"})
     changes = changes_sql(
         config, "log", ["id", "a`b"], placed, summary(order("05 AA"), order("07 BB")), 7
     )
     assert changes == (
-        f"SELECT `id`, `a``b`, _operation, {order_sql()} AS _order FROM log"
+        f"SELECT `id`, `a``b`, _operation, {order_sql()} AS _order, _digest FROM log"
         " WHERE _batch > 7 AND _batch <= 9 AND _reason IS NULL"
         " AND _operation IN ('upsert', 'delete')"
     )
-    assert newest_sql(["id", "a`b"], ["id"], "C") == (
+    assert newest_sql(["id", "a`b"], ["id"], "C", False) == (
         "SELECT `id`, `a``b`, _order, _operation = 'delete' AS _deleted FROM ("
         "SELECT *, row_number() OVER (PARTITION BY `id` ORDER BY _order DESC) AS _place"
         " FROM (C)) WHERE _place = 1"
@@ -85,7 +82,7 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
 
 def test_changes_of_one_epoch_need_not_be_asked_for_it() -> None:
     epoch = Sighting("s:16", "", "0", True, 0)
-    placed = Placed(BATCH, False, TableChanges([epoch], []))
+    placed = Placed(BATCH, False, TableChanges([epoch], []), ROWS)
     one, two = f"{3:016X}", f"{1:016X}"
     known = changes_sql(table(), "log", ["id"], placed, _of(one, one), 7)
     in_front = f"concat_ws('/', '{one}', _sequence)"
