@@ -110,8 +110,11 @@ class CurrentFold(KeyFold):
         self._stored_changes = None
 
     def _place(self, changes: Changes, at: int) -> None:
-        super()._place(changes, at)
         upsert, self._is_new, self.digest = changes.upsert[at], changes.new[at], changes.digest[at]
+        if upsert:
+            self._upsert(changes, at, changes.absent[at] if changes.absent is not None else None)
+        else:
+            self._delete(changes, at)
         if self._is_new:
             self._came = self._came or upsert
         else:

@@ -121,8 +121,12 @@ class KeyFold:
             return
         if not order.startswith(self._sequence):
             self._begin_sequence(order)
-        if self._came_before(changes, at):
-            return
+        if self._digests:
+            if self._came_before(changes, at):
+                return
+        else:
+            new = changes.new[at]
+            self._digests[changes.digest[at]] = changes.source[at] if new else NOWHERE
         if order > self._ahead:
             self._pass_cutoffs(order)
         self._place(changes, at)
@@ -155,7 +159,7 @@ class KeyFold:
         self._digests = self._known.pop(self._sequence, {}) if self._known else {}
 
     def _came_before(self, changes: Changes, at: int) -> bool:
-        """Whether the change is a redelivery; counts it, or the tie, and remembers the change.
+        """Whether a change at a known sequence is a redelivery; counts it, or the tie.
 
         A dead letter that was replayed may stand before its earlier delivery in order. Then the
         earlier delivery counts, at its own place, and the new one is the duplicate.
@@ -163,8 +167,7 @@ class KeyFold:
         digest, new, here = changes.digest[at], changes.new[at], self._digests
         first = here.get(digest)
         if first is None:
-            if here:
-                self.ties += new or NOWHERE not in here.values()
+            self.ties += new or NOWHERE not in here.values()
         elif new:
             self._count("duplicate", changes.source[at])
             return True

@@ -22,6 +22,9 @@ Agree = Callable[[Content, Content], bool]
 """Whether two rows agree on the tracked columns; null agrees with null only."""
 
 
+NOT_TAKEN: frozenset[str] = frozenset()
+
+
 class HistoryRow(NamedTuple):
     """A row of the history that is new or differs.
 
@@ -32,7 +35,7 @@ class HistoryRow(NamedTuple):
     source: int
     content: Content
     facts: VersionFacts
-    taken: frozenset[str] = frozenset()
+    taken: frozenset[str] = NOT_TAKEN
 
 
 class _Row:
@@ -79,18 +82,23 @@ class HistoryFold(KeyFold):
         self._paired: tuple[bytes, VersionFacts] | None = None
         self.rows: list[HistoryRow] = []
 
-    def take(self, changes: Changes, at: int) -> None:
-        """Takes the next change or stored row; a table folded from its log compares the latter."""
-        stored = changes.stored.get(at)
-        if stored is not None and self._rules.from_log:
-            self._paired = changes.order[at], stored
-        else:
-            super().take(changes, at)
+    def fold(self, changes: Changes, begin: int, end: int) -> None:
+        """Folds rows in order; stored rows of a table folded from its log are compared only."""
+        if not (changes.stored and self._rules.from_log):
+            super().fold(changes, begin, end)
+            return
+        for at in range(begin, end):
+            if at in changes.stored:
+                self._paired = changes.order[at], changes.stored[at]
+            else:
+                super().fold(changes, at, at + 1)
 
     def finish(self) -> int:
         """Ends the key: what was held becomes rows. Returns the source of the newest change."""
         newest = NOWHERE if self._last is None else self._last.source
-        self._close_last(None)
+        if self._last is not None:
+            self._close(self._last)
+            self._last = None
         if self._open is not None:
             self._end_version(self._open, None)
             self._open = None
@@ -108,10 +116,6 @@ class HistoryFold(KeyFold):
         for row in (self._open, self._last):
             if row is not None:
                 row.source, row.content = moved[row.source], row.content.moved(moved)
-
-    def _begin_sequence(self, order: bytes) -> None:
-        self._close_last(order)
-        super()._begin_sequence(order)
 
     def _replaces(self, changes: Changes, at: int, first: int) -> bool:
         """The earlier delivery takes the row of the new one.
@@ -140,9 +144,9 @@ class HistoryFold(KeyFold):
 
     def _place(self, changes: Changes, at: int) -> None:
         row = _Row(changes, at, self._stored(changes, at))
-        if self._last is not None:
-            self._last.next_order = row.order
-            self._lose(self._last)
+        if (last := self._last) is not None:
+            last.next_order = row.order
+            (self._lose if len(self._digests) > 1 else self._close)(last)
         if not row.new:
             self._call_late()
         time, is_whole = changes.time[at], False
@@ -161,9 +165,9 @@ class HistoryFold(KeyFold):
 
     def _stored(self, changes: Changes, at: int) -> VersionFacts | None:
         """What the stored row of a change says."""
-        if self._paired is not None and self._paired[0] == changes.order[at]:
-            return self._paired[1]
-        return changes.stored.get(at)
+        if self._paired is None:
+            return changes.stored.get(at)
+        return self._paired[1] if self._paired[0] == changes.order[at] else None
 
     def _begin_at(self, row: _Row, stored: VersionFacts) -> bool:
         """Begins with the first stored row, in its life; whether all values of it are right.
@@ -197,12 +201,9 @@ class HistoryFold(KeyFold):
             row.content, row.rewritten = self.content(), rewritten
         self._disturbed = row.stored is None or rewritten
 
-    def _close_last(self, next_order: bytes | None) -> None:
+    def _close(self, row: _Row) -> None:
         """Takes the last row at a sequence, which counts, with the next change known."""
-        row, self._last = self._last, None
-        if row is None:
-            return
-        row.next_order, before = next_order, self._open
+        before = self._open
         if not row.upsert:
             if before is not None:
                 self._end_version(before, row)
@@ -257,9 +258,11 @@ class HistoryFold(KeyFold):
             row.from_order, to_order, row.life, kept,
         )  # fmt: skip
         if row.stored is None or row.rewritten or facts != row.stored:
-            parts = row.content.parts
-            own = frozenset(c for c, (order, _, _) in parts.items() if order == row.order)
-            self.rows.append(HistoryRow(row.source, row.content, facts, own))
+            taken = NOT_TAKEN
+            if row.content.parts:
+                parts = row.content.parts.items()
+                taken = frozenset(c for c, (order, _, _) in parts if order == row.order)
+            self.rows.append(HistoryRow(row.source, row.content, facts, taken))
 
     def _count_applied(self, row: _Row) -> None:
         if not row.new:
