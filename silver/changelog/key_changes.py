@@ -6,10 +6,14 @@ row had under its old key. The fold sees one key at a time, so it is given the e
 the old key too, marked as such (`silver.fold.law`). They are read from the change log.
 """
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
+from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.names import quote
 from silver.storage.row_columns import column
 
@@ -27,22 +31,18 @@ def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> Da
         their own. Both are hashes of a key.
     """
     keys = table.keys
-    pairs = _ancestors(changes, everything, keys).groupBy("_to", "_from")
-    asked = pairs.agg(F.max("_before").alias("_before"))
-    is_before = (_key(keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
-    own = {k: F.col("_to")[k] for k in keys} | {"_new": F.lit(False)}
-    columns = {c: own[c] if c in own else column(c) for c in changes.columns}
-    moved_from = F.when(_is_moved(), _hash(_old_key(changes, keys))).alias("_moved_from")
-    named = [c.alias(name) for name, c in columns.items()]
-    inherited = everything.join(asked, is_before).select(
-        *named, moved_from, _hash(_key(keys)).alias("_belongs_to")
-    )
-    marked = changes.select(
-        *map(column, changes.columns),
-        moved_from,
-        F.lit(None).cast("bigint").alias("_belongs_to"),
-    )
-    return marked.unionByName(inherited)
+    heirs = changes.where(_is_moved()).select(_hash(keys).alias("_to"), _key(keys).alias("_heir"))
+    asked = _asked(changes, everything, keys).join(heirs.distinct(), "_to")
+    columns = {c: column(c) for c in changes.columns} | {"_new": F.lit(False)}
+    columns |= {k: F.col("_heir")[k] for k in keys}
+    moved_from = F.when(_is_moved(), _hash_of_old(changes, keys)).alias("_moved_from")
+    is_before = (_hash(keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
+    given = [value.alias(name) for name, value in columns.items()]
+    joined = everything.join(F.broadcast(asked), is_before)
+    inherited = joined.select(*given, moved_from, F.col("_from").alias("_belongs_to"))
+    none = F.lit(None).cast("bigint").alias("_belongs_to")
+    own = changes.select(*map(column, changes.columns), moved_from, none)
+    return own.unionByName(inherited)
 
 
 def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
@@ -52,33 +52,52 @@ def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
     keys.
     """
     moved = _moves(earlier, table.keys)
-    is_before = (_key(table.keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
+    is_before = (_hash(table.keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
     return not batch.join(moved, is_before).isEmpty()
 
 
-def _ancestors(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFrame:
-    """The keys `_to` to which rows of the batch moved, and all keys `_from` that they come from.
+class Move(NamedTuple):
+    """A row moved to another key at an order key; keys as hashes."""
 
-    Of an old key the changes up to the order key `_before` may matter.
+    to: int
+    old: int
+    order: bytes
+
+
+def find_old_keys(moves: Iterable[Move], earlier: Iterable[Move]) -> dict[tuple[int, int], bytes]:
+    """For each key to which a row moved, all keys that it comes from.
+
+    Returns:
+        By both keys: the order key up to which changes of the old key may matter.
     """
-    links = _moves(everything, keys).toDF("_link", "_old", "_at")
-    pairs = more = _moves(changes, keys)
-    while True:
-        earlier = (F.col("_from") == F.col("_link")) & (F.col("_at") < F.col("_before"))
-        steps = more.join(links, earlier).select("_to", "_old", "_at").distinct()
-        known = pairs.toDF("_t", "_f", "_b")
-        same = (F.col("_to") == F.col("_t")) & (F.col("_old") == F.col("_f"))
-        more = steps.join(known, same & (F.col("_b") >= F.col("_at")), "left_anti")
-        more = more.toDF("_to", "_from", "_before")
-        if more.isEmpty():
-            return pairs
-        pairs = pairs.unionByName(more)
+    before: dict[int, list[Move]] = {}
+    for move in earlier:
+        before.setdefault(move.to, []).append(move)
+    found: dict[tuple[int, int], bytes] = {}
+    queue = [(move.to, move) for move in moves]
+    while queue:
+        heir, move = queue.pop()
+        if found.get((heir, move.old), b"") < move.order:
+            found[heir, move.old] = move.order
+            queue += [(heir, m) for m in before.get(move.old, ()) if m.order < move.order]
+    return found
+
+
+def _asked(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFrame:
+    """What `find_old_keys` finds; hashes and order keys come to the driver, never values."""
+    sides = (_moves(rows, keys).collect() for rows in (changes, everything))
+    moves, earlier = ([Move(to, old, bytes(at)) for to, old, at in side] for side in sides)
+    found = find_old_keys(moves, earlier).items()
+    rows = [{"_to": to, "_from": old, "_before": order} for (to, old), order in found]
+    schema = "_to bigint, _from bigint, _before binary"
+    return local_rows(changes.sparkSession, rows, schema)
 
 
 def _moves(changes: DataFrame, keys: list[str]) -> DataFrame:
-    """The inserts under a new key that do not carry every column: both keys, and the order key."""
-    old, new = _old_key(changes, keys).alias("_from"), _key(keys).alias("_to")
-    return changes.where(_is_moved()).select(new, old, F.col("_order").alias("_before"))
+    """The inserts under a new key that do not carry every column."""
+    old = _hash_of_old(changes, keys).alias("_from")
+    moved = changes.where(_is_moved())
+    return moved.select(_hash(keys).alias("_to"), old, F.col("_order").alias("_before"))
 
 
 def _is_moved() -> Column:
@@ -86,15 +105,20 @@ def _is_moved() -> Column:
 
 
 def _key(keys: list[str]) -> Column:
-    """The key of a row; equal structs have equal parts, and a null equals a null."""
     return F.struct(*[column(k).alias(k) for k in keys])
 
 
-def _old_key(rows: DataFrame, keys: list[str]) -> Column:
-    """The key that a row came from, in the types of its own."""
+def _hash(keys: list[str]) -> Column:
+    return _hash_of([column(k) for k in keys])
+
+
+def _hash_of_old(rows: DataFrame, keys: list[str]) -> Column:
+    """The hash of the key that a row came from, in the types of its own."""
     schema = ", ".join(f"{quote(k)} {rows.schema[k].dataType.simpleString()}" for k in keys)
-    return F.from_json("_old_key", schema)
+    old = F.from_json("_old_key", schema)
+    return _hash_of([old[k] for k in keys])
 
 
-def _hash(key: Column) -> Column:
-    return F.xxhash64(F.to_json(key))
+def _hash_of(parts: list[Column]) -> Column:
+    """A hash passes over nulls, so it is told of them."""
+    return F.xxhash64(*parts, *[part.isNull() for part in parts])
