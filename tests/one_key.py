@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from silver.fold.law import Facts, KeyOutcome, KeyState
+from silver.fold.current import CurrentFold, Facts
+from silver.fold.law import Content
 from silver.fold.order_key import make_order
-from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules
-from silver.fold.versions import Content, KeyHistory, VersionFacts
+from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
+from silver.fold.versions import HistoryFold
 
 COLUMNS = ("a", "b")
 SECOND = 1_000_000
@@ -61,6 +62,7 @@ def lists(changes: Sequence[Change], new: Sequence[bool]) -> Changes:
         for c in changes
     ]
     return Changes(
+        list(range(len(changes))),
         [c.order for c in changes],
         [c.values is not None for c in changes],
         [digest(c) for c in changes],
@@ -96,6 +98,21 @@ class _Table:
         return [c for c, _ in both], [new for _, new in both]
 
 
+class Outcome(NamedTuple):
+    """What became of the new changes: `applied` is what one of them did to the row."""
+
+    applied: str | None
+    superseded: int
+    duplicate: int
+    ties: int
+
+
+def value_of(content: Content, rows: Sequence[Change], column: str) -> Any:
+    """The value of a column, of rows by source."""
+    source = content.source_of(column)
+    return None if source == NOWHERE else (rows[source].values or {}).get(column)
+
+
 @dataclass
 class CurrentKey(_Table):
     """The stored row of one key of a current table; `took` says what became of each batch."""
@@ -105,26 +122,26 @@ class CurrentKey(_Table):
     late_columns: tuple[str, ...] = ()
     wrote: bool = False
 
-    def take(self, *changes: Change) -> KeyOutcome:
+    def take(self, *changes: Change) -> Outcome:
         """Folds one batch."""
         batch, new = self._batch(changes)
-        state = KeyState(self.rules)
+        key = CurrentFold(self.rules)
         if self.facts is not None:
-            state.take_stored(self.facts, 0, self.late_columns)
-        stored = Change(0, self.values)
-        rows = [stored, *batch]
-        state.fold(lists(rows, [False, *new]), 1, len(rows))
-        self.wrote = state.differs(state.facts())
-        if not state.order:
+            key.begin(self.facts, 0, self.late_columns)
+        rows = [Change(0, self.values), *batch]
+        key.fold(lists(rows, [False, *new]), 1, len(rows))
+        key.finish()
+        facts = key.facts()
+        self.wrote = key.differs(facts)
+        if not facts.order:
             self.facts, self.values = None, {}
         elif self.wrote:
-            self.facts = state.facts()
-            self.values = {c: self._value(state, rows, c) for c in COLUMNS}
-        return state.outcome()
-
-    def _value(self, state: KeyState, rows: Sequence[Change], column: str) -> Any:
-        _, source = state.parts.get(column, (b"", state.source))
-        return None if source == NOWHERE else (rows[source].values or {}).get(column)
+            self.facts = facts
+            self.values = {c: value_of(key.content(), rows, c) for c in COLUMNS}
+        found = dict(key.count())
+        lost, again = found.pop("superseded", 0), found.pop("duplicate", 0)
+        assert list(found.values()) in ([], [1])
+        return Outcome(next(iter(found), None), lost, again, key.ties)
 
     @property
     def row(self) -> Values | None:
@@ -161,16 +178,17 @@ class HistoryKey(_Table):
         have = [known[at].values if at in known else c.values or {} for at, c in enumerate(found)]
 
         def value(content: Content, column: str) -> Any:
-            source = (content.parts or {}).get(column, content.source)
+            source = content.source_of(column)
             return None if source == NOWHERE else have[source].get(column)
 
         def agree(one: Content, other: Content) -> bool:
             return all(value(one, c) == value(other, c) for c in self.rules.tracked)
 
-        key = KeyHistory(self.rules, agree)
+        key = HistoryFold(self.rules, agree)
         times = [None if c.time is None else c.time * SECOND for c in found]
         facts = {at: kept.facts for at, kept in known.items()}
-        key.fold(lists(found, [row[3] for row in rows]), times, facts, 0, len(rows))
+        changes = lists(found, [row[3] for row in rows])._replace(time=times, stored=facts)
+        key.fold(changes, 0, len(rows))
         key.finish()
         self.written, self.ties = len(key.rows), key.ties
         for row in key.rows:

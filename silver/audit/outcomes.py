@@ -1,40 +1,18 @@
-"""What was done with every record of one key: the reasoning, on a few plain records.
+"""What was done with every record of one key, told for a person.
 
-The order and the rules are those of `silver.fold`, told for a person. A pass is what one
+What became of a change is what the fold says of it (`silver.audit.replay`). A pass is what one
 application of the log took together (`batch`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from silver.audit.replay import Done, replay
+from silver.audit.replay import Record as Record
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import sequence_of
 
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
-
-
-class Record(NamedTuple):
-    """A record of bronze as the change log has it.
-
-    `order` is its order key, empty when it has none; `moved` says that the record is
-    another key's, which this key became; `values` are the carried ones as JSON.
-    """
-
-    position: str
-    arrival: str
-    batch: int
-    operation: str | None
-    sequence: str | None = None
-    order: bytes = b""
-    digest: int = 0
-    source_time: str | None = None
-    carried: frozenset[str] = frozenset()
-    reason: str | None = None
-    message: str | None = None
-    replayed: str | None = None
-    old_key: str | None = None
-    moved: bool = False
-    values: str | None = None
 
 
 class Told(NamedTuple):
@@ -61,13 +39,29 @@ def outcomes(
     known = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
     firsts = _firsts(known)
     cuts = [r for r in firsts.values() if r.operation == SNAPSHOT or _cuts(r, on_truncate)]
-    changes = sorted(
-        (r for r in firsts.values() if r.operation in (UPSERT, DELETE) and not r.moved),
-        key=lambda r: r.order,
-    )
-    told = [_told(r, firsts, changes, cuts, history, on_truncate) for r in known]
+    changes = [r for r in known if _is_change(r)]
+    done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
+    counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
+    key = _Key(firsts, sorted(counted, key=lambda r: r.order), cuts, history)
+    told = [
+        _changed(r, done[id(r)], key) if _is_change(r) else _other(r, key, on_truncate)
+        for r in known
+    ]
     ordered = sorted([*waiting, *(t for t in told if t is not None)], key=_place)
     return [_with_replay(each) for each in ordered]
+
+
+class _Key(NamedTuple):
+    """The first of every distinct record, the changes in order, and what removed older ones."""
+
+    firsts: Mapping[tuple[bytes, str | None, int, bool], Record]
+    changes: list[Record]
+    cuts: list[Record]
+    history: bool
+
+
+def _is_change(record: Record) -> bool:
+    return record.reason is None and record.operation in (UPSERT, DELETE) and not record.moved
 
 
 def _cuts(record: Record, on_truncate: str) -> bool:
@@ -95,26 +89,18 @@ def _firsts(known: Sequence[Record]) -> dict[tuple[bytes, str | None, int, bool]
     return firsts
 
 
-def _told(
-    record: Record,
-    firsts: Mapping[tuple[bytes, str | None, int, bool], Record],
-    changes: list[Record],
-    cuts: list[Record],
-    history: bool,
-    on_truncate: str,
-) -> Told | None:
+def _other(record: Record, key: _Key, on_truncate: str) -> Told | None:
+    """Tells of a record that is no change of the key."""
     if record.reason is not None:
         return Told(record, "rejected", f"{record.reason}: {record.message}")
     if record.operation == NONE:
         return Told(record, "no change", "the record carries none")
-    first = firsts[_identity(record)]
+    first = key.firsts[_identity(record)]
     if first is not record:
         return Told(record, "duplicate", f"of {first.position}")
     if record.moved:
         return Told(record, KEY_CHANGE, "the row moved to another key")
-    if record.operation in (TRUNCATE, SNAPSHOT):
-        return _cut(record, changes, cuts, on_truncate)
-    return _changed(record, changes, cuts, history)
+    return _cut(record, key.changes, key.cuts, on_truncate)
 
 
 def _cut(
@@ -132,60 +118,36 @@ def _cut(
     return Told(record, "applied", f"removed the row of {before[-1].position}{unless}")
 
 
-def _changed(record: Record, changes: list[Record], cuts: list[Record], history: bool) -> Told:
-    cut = next((c for c in cuts if c.order > record.order and c.batch <= record.batch), None)
-    if cut is not None:
-        return Told(record, "superseded", f"by {cut.position}, the {cut.operation} after it")
-    met = [c for c in changes if c.batch <= record.batch]
-    later = [c for c in met if c.order > record.order]
-    if not later:
-        return _newest(record, changes, met, cuts)
-    if history:
-        return _woven(record, later)
-    return _overtaken(record, later)
-
-
-def _newest(record: Record, changes: list[Record], met: list[Record], cuts: list[Record]) -> Told:
-    """The newest change of the key when it was applied."""
-    before = [c for c in met if c.order < record.order]
-    gone = (
-        not before
-        or before[-1].operation == DELETE
-        or any(before[-1].order < cut.order < record.order for cut in cuts)
-    )
-    if record.operation == DELETE and gone:
+def _changed(record: Record, done: Done, key: _Key) -> Told:
+    """Tells of a change what the fold did with it, and which other change is the cause."""
+    after = [c for c in key.changes if c.order > record.order]
+    later = [c for c in after if c.batch <= record.batch]
+    if done.outcome == "duplicate":
+        same = (c for c in key.changes if _identity(c) == _identity(record))
+        return Told(record, "duplicate", f"of {next(same, record).position}")
+    if done.columns and later:
+        return Told(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
+    if done.outcome == "superseded":
+        return Told(record, "superseded", f"by {_cause(record, later, key)}")
+    if done.outcome == "late":
+        return Told(record, "late", f"woven into the history before {later[0].position}")
+    if done.outcome == "delete_unknown":
         return Told(record, "delete_unknown", "there was no row to delete; kept as a tombstone")
-    return Told(record, "applied", "; ".join(_why(record, changes)) or None)
-
-
-def _why(record: Record, changes: list[Record]) -> Iterator[str]:
-    if record.old_key is not None:
-        yield f"the row moved here from {record.old_key}"
-    after = [c for c in changes if c.order > record.order]
-    if after:
-        yield f"newest until {after[0].position}"
-
-
-def _woven(record: Record, later: list[Record]) -> Told:
-    if _same_place(later[0], record):
-        return _superseded(record, later[0])
-    if all(c.batch == record.batch for c in later):
+    if later:
         return Told(record, "applied", f"a version until {later[0].position}")
-    return Told(record, "late", f"woven into the history before {later[0].position}")
+    moved = [f"the row moved here from {record.old_key}"] if record.old_key is not None else []
+    until = [f"newest until {after[0].position}"] if after else []
+    return Told(record, "applied", "; ".join(moved + until) or None)
 
 
-def _overtaken(record: Record, later: list[Record]) -> Told:
-    """An older change: it only adds the columns that no newer one carries."""
-    newer: frozenset[str] = frozenset().union(*(c.carried for c in later))
-    left = sorted(record.carried - newer)
-    if record.operation == UPSERT and left and all(c.operation == UPSERT for c in later):
-        return Told(record, "applied", f"{', '.join(left)}: not in {later[-1].position}")
-    return _superseded(record, later[-1])
-
-
-def _superseded(record: Record, by: Record) -> Told:
+def _cause(record: Record, later: list[Record], key: _Key) -> str:
+    """Which newer change supersedes a change, or which cut-off."""
+    cuts = (c for c in key.cuts if c.order > record.order and c.batch <= record.batch)
+    if (cut := next(cuts, None)) is not None:
+        return f"{cut.position}, the {cut.operation} after it"
+    by = later[0] if key.history else later[-1]
     tie = ", which has the same sequence and arrived later" if _same_place(by, record) else ""
-    return Told(record, "superseded", f"by {by.position}{tie}")
+    return f"{by.position}{tie}"
 
 
 def _same_place(one: Record, other: Record) -> bool:

@@ -84,7 +84,7 @@ def _batch(
     summary = summarize(logged)
     cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
     if summary.heirs and table.keys:
-        changes = key_changes.resolve(changes, changes, table, cutoffs)
+        changes = key_changes.with_old_keys(changes, changes, table)
     partial = sorted({*summary.partial, *({*values} & {*grouped_columns(table)})})
     return Batch(0, changes, [], partial, cutoffs, False, False, of_whole_keys=True)
 

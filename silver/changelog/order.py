@@ -105,7 +105,7 @@ def _appended(
     changes, late = keyed(new).withColumn("_new", F.lit(True)), log.late_columns(table, rows)
     if summary.heirs and table.keys:
         everything = keyed(ordered(rows, table, epochs))
-        changes = key_changes.resolve(changes, everything, table, cutoffs)
+        changes = key_changes.with_old_keys(changes, everything, table)
     if not table.keys and seen.batch and summary.oldest is not None:
         earlier = rows.where(F.col("_batch") <= seen.batch)
         since = earlier.where(F.col("_sequence") >= summary.oldest)
@@ -137,7 +137,7 @@ def _recomputing(
     cutoffs = changed.cutoffs(table.on_truncate == "apply")
     changes = _marked(keyed(everything), seen)
     if whole.heirs and table.keys:
-        changes = key_changes.resolve(changes, changes, table, cutoffs)
+        changes = key_changes.with_old_keys(changes, changes, table)
     fields, partial = layout.business(rows.schema), _partial(table, rows, whole)
     late, size = log.late_columns(table, rows), whole.changes
     batch = Batch(newest, changes, fields, partial, cutoffs, True, False, True, late, size)
@@ -152,8 +152,7 @@ def _with_whole_keys(
     touched = keyed(new_rows(rows, seen)).select(*[column(k) for k in table.keys]).distinct()
     changes = of_keys(everything, touched, table)
     if seen.heirs or summary.heirs:
-        cutoffs = placed.batch.cutoffs
-        changes = key_changes.resolve(changes, everything, table, cutoffs)
+        changes = key_changes.with_old_keys(changes, everything, table)
     batch = placed.batch._replace(changes=changes, of_whole_keys=True, first=None)
     return placed._replace(batch=batch)
 

@@ -7,6 +7,8 @@ Input are rows of whole keys: the key columns, the columns of `FoldRules.columns
 - `_absent` (array<string>): columns that the row does not carry; of a stored row of a current table
   those that came to the table after the row was written. May be missing.
 - `_group_sequences` (map<string,string>): only where columns have an order of their own.
+- `_moved_from` and `_belongs_to` (bigint), both only where rows moved to other keys: the key that
+  the row of a change moved from, and the key of a change that is there to give such a row values.
 - `_new` (boolean): true on a change of this batch; false on stored rows and earlier changes.
 - `_stored` (boolean): true on rows of the stored table, which also have `_deleted` and `_facts`
   as JSON text (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
@@ -66,6 +68,7 @@ HISTORY_CHANGE = (
     ("_digest", "bigint"),
     ("_source_time", "timestamp"),
 )
+OLD_KEYS = (("_moved_from", "bigint"), ("_belongs_to", "bigint"))
 COUNTS = tuple((f"_n_{name}", "int") for name in (*OUTCOMES, "ties"))
 
 
@@ -100,33 +103,14 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
         if not batch.num_rows:
             continue
         window = Window(carried, batch)
-        folder.look_at(window)
-        _fold_window(folder, window, keys)
+        folder.fold(window)
         yield from _rows(plan, folder.take_rows())
         carried, moved = window.keep(folder.sources() | {window.size - 1})
         folder.move_sources(moved)
     if carried is not None:
         folder.look_at(Window(carried, None))
-        folder.close_key()
+        folder.end_key()
         yield from _rows(plan, folder.take_rows())
-
-
-def _fold_window(
-    folder: HistoryFolder | CurrentFolder, window: Window, keys: tuple[str, ...]
-) -> None:
-    begins = window.begins(keys)
-    first = begins[0] if begins else window.size
-    if window.begin < first:
-        folder.fold(window.begin, first)
-    if not begins:
-        return
-    folder.close_key()
-    for begin, end in folder.keys_to_fold(begins):
-        folder.open_key()
-        folder.fold(begin, end)
-        folder.close_key()
-    folder.open_key()
-    folder.fold(begins[-1], window.size)
 
 
 def _rows(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:

@@ -1,19 +1,23 @@
 """Histories over Arrow: the keys in a window, and the rows of their histories that change."""
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from silver.fold.arrow_values import (
     ContentComparison,
+    Folder,
+    Ints,
     Window,
     changes_of,
+    counts_of_keys,
+    index_of,
     micros,
     stored_rows,
 )
-from silver.fold.rules import OUTCOMES, FoldRules
-from silver.fold.versions import EMPTY, HistoryRow, KeyHistory, VersionFacts
+from silver.fold.law import EMPTY
+from silver.fold.rules import Changes, FoldRules, VersionFacts
+from silver.fold.versions import HistoryFold, HistoryRow
 
 _CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
 _MISSING = {
@@ -36,94 +40,71 @@ _TYPES = {
 _NOTHING = VersionFacts(None, False, False, None, None, None, None, None, b"", None)
 
 
-class HistoryFolder:
+class HistoryFolder(Folder[HistoryFold]):
     """Folds the keys of windows, one after the other, into rows of a history."""
 
     def __init__(self, rules: FoldRules, keys: Sequence[str]) -> None:
-        self._rules, self._keys = rules, keys
+        super().__init__(rules, keys)
         self._comparison = ContentComparison(rules.tracked)
-        self._key: KeyHistory | None = None
         self._rows: list[HistoryRow] = []
-        self._counted: dict[int, tuple[Mapping[str, int], int]] = {}
+        self._counted: list[tuple[int, HistoryFold]] = []
         self._carries: list[int] = []
 
-    def look_at(self, window: Window) -> None:
+    def look_at(self, window: Window) -> Window:
         """Goes on to another window."""
-        self._window = window
-        self._changes = changes_of(window, self._rules.grouped)
-        self._times = micros(window.column("_source_time"))
-        self._stored = _stored_facts(window)
         self._comparison.look_at(window)
+        return super().look_at(window)
 
-    def keys_to_fold(self, begins: Sequence[int]) -> list[tuple[int, int]]:
-        """The first row of each key, and the row after its last one."""
-        return list(pairwise(begins))
+    def read(self, rows: Ints) -> Changes:
+        """The rows that go through the loop, as it takes them."""
+        changes = changes_of(self.window, rows, self.rules.grouped)
+        times = micros(self.window.take("_source_time", pa.array(rows)))
+        return changes._replace(time=times, stored=_stored_facts(self.window, rows))
 
-    def open_key(self) -> None:
+    def new_key(self) -> HistoryFold:
         """Begins a key."""
-        self._key = KeyHistory(self._rules, self._comparison.agree)
+        return HistoryFold(self.rules, self._comparison.agree)
 
-    def fold(self, begin: int, end: int) -> None:
-        """Folds rows of the open key."""
-        if self._key is None:
-            raise ValueError(f"rows {begin} to {end} belong to no key: open_key comes first")
-        self._key.fold(self._changes, self._times, self._stored, begin, end)
+    def fold_rows(self, key: HistoryFold, begin: int, end: int) -> None:
+        """Folds rows that were read."""
+        key.fold(self.changes, begin, end)
 
-    def close_key(self) -> None:
-        """Ends the open key, if there is one; its last row carries its counts."""
-        key, self._key = self._key, None
-        if key is None:
-            return
+    def close(self, key: HistoryFold, last: int) -> None:
+        """Ends a key; its last row carries its counts."""
         newest = key.finish()
         self._rows += key.rows
         if key.outcomes:
             if not key.rows:
                 self._rows.append(HistoryRow(newest, EMPTY, _NOTHING))
                 self._carries.append(len(self._rows) - 1)
-            self._counted[len(self._rows) - 1] = key.outcomes, key.ties
-
-    def sources(self) -> set[int]:
-        """The rows that the open key still needs."""
-        return self._key.sources() if self._key is not None else set()
-
-    def move_sources(self, moved: Mapping[int, int]) -> None:
-        """Renumbers the rows that the open key needs."""
-        if self._key is not None:
-            self._key.move_sources(moved)
+            self._counted.append((len(self._rows) - 1, key))
 
     def take_rows(self) -> dict[str, pa.Array]:
         """The rows that are new or differ, and rows that carry counts only, as columns."""
-        if self._key is not None:
-            self._rows += self._key.rows
-            self._key.rows = []
+        if self.key is not None:
+            self._rows += self.key.rows
+            self.key.rows = []
         rows, self._rows = self._rows, []
-        changes = [row.source for row in rows]
-        columns = {key: self._window.take(key, changes) for key in self._keys}
-        columns |= self._values(rows)
+        index = index_of([row.source for row in rows])
+        columns = {key: self.window.take(key, index) for key in self.keys}
+        columns |= self.values([row.content for row in rows], index_of)
         for name in _CHANGE:
-            given = name in self._window.names
+            given = name in self.window.names
             columns[name] = (
-                self._window.take(name, changes) if given else pa.nulls(len(rows), _MISSING[name])
+                self.window.take(name, index) if given else pa.nulls(len(rows), _MISSING[name])
             )
+        columns["_absent"] = _without_taken(columns["_absent"], rows)
         columns |= self._facts(rows)
         write = [True] * len(rows)
         for at in self._carries:
             write[at] = False
         columns["_write"] = pa.array(write, pa.bool_())
-        return columns | self._counts(len(rows))
-
-    def _values(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
-        whole = [row.content.source for row in rows]
-        own: dict[str, list[int]] = {}
-        for at, row in enumerate(rows):
-            for column, source in (row.content.parts or {}).items():
-                if column not in own:
-                    own[column] = list(whole)
-                own[column][at] = source
-        return {c: self._window.take(c, own.get(c, whole)) for c in self._rules.columns}
+        counts = counts_of_keys(len(rows), self._counted)
+        self._counted, self._carries = [], []
+        return columns | {f"_n_{name}": pa.array(n, pa.int32()) for name, n in counts.items()}
 
     def _facts(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
-        time = self._window.column("_source_time").type
+        time = self.window.column("_source_time").type
         moment = pa.timestamp("us", time.tz)
         columns = {}
         lists = zip(*(row.facts for row in rows), strict=True) if rows else [()] * len(_TYPES)
@@ -132,23 +113,24 @@ class HistoryFolder:
             columns[name] = found.cast(moment).cast(time) if name in _TIMES else found
         return columns
 
-    def _counts(self, size: int) -> dict[str, pa.Array]:
-        counts = {name: [0] * size for name in (*OUTCOMES, "ties")}
-        for at, (outcomes, ties) in self._counted.items():
-            counts["ties"][at] = ties
-            for name, n in outcomes.items():
-                counts[name][at] = n
-        self._counted, self._carries = {}, []
-        return {f"_n_{name}": pa.array(found, pa.int32()) for name, found in counts.items()}
+
+def _without_taken(absent: pa.Array, rows: Sequence[HistoryRow]) -> pa.Array:
+    """The columns that changes lack, but for values that came with a row from another key."""
+    if not any(row.taken for row in rows):
+        return absent
+    lists = zip(absent.to_pylist(), rows, strict=True)
+    left = [[c for c in names or () if c not in row.taken] or None for names, row in lists]
+    return pa.array(left, absent.type)
 
 
-def _stored_facts(window: Window) -> dict[int, VersionFacts]:
-    rows = stored_rows(window)
-    if not rows:
+def _stored_facts(window: Window, rows: Ints) -> dict[int, VersionFacts]:
+    """What the stored ones of some rows say, by their place among these."""
+    places = stored_rows(window, rows)
+    if not len(places):
         return {}
-    columns = [window.take(name, rows) for name in _TYPES]
+    columns = [window.take(name, pa.array(rows[places])) for name in _TYPES]
     lists = [
         micros(column) if name in _TIMES else column.to_pylist()
         for name, column in zip(_TYPES, columns, strict=True)
     ]
-    return {at: VersionFacts(*said) for at, *said in zip(rows, *lists, strict=True)}
+    return {at: VersionFacts(*said) for at, *said in zip(places.tolist(), *lists, strict=True)}

@@ -1,16 +1,20 @@
-"""Rows of record batches as one window: which neighbours are equal, and rows taken by source."""
+"""Rows of record batches as one window: the keys in it, and rows taken by source."""
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.rules import NOWHERE, Changes
-from silver.fold.versions import Content
+from silver.fold.law import Content, KeyFold
+from silver.fold.rules import NOWHERE, OUTCOMES, Changes, FoldRules
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Key = TypeVar("Key", bound=KeyFold)
 
 
 class Window:
@@ -41,12 +45,9 @@ class Window:
         """Whether the column is there with any value."""
         return name in self.names and self.column(name).null_count < self.size
 
-    def take(self, name: str, sources: Sequence[int] | Ints) -> pa.Array:
-        """The values of a column by source; null for NOWHERE."""
-        wanted = pa.array(sources, pa.int64())
-        if NOWHERE in sources:
-            wanted = pc.if_else(pc.equal(wanted, NOWHERE), None, wanted)
-        return self.column(name).take(wanted)
+    def take(self, name: str, index: pa.Array) -> pa.Array:
+        """The values of a column at an index (see `index_of`); null for null."""
+        return self.column(name).take(index)
 
     def keep(self, sources: Iterable[int]) -> tuple[pa.Table, dict[int, int]]:
         """The rows of some sources, to be carried on, and the new source of each."""
@@ -54,11 +55,132 @@ class Window:
         moved = {source: at for at, source in enumerate(kept)} | {NOWHERE: NOWHERE}
         return self._rows.take(pa.array(kept, pa.int64())).combine_chunks(), moved
 
-    def begins(self, keys: Sequence[str]) -> list[int]:
+    def begins(self, keys: Sequence[str]) -> Ints:
         """The rows after the carried ones at which another key begins than the row before has."""
-        same = equals_previous([comparable(self.column(key)) for key in keys])
-        first = [0] if self.begin == 0 else []
-        return first + [at for at in range(max(self.begin, 1), self.size) if not same[at]]
+        differs = ~equals_previous([comparable(self.column(key)) for key in keys])
+        differs[: self.begin] = False
+        return np.flatnonzero(differs)
+
+
+def index_of(sources: Sequence[int] | Ints) -> pa.Array:
+    """Sources as an index of rows: null for NOWHERE."""
+    found = np.asarray(sources, np.int64)
+    return pa.array(found, mask=found == NOWHERE)
+
+
+class Folder(ABC, Generic[Key]):
+    """Folds the keys of windows, one after the other, into rows.
+
+    The last key of a window stays open: its changes may go on in the next one.
+    """
+
+    def __init__(self, rules: FoldRules, keys: Sequence[str]) -> None:
+        self.rules, self.keys = rules, keys
+        self.key: Key | None = None
+        self._last = NOWHERE
+
+    def fold(self, window: Window) -> None:
+        """Folds the rows of a window; ends the keys that end in it."""
+        begins = self.look_at(window).begins(self.keys)
+        done = self.find_done(begins)
+        rows = _rows_to_fold(window, begins, done)
+        self.changes = self.read(rows)
+        ends = np.searchsorted(rows, begins).tolist()
+        begin = ends[0] if ends else len(rows)
+        if begin:
+            self._fold_rows(0, begin)
+        bounds = zip(ends, [*ends[1:], len(rows)], [*done.tolist(), False], strict=False)
+        for begin, end, is_done in bounds:
+            self.end_key()
+            if not is_done:
+                self.key = self.new_key()
+                self._fold_rows(begin, end)
+
+    def end_key(self) -> None:
+        """Ends the open key, if there is one."""
+        key, self.key = self.key, None
+        if key is not None:
+            self.close(key, self._last)
+
+    def _fold_rows(self, begin: int, end: int) -> None:
+        self._last = self.changes.source[end - 1]
+        if self.key is not None:
+            self.fold_rows(self.key, begin, end)
+
+    def look_at(self, window: Window) -> Window:
+        """Goes on to another window."""
+        self.window = window
+        return window
+
+    def sources(self) -> set[int]:
+        """The rows that the open key still needs."""
+        return {self._last} | (self.key.sources() if self.key is not None else set())
+
+    def move_sources(self, moved: Mapping[int, int]) -> None:
+        """Renumbers the rows that the open key needs."""
+        self._last = moved.get(self._last, NOWHERE)
+        if self.key is not None:
+            self.key.move_sources(moved)
+
+    def values(
+        self, contents: Sequence[Content], index: Callable[[Sequence[int]], pa.Array]
+    ) -> dict[str, pa.Array]:
+        """Every column by its source; `index` makes one of a source for each of the contents."""
+        whole = [content.source for content in contents]
+        own: dict[str, list[int]] = {}
+        for at, content in enumerate(contents):
+            for column in content.parts:
+                if column not in own:
+                    own[column] = list(whole)
+                own[column][at] = content.source_of(column)
+        everywhere = index(whole)
+        special = {column: index(sources) for column, sources in own.items()}
+        columns = self.rules.columns
+        return {c: self.window.take(c, special.get(c, everywhere)) for c in columns}
+
+    def find_done(self, begins: Ints) -> Bools:
+        """Which of the keys that lie in the window as a whole need no loop; they are done here."""
+        return np.zeros(max(len(begins) - 1, 0), np.bool_)
+
+    @abstractmethod
+    def read(self, rows: Ints) -> Changes:
+        """The rows that go through the loop, as it takes them."""
+
+    @abstractmethod
+    def new_key(self) -> Key:
+        """Begins a key."""
+
+    @abstractmethod
+    def fold_rows(self, key: Key, begin: int, end: int) -> None:
+        """Folds rows that were read."""
+
+    @abstractmethod
+    def close(self, key: Key, last: int) -> None:
+        """Ends a key whose last row is `last`."""
+
+    @abstractmethod
+    def take_rows(self) -> dict[str, pa.Array]:
+        """The rows that are done, as columns."""
+
+
+def _rows_to_fold(window: Window, begins: Ints, done: Bools) -> Ints:
+    """The rows after the carried ones but for those of keys that are done."""
+    change = np.zeros(window.size + 1, np.int8)
+    change[begins[:-1][done]] += 1
+    change[begins[1:][done]] -= 1
+    left = np.cumsum(change[:-1], dtype=np.int8) == 0
+    left[: window.begin] = False
+    return np.flatnonzero(left)
+
+
+def counts_of_keys(size: int, keys: Iterable[tuple[int, KeyFold]]) -> dict[str, Ints]:
+    """The outcomes, and ties, of keys whose row is told, by outcome."""
+    counts = {name: np.zeros(size, np.int64) for name in (*OUTCOMES, "ties")}
+    for at, key in keys:
+        counts["ties"][at] = key.ties
+        for name, n in key.outcomes.items():
+            counts[name][at] = n
+    return counts
 
 
 class ContentComparison:
@@ -77,12 +199,13 @@ class ContentComparison:
 
     def agree(self, one: Content, other: Content) -> bool:
         """Compares the rows column by column; neighbours in the window are compared all at once."""
-        if one.parts is None and other.parts is None and other.source == one.source + 1:
+        if not one.parts and not other.parts and other.source == one.source + 1:
             if self._same is None:
-                self._same = equals_previous(list(self._compared.values()))
+                self._same = equals_previous(list(self._compared.values())).tolist()
             return not self._columns or self._same[other.source]
         return all(
-            self._value(column, _source(one, column)) == self._value(column, _source(other, column))
+            self._value(column, one.source_of(column))
+            == self._value(column, other.source_of(column))
             for column in self._columns
         )
 
@@ -93,10 +216,6 @@ class ContentComparison:
             found = self._compared[column]
             self._values[column] = list(found) if isinstance(found, list) else found.to_pylist()
         return self._values[column][source]
-
-
-def _source(content: Content, column: str) -> int:
-    return content.source if content.parts is None else content.parts.get(column, content.source)
 
 
 def comparable(values: pa.Array) -> pa.Array | list[str | None]:
@@ -114,15 +233,20 @@ def comparable(values: pa.Array) -> pa.Array | list[str | None]:
     return values
 
 
-def equals_previous(columns: Sequence[pa.Array | list[str | None]]) -> list[bool]:
+def equals_previous(columns: Sequence[pa.Array | list[str | None]]) -> Bools:
     """Whether each row equals the row before it in all columns; false for the first row."""
     if not columns:
-        return []
-    same: pa.Array | None = None
-    for values in columns:
-        found = _equals_previous(values)
-        same = found if same is None else pc.and_(same, found)
-    return [False, *(same.to_pylist() if same is not None else [])]
+        return np.zeros(0, np.bool_)
+    found = [_equals_previous(values) for values in columns]
+    same = np.zeros(len(found[0]) + 1, np.bool_)
+    same[1:] = np.logical_and.reduce([to_bools(each) for each in found])
+    return same
+
+
+def to_bools(values: pa.Array) -> Bools:
+    """A boolean column; null is false."""
+    found: Bools = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _equals_previous(values: pa.Array | list[str | None]) -> pa.Array:
@@ -137,28 +261,35 @@ def _equals_previous(values: pa.Array | list[str | None]) -> pa.Array:
     return pc.or_(pc.fill_null(same, False), both_null)
 
 
-def changes_of(window: Window, grouped: Sequence[str]) -> Changes:
-    """The rows of a window as the law takes them."""
-    upsert = pc.fill_null(pc.equal(window.column("_operation"), "upsert"), False)
-    own = None
-    if grouped and window.has_any("_group_sequences"):
-        maps = window.column("_group_sequences").to_pylist()
-        own = [dict(found) if found else None for found in maps]
+def changes_of(window: Window, rows: Ints, grouped: Sequence[str]) -> Changes:
+    """Rows of a window as the law takes them."""
+    whole, index = len(rows) == window.size, pa.array(rows)
+
+    def column(name: str) -> pa.Array:
+        return window.column(name) if whole else window.take(name, index)
+
+    def given(name: str) -> list[Any] | None:
+        return column(name).to_pylist() if window.has_any(name) else None
+
+    maps = given("_group_sequences") if grouped else None
     return Changes(
-        window.column("_order").to_pylist(),
-        upsert.to_pylist(),
-        window.column("_digest").to_pylist(),
-        pc.fill_null(window.column("_new"), False).to_pylist(),
-        window.column("_absent").to_pylist() if window.has_any("_absent") else None,
-        own,
+        rows.tolist(),
+        column("_order").to_pylist(),
+        to_bools(pc.equal(column("_operation"), "upsert")).tolist(),
+        column("_digest").to_pylist(),
+        to_bools(column("_new")).tolist(),
+        given("_absent"),
+        maps and [dict(found) if found else None for found in maps],
+        given("_moved_from"),
+        given("_belongs_to"),
     )
 
 
-def stored_rows(window: Window) -> list[int]:
-    """The rows of the stored table."""
+def stored_rows(window: Window, rows: Ints) -> Ints:
+    """The places among some rows at which those of the stored table are."""
     if not window.has_any("_stored"):
-        return []
-    return [at for at, stored in enumerate(window.column("_stored").to_pylist()) if stored]
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(to_bools(window.column("_stored"))[rows])
 
 
 def micros(times: pa.Array) -> list[int | None]:

@@ -5,7 +5,6 @@ cases, so such keys are found for a whole window at once. `silver.fold.law` fold
 tests compare both ways on the same keys.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.arrow_values import Ints, Window
+from silver.fold.arrow_values import Bools, Ints, Window, to_bools
 from silver.fold.order_key import SECTION, SECTION_BYTES
 from silver.fold.rules import FoldRules
-
-Bools = npt.NDArray[np.bool_]
 
 
 class PlainKeys(NamedTuple):
@@ -33,9 +30,7 @@ class PlainKeys(NamedTuple):
         return PlainKeys(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
-def find_plain_keys(
-    window: Window, begins: Sequence[int], rules: FoldRules
-) -> tuple[Bools, PlainKeys]:
+def find_plain_keys(window: Window, begins: Ints, rules: FoldRules) -> tuple[Bools, PlainKeys]:
     """Which of the keys that lie in a window as a whole are plain.
 
     Args:
@@ -48,9 +43,8 @@ def find_plain_keys(
     """
     if len(begins) < 2 or rules.grouped or rules.from_log:
         return np.zeros(max(len(begins) - 1, 0), np.bool_), PlainKeys.none()
-    first = np.asarray(begins[:-1], np.int64)
-    last = np.asarray(begins[1:], np.int64) - 1
-    stored = _bools(window, "_stored") if window.has_any("_stored") else None
+    first, last = begins[:-1], begins[1:] - 1
+    stored = to_bools(window.column("_stored")) if window.has_any("_stored") else None
     of_stored = np.zeros(len(first), np.bool_) if stored is None else stored[first]
     changes = last - first + 1 - of_stored
     row_is_plain = _plain_rows(window, stored, first, rules)
@@ -61,19 +55,19 @@ def find_plain_keys(
 def _plain_rows(window: Window, stored: Bools | None, first: Ints, rules: FoldRules) -> Bools:
     """Rows that, as far as they and the row before them show, only replace the row before."""
     whole = ~_has_value(window, "_absent")
-    upsert = pc.fill_null(pc.equal(window.column("_operation"), "upsert"), False)
-    change = _numpy(upsert) & _bools(window, "_new")
+    upsert = to_bools(pc.equal(window.column("_operation"), "upsert"))
+    change = upsert & to_bools(window.column("_new"))
     if stored is None:
         plain = change & whole
     else:
-        bare = ~_has_value(window, "_facts") & ~_bools(window, "_deleted")
+        bare = ~_has_value(window, "_facts") & ~to_bools(window.column("_deleted"))
         plain = whole & np.where(stored, bare, change)
     newer = _has_newer_sequence(window.column("_order"))
     newer[first] = True
     plain &= newer
     if rules.newest_cutoff:
         counts = pc.greater_equal(window.column("_order"), pa.scalar(rules.newest_cutoff))
-        plain &= _numpy(pc.fill_null(counts, False))
+        plain &= to_bools(counts)
     return plain
 
 
@@ -98,7 +92,7 @@ def _has_newer_sequence(orders: pa.Array) -> Bools:
 
 def _padded(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
     """Binary values as rows of bytes, filled up with zeros; and their lengths, 0 for null."""
-    lengths = _numpy(pc.fill_null(pc.binary_length(values), 0)).astype(np.int64)
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
     width = int(lengths.max(initial=0)) + 1
     rows = np.zeros((len(values), width), np.uint8)
     whole = pc.fill_null(values, b"").cast(pa.large_binary())
@@ -115,13 +109,4 @@ def _padded(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
 def _has_value(window: Window, name: str) -> Bools:
     if not window.has_any(name):
         return np.zeros(window.size, np.bool_)
-    return _numpy(window.column(name).is_valid())
-
-
-def _bools(window: Window, name: str) -> Bools:
-    return _numpy(pc.fill_null(window.column(name), False))
-
-
-def _numpy(values: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
-    return found
+    return to_bools(window.column(name).is_valid())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 NOWHERE = -1
@@ -74,17 +75,57 @@ class FoldRules:
         return self.cutoffs[-1].order if self.cutoffs else b""
 
 
-class Changes(NamedTuple):
-    """Changes of one key or of many, as parallel lists; a change's index is its source.
+class VersionFacts(NamedTuple):
+    """What a row of a history says beside its change and its values; times in µs since 1970.
 
-    `absent` names the columns that a change does not carry (the list is None where every change
-    carries all columns); `own_sequences` has the sequences of columns with an order of their own.
-    `new` tells the changes of this batch from earlier ones.
+    Attributes:
+        next_order: order key of the key's next change; None on the newest.
+        shown: whether the row stands for a version: it is the version's newest one.
+        is_current: whether that version is open.
+        time: newest commit time of the changes up to here, so that it never runs back.
+        valid_from: when the version began; None on rows that do not count.
+        valid_to: when the version ended; only on the shown row of one that did.
+        from_order: order key of the version's first change.
+        to_order: order key of the change or cut-off that ended the version.
+        life: order key of the newest delete or cut-off before the row; empty without one.
+        kept: on a delete of a table that keeps deleted rows: whether the row has last values.
     """
 
+    next_order: bytes | None
+    shown: bool
+    is_current: bool
+    time: int | None
+    valid_from: int | None
+    valid_to: int | None
+    from_order: bytes | None
+    to_order: bytes | None
+    life: bytes
+    kept: bool | None
+
+
+class Changes(NamedTuple):
+    """Changes of one key or of many, as parallel lists.
+
+    Attributes:
+        source: the row that has the change's values.
+        new: whether the change belongs to this batch.
+        absent: columns that a change does not carry; None where every change carries all.
+        own_sequences: sequences of columns with an order of their own.
+        moved_from: the key whose row a change moved to this key.
+        belongs_to: the key of a change that is here only because the row of that key moved to this
+            one; None for the key's own changes.
+        time: commit times in µs since 1970; histories only.
+        stored: what each stored row of a history says, by index.
+    """
+
+    source: Sequence[int]
     order: Sequence[bytes]
     upsert: Sequence[bool]
     digest: Sequence[int]
     new: Sequence[bool]
     absent: Sequence[Sequence[str] | None] | None = None
     own_sequences: Sequence[Mapping[str, str] | None] | None = None
+    moved_from: Sequence[int | None] | None = None
+    belongs_to: Sequence[int | None] | None = None
+    time: Sequence[int | None] = ()
+    stored: Mapping[int, VersionFacts] = MappingProxyType({})

@@ -18,6 +18,7 @@ from silver.fold.arrow import (
     CURRENT_FACTS,
     HISTORY_CHANGE,
     HISTORY_FACTS,
+    OLD_KEYS,
     STORED_FACTS,
     FoldPlan,
     fold_batches,
@@ -146,7 +147,8 @@ def _of_changes(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
     if not plan.rules.grouped:
         left_out.add("_group_sequences")
     given = ((name, type) for name, type in HISTORY_CHANGE if name not in left_out)
-    return _typed([*given, ("_new", "boolean")])
+    moved = ((name, type) for name, type in OLD_KEYS if name in changes.columns)
+    return _typed([*given, *moved, ("_new", "boolean")])
 
 
 def _of_stored(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:

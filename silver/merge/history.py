@@ -108,7 +108,8 @@ def _touched(held: DataFrame, table: Table, batch: Batch) -> DataFrame:
 
 
 def _first(batch: Batch) -> bytes | None:
-    found = batch.changes.agg(F.min("_order").alias("first")).collect()[0]["first"]
+    own = batch.changes.where("_new")
+    found = own.agg(F.min("_order").alias("first")).collect()[0]["first"]
     return None if found is None else bytes(found)
 
 

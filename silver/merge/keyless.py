@@ -2,7 +2,7 @@
 
 Each change is kept once, by its identity: place in order, operation and content; for a row of a
 full snapshot, whose rows share one place, its position. Equal rows of one delivery at one place are
-numbered (`silver.fold.equal_rows`), and each number is kept once. A delete (REPLICA IDENTITY FULL)
+numbered (`silver.merge.equal_rows`), and each number is kept once. A delete (REPLICA IDENTITY FULL)
 is kept as a row that removes one equal row. An update is a delete of the row before and an insert
 of the row after. The times of the row before are read as its declared types write them; other
 encodings of it are not decoded.
@@ -18,9 +18,9 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.contract import DELETE, KEYLESS_COLUMNS
-from silver.fold.equal_rows import count_batches
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
+from silver.merge.equal_rows import count_batches
 from silver.state.batch import Batch
 from silver.state.epochs import position
 from silver.storage import layout

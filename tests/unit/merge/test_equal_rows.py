@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silver.fold.equal_rows import Place, count_equal
+from silver.merge.equal_rows import Place, count_equal
 
 COPY = "AABA"
 RESTART = 3_000_000

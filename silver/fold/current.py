@@ -1,0 +1,222 @@
+"""Current tables under the law: one row per key, the last of all that its changes made.
+
+The stored row of a key stands for a few changes: a delete, upserts of single columns, an upsert of
+all others, and on a tombstone one more delete. For this it keeps the order keys of its columns
+where they differ, and the digests of all changes at the sequences it names (`Facts`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from silver.fold.law import EMPTY, Content, Digests, KeyFold
+from silver.fold.order_key import sequence_of
+from silver.fold.rules import NOWHERE, Changes, FoldRules
+
+DIGEST_BYTES = 8
+
+
+class Facts(NamedTuple):
+    """What a stored row of a current table says beside its values.
+
+    Attributes:
+        order: order key of the newest change.
+        deleted: whether that is a delete; then the row is a tombstone.
+        digest: digest of the newest change.
+        upsert: order key of the newest upsert, where it is not `order`: of a tombstone whose row
+            was seen.
+        removed: order key of the newest delete before that upsert.
+        columns: order key of each column that the newest upsert does not give; empty where no
+            change has carried the column since the delete.
+        changes: per sequence that the row names, the sequence and the digests (8 bytes each, in
+            order) of the changes that came there, but for `digest`.
+    """
+
+    order: bytes
+    deleted: bool
+    digest: int
+    upsert: bytes | None = None
+    removed: bytes | None = None
+    columns: Mapping[str, bytes] | None = None
+    changes: tuple[bytes, ...] | None = None
+
+    @property
+    def newest_upsert(self) -> bytes:
+        """Order key of the newest upsert; empty where none was seen."""
+        return (self.upsert or b"") if self.deleted else self.order
+
+
+class CurrentFold(KeyFold):
+    """The row of one key of a current table while its changes are folded.
+
+    Only the newest change of a batch is applied. Older ones are superseded, unless one of them gave
+    a live row values (`late`).
+
+    Attributes:
+        digest: digest of the newest change.
+        stored: what the stored row says.
+    """
+
+    __slots__ = (
+        "_came", "_is_new", "_received", "_stored_changes", "_stored_taken", "_was_live", "digest",
+        "stored",
+    )  # fmt: skip
+
+    def __init__(self, rules: FoldRules, traces: bool = False) -> None:
+        super().__init__(rules, rules.newest_cutoff, traces=traces)
+        self.digest = self._received = self._stored_taken = 0
+        self._came = self._is_new = self._was_live = False
+        self.stored: Facts | None = None
+        self._stored_changes: Changes | None = None
+
+    def begin(self, stored: Facts, source: int, absent: Sequence[str] = ()) -> None:
+        """Begins with the stored row; a table folded from its log has it for comparison only.
+
+        `absent` names columns that came to the table after the row was written.
+        """
+        columns = {c: b"" for c in absent} | dict(stored.columns or {})
+        self.stored = stored._replace(columns=columns) if absent else stored
+        if not self._rules.from_log:
+            self._stored_changes = _changes_of(self.stored, source)
+            self._known = _known_digests(stored)
+
+    def fold(self, changes: Changes, begin: int, end: int) -> None:
+        """Folds changes and, in its turn, what the stored row stands for."""
+        self._received += sum(changes.new[begin:end])
+        while self._stored_changes is not None and begin < end:
+            self._take_stored(changes.order[begin])
+            if self._stored_changes is not None:
+                super().fold(changes, begin, begin + 1)
+                begin += 1
+        super().fold(changes, begin, end)
+
+    def finish(self) -> None:
+        """Ends the key."""
+        self._take_stored(None)
+
+    def _take_stored(self, upto: bytes | None) -> None:
+        """Takes the stored changes up to an order key, or all that are left."""
+        stored = self._stored_changes
+        if stored is None:
+            return
+        for at in range(self._stored_taken, len(stored.order)):
+            order = stored.order[at]
+            if upto is not None and order > upto:
+                self._stored_taken = at
+                return
+            if order >= self._floor:
+                if not order.startswith(self._sequence):
+                    self._begin_sequence(order)
+                self._place(stored, at)
+        self._stored_changes = None
+
+    def _place(self, changes: Changes, at: int) -> None:
+        upsert, self._is_new, self.digest = changes.upsert[at], changes.new[at], changes.digest[at]
+        if upsert:
+            self._upsert(changes, at, changes.absent[at] if changes.absent is not None else None)
+        else:
+            self._delete(changes, at)
+        if self._is_new:
+            self._came = self._came or upsert
+        else:
+            self._was_live, self._came = upsert, False
+
+    def facts(self) -> Facts:
+        """What the stored row of the key says beside its values."""
+        order, _, digests = self.newest
+        plain = not (self.deleted or self.removed[0] or self.parts)
+        if plain and len(digests) < 2 and self.digest in digests:
+            return Facts(order, False, self.digest)
+        upsert = self.row[0] if self.deleted else b""
+        return Facts(
+            order, self.deleted, self.digest, upsert or None, self.removed[0] or None,
+            self._columns_apart() or None, tuple(self._named_changes()) or None,
+        )  # fmt: skip
+
+    def differs(self, facts: Facts) -> bool:
+        """Whether the row with these facts differs from the stored one, so that it is written."""
+        return bool(facts.order) and facts != self.stored
+
+    def keeps_values(self) -> bool:
+        """Whether all values are those of the stored row."""
+        stored = self.stored
+        if stored is None or self.row[0] != stored.newest_upsert:
+            return False
+        return self._columns_apart() == (stored.columns or {})
+
+    def content(self) -> Content:
+        """Where the row's values come from; nowhere while no upsert is known."""
+        return super().content() if self.row[0] else EMPTY
+
+    def count(self) -> Mapping[str, int]:
+        """What became of the changes of this batch; they are counted where they were folded."""
+        left = self._received - self.outcomes.get("duplicate", 0)
+        applied = self._applied() if left else None
+        if applied is not None:
+            self.outcomes[applied] = 1
+        if left > (applied is not None):
+            self.outcomes["superseded"] = left - (applied is not None)
+        if self.notes is not None and self._is_new and applied is not None:
+            self.notes[self.newest[1]] = applied
+        return self.outcomes
+
+    def _applied(self) -> str | None:
+        if self._is_new:
+            if self.deleted:
+                return "deleted" if self._was_live or self._came else "delete_unknown"
+            return "updated" if self._was_live else "inserted"
+        return "late" if self.row[0] and not (self.deleted or self.keeps_values()) else None
+
+    def sources(self) -> set[int]:
+        """The sources that the row may still need."""
+        stored = self._stored_changes
+        return super().sources() | ({stored.source[-1]} if stored is not None else set())
+
+    def move_sources(self, moved: Mapping[int, int]) -> None:
+        """Renumbers the sources."""
+        super().move_sources(moved)
+        if (stored := self._stored_changes) is not None:
+            sources = [moved[stored.source[-1]]] * len(stored.source)
+            self._stored_changes = stored._replace(source=sources)
+
+    def _columns_apart(self) -> dict[str, bytes]:
+        newest = self.row[0]
+        return {c: order for c, (order, _, _) in self.parts.items() if order != newest}
+
+    def _named_changes(self) -> Iterator[bytes]:
+        named = (self.newest, self.row, self.removed, *self.parts.values())
+        found = {sequence_of(order): digests for order, _, digests in named if order}
+        newest = sequence_of(self.newest[0]) if self.newest[0] else b""
+        for sequence in sorted(found):
+            digests = found[sequence].keys() - ({self.digest} if sequence == newest else set())
+            if digests:
+                packed = (d.to_bytes(DIGEST_BYTES, "big", signed=True) for d in sorted(digests))
+                yield sequence + b"".join(packed)
+
+
+def _changes_of(stored: Facts, source: int) -> Changes:
+    """The changes that a stored row stands for, in order."""
+    upsert, columns = stored.newest_upsert, stored.columns or {}
+    found: list[tuple[bytes, bool, list[str] | None]] = []
+    if stored.removed:
+        found.append((stored.removed, False, None))
+    for order in sorted({*columns.values()} - {b""}):
+        found.append((order, True, [c for c, own in columns.items() if own != order]))
+    if upsert:
+        found.append((upsert, True, [*columns] or None))
+    if stored.deleted:
+        found.append((stored.order, False, None))
+    orders, upserts, absent = zip(*found, strict=True)
+    digests, size = [stored.digest] * len(found), len(found)
+    return Changes([source] * size, orders, upserts, digests, [False] * size, absent)
+
+
+def _known_digests(stored: Facts) -> dict[bytes, Digests]:
+    """The digests of the changes that came at the sequences that a stored row names."""
+    found: dict[bytes, Digests] = {}
+    for entry in stored.changes or ():
+        sequence = sequence_of(entry)
+        ends = range(len(sequence) + DIGEST_BYTES, len(entry) + 1, DIGEST_BYTES)
+        digests = (int.from_bytes(entry[at - DIGEST_BYTES : at], "big", signed=True) for at in ends)
+        found[sequence] = dict.fromkeys(digests, NOWHERE)
+    found.setdefault(sequence_of(stored.order), {})[stored.digest] = NOWHERE
+    return found
