@@ -99,15 +99,10 @@ def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
     spark = cast("SparkSession", None)
     publish(spark, target, "gold", [waiting()._replace(waiting="t_pending")])
     assert stored(target, "gold")["t"].query == "SELECT 2"
-    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", until=7)])
+    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", since=7)])
     shown = stored(target, "gold")["t"]
     assert (shown.query, shown.waiting) == ("SELECT 1 FROM (SELECT 3)", None)
-    assert stored(target, "silver")["t_pending"].until == 7
-    publish(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", since=5)])
-    publish(spark, target, "gold", [waiting()._replace(waiting="t_pending", promise=2)])
-    due = "current_timestamp() >= timestamp_micros(2000005)"
-    query = f"SELECT 1 FROM (SELECT * FROM (SELECT 3) WHERE {due})"
-    assert stored(target, "gold")["t"].query == query
+    assert stored(target, "silver")["t_pending"].since == 7
     both = waiting()._replace(waiting="t_pending", query="SELECT 1 FROM {waiting}, {waiting_keys}")
     publish(spark, target, "gold", [both])
     publish(
