@@ -2,7 +2,7 @@
 
 The commands are processes of their own, from the shell's prompt and back to it; the rounds are
 those of a session that lives on, as with `--continuous`. Silver's Spark queries of the first load
-and of the rounds with changes are counted, and divided by the number of tables. Beside the rounds
+and of the rounds with changes are counted, and divided by the number of tables. Between the rounds
 the same session does the bare operations of Spark and Delta (`benchmarks.bare`).
 """
 

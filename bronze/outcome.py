@@ -11,6 +11,7 @@ from lakehouse.config.table import Strict, Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import counts_of
+from lakehouse.spark.failures import joined
 
 
 class Outcome(Strict):
@@ -67,7 +68,7 @@ def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
     started = min(outcome.started_at for outcome in outcomes)
     ended = max(outcome.ended_at or outcome.started_at for outcome in outcomes)
     batch = max((outcome.batch for outcome in outcomes if outcome.batch), default=None)
-    message = "; ".join(messages) or None
+    message = joined(messages) or None
     entry = ledger.told(run_id, "bronze", table.table, started, message, ended)
     return entry.done({"records": sum(_own(outcome, table.table) for outcome in outcomes)}, batch)
 

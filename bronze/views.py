@@ -8,7 +8,7 @@ from bronze.contract import COLUMNS, feed_name, topics
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import in_short, joined
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import exists, literal, name, quote
 from lakehouse.storage.views import View, publish
@@ -34,9 +34,11 @@ def _noted(spark: SparkSession, target: Target, table: Table, entry: Entry) -> E
         there = {feed for feed in feeds if exists(spark, target, "bronze", feed)}
         publish(spark, target, "bronze", [view(target, table, there)])
     except (*SPARK_FAILURES, OSError) as failure:
-        messages = [entry.message, in_short(failure)]
-        why = "; ".join(message for message in messages if message)
-        return entry.model_copy(update={"status": "failed", "message": why})
+        failed = in_short(failure)
+        why = joined(message for message in (entry.message, failed) if message)
+        collided = entry.conflict or failed.is_conflict
+        told = {"status": "failed", "message": why, "conflict": collided}
+        return entry.model_copy(update=told)
     return entry
 
 

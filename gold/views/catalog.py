@@ -45,25 +45,31 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     """
     if target.catalog:
         return
+    for layer in LAYERS:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        if as_of is None or named(query, layer):
+            _open_layer(spark, target, layer, query, as_of)
+
+
+def _open_layer(
+    spark: SparkSession, target: Target, layer: Layer, query: str, as_of: str | None
+) -> None:
+    """Registers what the query names of a layer."""
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
 
     def is_asked(name: str) -> bool:
         return everything or named(query, name)
 
-    for layer in LAYERS:
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
-        if as_of is not None and not named(query, layer):
-            continue
-        views = stored(target, layer)
-        for name, view in views.items():
-            if is_asked(name):
-                seen = _at(spark, target, view, as_of)
-                spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
-            if view.as_of and is_asked(as_of_name(view)):
-                spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
-        tables = names.in_folder(Path(target.lake, layer))
-        for table in filter(is_asked, sorted({*tables} - {*views})):
-            _register(spark, target, layer, table, as_of)
+    views = stored(target, layer)
+    for name, view in views.items():
+        if is_asked(name):
+            seen = _at(spark, target, view, as_of)
+            spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
+        if view.as_of and is_asked(as_of_name(view)):
+            spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
+    tables = names.in_folder(Path(target.lake, layer))
+    for table in filter(is_asked, sorted({*tables} - {*views})):
+        _register(spark, target, layer, table, as_of)
 
 
 def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:

@@ -39,11 +39,15 @@ def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
     columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
     views = [changes(table, found, _days_sql(target, table), columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    apart = target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
-    if apart and names.exists(spark, target, "silver", kept):
+    if _shows_apart(target, table, columns) and names.exists(spark, target, "silver", kept):
         live = names.name(target, "silver", kept)
         views.append(sensitive_values(table, live, names.name(target, "silver", digests), columns))
     return views
+
+
+def _shows_apart(target: Target, table: Table, columns: Sequence[str]) -> bool:
+    """Whether sensitive values have a view of their own."""
+    return target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
 
 
 def of_none(target: Target, table: Table) -> list[View]:

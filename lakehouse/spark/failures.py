@@ -1,6 +1,7 @@
 """What Spark says of a failure, as short as a person needs it."""
 
 import re
+from collections.abc import Iterable
 
 _CAUSE = re.compile(r"Caused by: ((?:[\w$]+\.)*)([\w$]+): (.+)")
 _CALLED = re.compile(r"^An error occurred while calling [\w$.]+?\.?\s*\n: ")
@@ -48,6 +49,14 @@ def in_short(failure: BaseException) -> FailureText:
         said = f"{what} (a defect: --debug shows where)"
     told = FailureText(said)
     told.is_conflict = _names_conflict(said)
+    return told
+
+
+def joined(messages: Iterable[str]) -> FailureText:
+    """Several failures in one text, which is a conflict where one of them is."""
+    parts = list(messages)
+    told = FailureText("; ".join(parts))
+    told.is_conflict = any(isinstance(m, FailureText) and m.is_conflict for m in parts)
     return told
 
 

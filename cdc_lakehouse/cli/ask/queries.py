@@ -1,7 +1,7 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -130,30 +130,36 @@ def print_status(
     from gold.status.unread import unread_records
     from gold.status.waiting_deletes import waiting_deletes
 
+    everything = everything or tables
     with progress("asking how the tables do"):
         of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
         found = [warnings_of(target, tables), *of_spark]
-        unread = unread_records(spark, target, everything or tables)
+        unread = unread_records(spark, target, everything)
         known = table_status.status(spark, target, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
     unread = [each for each in unread if each.feed in read]
     records = [
         record
-        | {"warnings": [text for each in found for text in each.get(record["table"], ())]}
-        | _unread_of([each for each in unread if each.feed in feeds[record["table"]]])
+        | {"warnings": _texts_of(record["table"], found)}
+        | _unread_of(unread, feeds[record["table"]])
         for record in known
     ]
     show_status(records, as_json, wide, unread)
-    for sentence in () if as_json else without_yaml(target, everything or tables):
+    for sentence in without_yaml(target, everything) if not as_json else ():
         print("\n".join(wrapped(sentence)))
     return records
 
 
-def _unread_of(unread: "Sequence[Unread]") -> dict[str, Any]:
+def _texts_of(table: str, warnings: Sequence[Mapping[str, Sequence[str]]]) -> list[str]:
+    return [text for each in warnings for text in each.get(table, ())]
+
+
+def _unread_of(unread: "Sequence[Unread]", feeds: Container[str]) -> dict[str, Any]:
     """What no table reads of a table's feeds, as a part of its status record."""
-    topics = {topic: count for each in unread for topic, count in each.topics.items()}
-    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in unread)}
+    own = [each for each in unread if each.feed in feeds]
+    topics = {topic: count for each in own for topic, count in each.topics.items()}
+    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in own)}
 
 
 def show_status(
