@@ -65,13 +65,21 @@ def append(
     options: Options = NO_OPTIONS,
 ) -> None:
     """Adds rows to a table that is there; `options` are Delta's, such as `txnAppId`."""
+    if location(target, layer, table) is not None:
+        rows = _typed(rows, spark.table(name(target, layer, table)))
+    append_typed(target, layer, table, rows, options)
+
+
+def append_typed(
+    target: Target, layer: Layer, table: str, rows: DataFrame, options: Options = NO_OPTIONS
+) -> None:
+    """Adds rows that have the table's own types already: nobody asks for these types again."""
     folder = location(target, layer, table)
     if folder is None:
         rows.writeTo(name(target, layer, table)).options(**options).append()
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)))
     with alone(target, layer, table):
-        fitting.write.format("delta").mode("append").options(**options).save(folder)
+        rows.write.format("delta").mode("append").options(**options).save(folder)
 
 
 def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
