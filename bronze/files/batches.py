@@ -57,12 +57,8 @@ def read_few(
     spark: SparkSession, target: Target, feed: Feed, files: Sequence[DroppedFile], number: int
 ) -> pa.Table | None:
     """The rows of a few small JSON files, in order of arrival; None where Spark is to read them."""
-    small = feed.file_format == "json" and sum(file.length for file in files) <= FEW_BYTES
-    if not small or not is_seen_here(target, folder(target, feed)):
-        return None
-    read = [read_records(file.here) for file in files]
-    found = [records for records in read if records is not None]
-    if len(found) < len(files):
+    found = _records_here(target, feed, files)
+    if found is None:
         return None
     raw = [record for records in found for record in records]
     of_file = [at for at, records in enumerate(found) for _ in records]
@@ -80,6 +76,17 @@ def read_few(
         ),
     }
     return pa.table(columns | _origin(spark, feed, raw))
+
+
+def _records_here(
+    target: Target, feed: Feed, files: Sequence[DroppedFile]
+) -> list[list[bytes]] | None:
+    small = feed.file_format == "json" and sum(file.length for file in files) <= FEW_BYTES
+    if not small or not is_seen_here(target, folder(target, feed)):
+        return None
+    read = [read_records(file.here) for file in files]
+    found = [records for records in read if records is not None]
+    return found if len(found) == len(files) else None
 
 
 def _origin(spark: SparkSession, feed: Feed, raw: list[bytes]) -> dict[str, pa.Array]:

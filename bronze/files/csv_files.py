@@ -269,18 +269,25 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
+    _check_declared(names, feed, others)
+    return names
+
+
+def _check_declared(names: Sequence[str], feed: Feed, others: Sequence[str]) -> None:
     present = {name.lower() for name in (*names, *others)}
-    declared = dict.fromkeys((*feed.keys, *feed.columns))
-    missing = [name for name in declared if name.lower() not in present]
-    unknown = [n for n in names if n.lower() not in {d.lower() for d in declared} and n[:1] != "_"]
+    declared = {name: name.lower() for name in (*feed.keys, *feed.columns)}
+    missing = [name for name, lower in declared.items() if lower not in present]
     lost = [name for name in missing if name in feed.keys]
-    if lost or (missing and unknown and feed.format == "snapshot"):
+    if lost or (missing and feed.format == "snapshot" and _has_unknown(names, declared.values())):
         shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
         raise UnreadableFile(
             f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
             "mend the header, source.csv or columns"
         )
-    return names
+
+
+def _has_unknown(names: Sequence[str], declared: Collection[str]) -> bool:
+    return any(name.lower() not in declared and name[:1] != "_" for name in names)
 
 
 def _own(feed: Feed, others: Sequence[str]) -> list[str]:

@@ -122,16 +122,10 @@ def fetch_few(spark: SparkSession, plans: Iterable[Plan]) -> dict[str, pa.Table]
 
     So are all feeds of a connection where that fails: each is then read alone and fails alone.
     """
-    together: dict[Connection, list[Plan]] = {}
-    for plan in plans:
-        some, most = together.setdefault(connection_of(plan.kafka), []), plan.feed.max_offsets
-        others = {at for other in some for at in other.ranges}
-        if 0 < _count(plan.ranges) <= min(FEW, most or FEW) and not others & plan.ranges.keys():
-            some.append(plan)
     found: dict[str, pa.Table] = {}
-    for some in together.values():
+    for some in _together(plans):
         ranges = {at: span for plan in some for at, span in plan.ranges.items()}
-        if not 0 < _count(ranges) <= FEW:
+        if _count(ranges) > FEW:
             continue
         try:
             read = _read(spark, some[0].kafka, ranges)
@@ -142,6 +136,18 @@ def fetch_few(spark: SparkSession, plans: Iterable[Plan]) -> dict[str, pa.Table]
             own = pa.array(topics_of(plan.kafka))
             found[plan.feed.name] = fetched.filter(pc.is_in(fetched["_topic"], own))
     return found
+
+
+def _together(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
+    """The plans with little news, those of a connection together, each partition once."""
+    found: dict[Connection, list[Plan]] = {}
+    for plan in plans:
+        if not 0 < _count(plan.ranges) <= min(FEW, plan.feed.max_offsets or FEW):
+            continue
+        some = found.setdefault(connection_of(plan.kafka), [])
+        if all(plan.ranges.keys().isdisjoint(other.ranges) for other in some):
+            some.append(plan)
+    return found.values()
 
 
 def ingest_kafka(

@@ -42,20 +42,18 @@ def watch(
     reached: dict[str, int] = {}
     unread: dict[str, str] = {}
     for feed in numbered:
-        since, highest = looked.get(feed.name, 0), known[feed.name].newest
+        since, came = looked.get(feed.name, 0), known[feed.name]
         try:
-            record(spark, target, _found(spark, target, feed, since, known[feed.name]), run_id)
+            record(spark, target, _found(spark, target, feed, since, came), run_id)
         except SPARK_FAILURES as failure:
             unread[feed.name] = in_short(failure)
             continue
-        reached[feed.name] = highest
-        known[feed.name] = known[feed.name]._replace(looked_through=highest)
-        state = known[feed.name].checkpoint
-        if isinstance(state, FeedState):
-            state.orders = {}
-    entries = [_with_failure(entry, mine, unread) for entry in entries]
-    left = _reopened(spark, target, mine, reached)
-    fails, told = strict(tables), [_at(entry, mine, reached) for entry in entries]
+        reached[feed.name] = came.newest
+        known[feed.name] = came._replace(looked_through=came.newest)
+        if isinstance(came.checkpoint, FeedState):
+            came.checkpoint.orders = {}
+    left, fails = _reopened(spark, target, mine, reached), strict(tables)
+    told = [_at(_with_failure(entry, mine, unread), mine, reached) for entry in entries]
     return [with_loss(entry, left) if entry.table in fails else entry for entry in told]
 
 
