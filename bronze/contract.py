@@ -173,8 +173,7 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     topic = source.transaction_topic or _default_transaction_topic(source)
     if table.consistency_group is None or topic is None:
         return None
-    own = source.kafka.topic.split(",") if source.kafka else []
-    if (source.path and source.topic) or topic in [name.strip() for name in own]:
+    if _has_own(source, topic):
         return TransactionFeed(feed_name(table, source), topic, None)
     if source.kafka:
         every = {"topic": topic, "starting_offsets": "earliest"}
@@ -185,6 +184,13 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     path = f"{parent}/{topic}" if parent else topic
     beside = source.model_copy(update={"path": path, "topic": topic})
     return TransactionFeed(feed_name(table, beside), None, beside)
+
+
+def _has_own(source: Source, topic: str) -> bool:
+    """Whether the source's own feed brings the topic."""
+    if source.kafka is None:
+        return bool(source.path and source.topic)
+    return topic in [name.strip() for name in source.kafka.topic.split(",")]
 
 
 def _default_transaction_topic(source: Source) -> str | None:

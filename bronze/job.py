@@ -1,21 +1,20 @@
 """Bronze: every feed is read once, and what is new in it is appended as it arrived."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Checkpoint, caught_up, checkpoint, kept
-from bronze.counted import News, Records
+from bronze.feed_state import FeedState, read_state
 from bronze.feeds import Feed, feeds
-from bronze.files.ingest import ingest_files
-from bronze.files.unreadable import noted
-from bronze.kafka.brokers import unreachable_brokers
-from bronze.kafka.ingest import ingest_kafka
+from bronze.files.ingest import ingest_files, recover_files
+from bronze.kafka.ingest import Plan, fetch_few, ingest_kafka, plan_feed, recover_offsets
+from bronze.kafka.topics import ask_brokers
 from bronze.outcome import Outcome, entries, unread
-from bronze.storage import news, prepare, properties, set_properties
+from bronze.storage import News, prepare, properties, set_properties
 from bronze.views import published
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -28,7 +27,7 @@ from lakehouse.storage.newest import newest_batches
 # Set when a feed with `once: true` has been read: what comes to it later is left alone.
 ONCE = "lakehouse.once"
 
-AT_ONCE = 3
+AT_ONCE = 4
 
 
 def ingest(
@@ -49,12 +48,13 @@ def ingest(
     memory = memory or Memory()
     known, everything = memory.feeds, memory.configured or tables
     outcomes, mine = [], feeds(tables)
-    run = _Run(spark, target, known, unreachable_brokers(spark, mine))
     asked = [feed.name for feed in mine if feed.name not in known]
     held = newest_batches(spark, target, "bronze", asked)
+    run = _Run(spark, target, known, held)
+    _plan_kafka(run, mine)
 
     def read(feed: Feed) -> Outcome:
-        return _outcome(run, feed, held.get(feed.name))
+        return _outcome(run, feed)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for outcome in pool.map(read, mine):
@@ -64,58 +64,98 @@ def ingest(
     return [*done, *unread(run_id, everything, outcomes)]
 
 
-class _Run(NamedTuple):
-    """What reading a feed needs besides: what is known of each feed, and of Kafka's brokers."""
+@dataclass
+class _Run:
+    """What reading a feed needs besides.
+
+    `known` is what is known of each feed, `held` the newest batch of the others. Of Kafka's feeds
+    `plans` tells what is new, `fetched` are the records of those that have little, and `failed`
+    tells why there is no plan.
+    """
 
     spark: SparkSession
     target: Target
     known: dict[str, Arrived]
-    unreachable: dict[str, str]
+    held: Mapping[str, int | None]
+    plans: dict[str, Plan] = field(default_factory=dict)
+    fetched: dict[str, pa.Table] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
 
 
-def _outcome(run: _Run, feed: Feed, held: int | None) -> Outcome:
+def _plan_kafka(run: _Run, feeds: Sequence[Feed]) -> None:
+    """Asks the brokers once for all feeds, and reads what is little of all of them together."""
+    answers = ask_brokers(run.spark, run.target, feeds)
+    for feed in feeds:
+        if feed.kafka is None:
+            continue
+        try:
+            state = _opened(run, feed)
+            if not state.ended:
+                run.plans[feed.name] = plan_feed(feed, feed.kafka, state, answers.of(feed.kafka))
+        except TABLE_FAILURES as failure:
+            run.failed[feed.name] = failure
+    run.fetched = fetch_few(run.spark, run.plans.values())
+
+
+def _outcome(run: _Run, feed: Feed) -> Outcome:
     outcome = Outcome(feed=feed, started_at=_now())
     try:
-        outcome = _ingested(run, feed, outcome, held)
+        outcome = _ingested(run, feed, outcome)
     except TABLE_FAILURES as failure:
         outcome = outcome.model_copy(update={"message": in_short(failure)})
+        run.known.pop(feed.name, None)
     return outcome.model_copy(update={"ended_at": _now()})
 
 
-def _ingested(run: _Run, feed: Feed, outcome: Outcome, held: int | None) -> Outcome:
-    spark, target, known, unreachable = run
-    last = known.pop(feed.name, None)
-    held = held if last is None else last.newest
-    before = prepare(spark, target, feed) if held is None else held
-    first = Arrived(before, {}, before, looked_through=None if before else 0)
-    if feed.once and ONCE in properties(spark, target, feed):
-        known[feed.name] = last or first
-        return outcome.model_copy(update={"batch": before or None})
-    if feed.kafka and feed.kafka.bootstrap_servers in unreachable:
-        return outcome.model_copy(update={"message": unreachable[feed.kafka.bootstrap_servers]})
-    place = kept(last and last.checkpoint) or checkpoint(spark, target, feed, before)
-    told = _ingest(spark, target, feed, place, before)
-    place = caught_up(spark, target, feed, place)
-    batch, records = news(spark, target, feed, before) if told is None else told
-    known[feed.name] = _arrived(last or first, batch, records)._replace(checkpoint=place)
-    waiting = _waiting(noted(spark, target, feed))
-    if feed.once and batch and not waiting:
-        set_properties(spark, target, feed, {ONCE: outcome.started_at.isoformat()})
-    return outcome.model_copy(
-        update={"batch": batch or None, "records": dict(records), "message": waiting}
-    )
+def _ingested(run: _Run, feed: Feed, outcome: Outcome) -> Outcome:
+    """What is known of the feed is forgotten where this fails, and asked for anew."""
+    if feed.name in run.failed:
+        raise run.failed[feed.name]
+    state = _opened(run, feed)
+    arrived = run.known[feed.name]
+    if state.ended:
+        return outcome.model_copy(update={"batch": arrived.newest or None})
+    came = _news(run, feed, state, max(arrived.newest, state.taken.batch))
+    newest = max(arrived.newest, came.batch)
+    topics = {**arrived.topics, **dict.fromkeys(came.records, came.batch)}
+    run.known[feed.name] = arrived._replace(newest=newest, topics=topics)
+    state.orders = News(0, {}, state.orders).followed(came).orders
+    waiting = _waiting(state.unreadable or {})
+    if feed.once and newest and not waiting:
+        changed = {ONCE: outcome.started_at.isoformat()}
+        set_properties(run.spark, run.target, feed, changed)
+        state.ended = True
+    told = {"batch": newest or None, "records": dict(came.records), "message": waiting}
+    return outcome.model_copy(update=told | {"overwritten": state.overwritten})
 
 
-def _ingest(
-    spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, before: int
-) -> News | None:
+def _opened(run: _Run, feed: Feed) -> FeedState:
+    """What was read of the feed, brought up to what bronze holds; `known` has it from then on."""
+    arrived = run.known.get(feed.name) or _first_known(run, feed)
+    if isinstance(arrived.checkpoint, FeedState):
+        return arrived.checkpoint
+    state, newest = read_state(run.target, feed), arrived.newest
+    if newest > state.taken.batch or not state.notes:
+        recover = recover_files if feed.kafka is None else recover_offsets
+        recover(run.spark, run.target, feed, state, newest)
+    state.orders = None if newest else {}
+    state.ended = feed.once and ONCE in properties(run.spark, run.target, feed)
+    run.known[feed.name] = arrived._replace(checkpoint=state)
+    return state
+
+
+def _first_known(run: _Run, feed: Feed) -> Arrived:
+    """What is known of a feed at first: its newest batch."""
+    held = run.held.get(feed.name)
+    newest = prepare(run.spark, run.target, feed) if held is None else held
+    return Arrived(newest, {}, newest, looked_through=None if newest else 0)
+
+
+def _news(run: _Run, feed: Feed, state: FeedState, before: int) -> News:
     if feed.kafka is None:
-        return ingest_files(spark, target, feed, place, before)
-    return ingest_kafka(spark, target, feed, feed.kafka, place, before)
-
-
-def _arrived(last: Arrived, batch: int, records: Records) -> Arrived:
-    return last._replace(newest=batch, topics={**last.topics, **dict.fromkeys(records, batch)})
+        return ingest_files(run.spark, run.target, feed, state, before)
+    plan, fetched = run.plans[feed.name], run.fetched.get(feed.name)
+    return ingest_kafka(run.spark, run.target, plan, fetched, before)
 
 
 def _waiting(unreadable: dict[str, str]) -> str | None:

@@ -13,6 +13,8 @@ from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import counts_of
 from lakehouse.spark.failures import joined
 
+MOST_NAMED = 3
+
 
 class Outcome(Strict):
     """One feed in one run: highest batch, new records by topic, and why it failed, if it did."""
@@ -23,10 +25,16 @@ class Outcome(Strict):
     batch: int | None = None
     records: dict[str | None, int] = Field(default_factory=dict)
     message: str | None = None
+    overwritten: list[str] = Field(default_factory=list)
 
     def told(self) -> str:
         """One line for a person."""
-        return f"{self.feed.name}: {self.message or f'{sum(self.records.values())} new records'}"
+        told = f"{self.feed.name}: {self.message or f'{sum(self.records.values())} new records'}"
+        if not self.overwritten:
+            return told
+        named = ", ".join(self.overwritten[:MOST_NAMED])
+        more = ", …" if len(self.overwritten) > MOST_NAMED else ""
+        return f"{told}; overwritten after they were read, and not read again: {named}{more}"
 
 
 def entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:

@@ -1,38 +1,59 @@
 """The bronze table of a feed: made with its comments, appended to, never changed."""
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
-from bronze.counted import News, Records, counting
+from bronze.feed_state import forget_state
 from bronze.feeds import Feed
+from bronze.loss.holes import IS_NUMBERED, Orders, numbered
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
 from lakehouse.storage.names import literal, name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
+Records: TypeAlias = Mapping[str | None, int]
+_NAMES = [column.name for column in COLUMNS]
 
 
-class Commit(NamedTuple):
-    """What makes an append count once: Delta skips a version it has seen of an application.
+class News(NamedTuple):
+    """What a look at a feed brought.
 
-    `again` says that it may have seen this one.
+    The newest batch that holds a record, the new records by topic (or None), and the numbers of
+    changes within transactions (`bronze.loss.holes`), None where bronze is to be asked for them.
     """
 
-    application: str
-    version: int
-    again: bool
+    batch: int
+    records: Records
+    orders: Orders | None = None
+
+    def followed(self, later: "News") -> "News":
+        """What both brought."""
+        records = Counter(self.records)
+        records.update(later.records)
+        if self.orders is None or later.orders is None:
+            return News(max(self.batch, later.batch), records)
+        orders = {key: set(seen) for key, seen in self.orders.items()}
+        for key, seen in later.orders.items():
+            orders.setdefault(key, set()).update(seen)
+        return News(max(self.batch, later.batch), records, orders)
 
 
 def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
-    """Make the feed's table unless it is there; the number of its newest batch, 0 without any."""
+    """Make the feed's table unless it is there; the number of its newest batch, 0 without any.
+
+    What was noted of a table that is gone is forgotten: it is read anew.
+    """
     newest = newest_batch(spark, target, "bronze", feed.name)
     if newest is not None:
         return newest
+    forget_state(target, feed)
     writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 
@@ -49,35 +70,52 @@ def create_statement(target: Target, feed: Feed) -> str:
     )
 
 
-def append(
-    spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, commit: Commit | None
-) -> Records | None:
-    """Append rows of the contract's columns in one commit; a commit seen before does nothing.
+def append_here(
+    spark: SparkSession, target: Target, feed: Feed, rows: pa.Table, number: int
+) -> News:
+    """Append rows of this process as batch `number`, in one commit; none at all append nothing.
+
+    The rows have the contract's columns; `_raw` is binary.
+    """
+    if not rows.num_rows:
+        return News(0, {}, {})
+    topics = rows["_topic"].to_pylist()
+    orders = numbered(topics, rows["_raw"].to_pylist()) if feed.format == "debezium" else {}
+    if any(feed.tables.values()):
+        rows = rows.sort_by([("_topic", "ascending"), ("_arrival", "ascending")])
+    typed = [f"CAST({column.name} AS {column.type})" for column in COLUMNS]
+    _append(target, feed, spark.createDataFrame(rows).selectExpr(*typed).coalesce(1))
+    return News(number, Counter(topics), orders)
+
+
+def append_spread(
+    spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, number: int
+) -> News:
+    """Append rows that Spark reads as batch `number`, in one commit; then asks what came.
 
     Rows of one topic lie together within a file, which lets a reader of that topic skip the others.
-
-    Returns:
-        How many of each topic were written, where the write could tell.
     """
-    ordered = rows.select(*[column.name for column in COLUMNS])
+    seen = Observation()
+    ordered = rows.select(*_NAMES)
+    if feed.format == "debezium":
+        ordered = ordered.observe(seen, F.count_if(F.expr(IS_NUMBERED)).alias("numbered"))
     if any(feed.tables.values()):
         ordered = ordered.sortWithinPartitions("_topic", "_arrival")
-    options = {"compression": "zstd"}
-    if commit is not None:
-        options |= {"txnAppId": commit.application, "txnVersion": str(commit.version)}
-    if target.kind != "local" or (commit is not None and commit.again):
-        writing.append(spark, target, "bronze", feed.name, ordered, options)
-        return None
-    going = counting(ordered, feed)
-    writing.append(spark, target, "bronze", feed.name, going.rows, options)
-    return going.records()
+    _append(target, feed, ordered)
+    found = news(spark, target, feed, number - 1)
+    has_orders = feed.format == "debezium" and found.records and seen.get["numbered"]
+    return found._replace(orders=None if has_orders else {})
+
+
+def _append(target: Target, feed: Feed, rows: DataFrame) -> None:
+    writing.append_typed(target, "bronze", feed.name, rows, {"compression": "zstd"})
 
 
 def news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
     """What came after batch `highest`, by asking bronze."""
     rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
     counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
-    batch = max([highest, *(row[1] for row in counted)])
+    batch = max((row[1] for row in counted), default=0)
     return News(batch, {row[0]: row[2] for row in counted})
 
 

@@ -31,6 +31,7 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
     (
         (
             "/_checkpoints/",
+            "damaged note",
             "STREAMING_CHECKPOINT",
             "MALFORMED_LOG_FILE",
             "Incomplete log file",

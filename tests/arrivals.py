@@ -25,7 +25,7 @@ def arrive(
     storage.prepare(spark, target, feed)
     whole = table.feeds[0].topic is not None
     made = bronze_rows(spark, [dict(row) for row in rows], batch, whole)
-    storage.append(spark, target, feed, made, None)
+    storage.append_spread(spark, target, feed, made, batch)
 
 
 def applied(spark: SparkSession, target: Target, table: Table, merges: bool = True) -> Entry:

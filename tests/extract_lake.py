@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 from bronze import storage
 from bronze.feeds import feeds
 from bronze.files import batches
-from bronze.files.ingest import in_order
-from bronze.files.unreadable import still_there
+from bronze.files.listing import DroppedFile, in_order
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -41,9 +40,13 @@ def ingest(spark: SparkSession, target: Target, config: Table, number: int, *fil
     """Appends files to bronze as one batch."""
     feed = feeds([config])[0]
     storage.prepare(spark, target, feed)
-    dropped = in_order(still_there(spark, [str(file) for file in files]))
-    assert len(dropped) == len(files)
-    batches.append_readable(spark, target, feed, dropped, number, None)
+    dropped = in_order(_dropped(file) for file in files)
+    batches.append_readable(spark, target, feed, dropped, number)
+
+
+def _dropped(file: Path) -> DroppedFile:
+    found = file.stat()
+    return DroppedFile(f"file:{file}", found.st_mtime_ns // 1_000_000, found.st_size)
 
 
 def apply(spark: SparkSession, target: Target, config: Table) -> dict[str, int]:

@@ -12,7 +12,7 @@ from bronze.contract import feed_name
 from bronze.feeds import feeds
 from bronze.kafka import ingest
 from bronze.kafka.avro_schemas import keep_schemas
-from bronze.storage import append, prepare
+from bronze.storage import append_spread, prepare
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -76,7 +76,8 @@ def arrive_from_kafka(
     ]
     taken = spark.createDataFrame(found, KAFKA)
     keep_schemas(taken, target, feed)
-    append(spark, target, feed, ingest.rows(taken, feed.kafka, feed, batch), None)
+    rows = ingest.rows(taken, feed.kafka, feed, batch)
+    append_spread(spark, target, feed, rows, batch)
 
 
 def _time(ms: int) -> datetime:

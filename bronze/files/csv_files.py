@@ -8,7 +8,7 @@ before quotes by quotes that would be malformed otherwise, blanks behind separat
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -127,11 +127,9 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
     head = b"\n".join(lines)
     check_is_csv(head)
-    given = feed.csv.given()
-    encoding = given.get("encoding") or encoding_by_mark(head) or "UTF-8"
-    header = _header(lines, head, encoding, feed.csv.comment)
-    end, returns = _line_end(header), header.endswith("\r\r")
-    header = header.rstrip("\r").split("\r")[0]
+    encoding = feed.csv.given().get("encoding") or encoding_by_mark(head) or "UTF-8"
+    line = _header(lines, head, encoding, feed.csv.comment)
+    header = line.rstrip("\r").split("\r")[0]
     if not header.strip():
         if len(lines) == _MOST_LINES:
             raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
@@ -140,25 +138,34 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
     shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
-    bytewise = shown.broken > 0 and "encoding" not in given
     found = {
         "sep": sep,
         "escape": "\\" if shown.backslashed else feed.csv.quote,
-        "lineSep": end,
+        "lineSep": _line_end(line),
         "nullValue": _NULL,
         "ignoreLeadingWhiteSpace": str(blanks).lower(),
+        "encoding": encoding,
     }
-    names = _names(cells, feed, others)
-    options = found | given | {"encoding": BYTES if bytewise else encoding}
-    has_no_quotes = encoding not in _WIDE and feed.csv.quote == '"' and not shown.quoted
-    if has_no_quotes and options["lineSep"] == "\n":
+    file = CsvFile(tuple(_names(cells, feed, others)), (), returns=line.endswith("\r\r"))
+    return _with_options(file, feed, shown, found)
+
+
+def _with_options(file: CsvFile, feed: Feed, shown: _Shown, found: Mapping[str, str]) -> CsvFile:
+    """The file with Spark's options, and with what its lines show of bytes and quotes."""
+    given, encoding = feed.csv.given(), found["encoding"]
+    bytewise = shown.broken > 0 and "encoding" not in given
+    options = {**found, **given, "encoding": BYTES if bytewise else encoding}
+    is_plain = encoding not in _WIDE and feed.csv.quote == '"' and not shown.quoted
+    if is_plain and options["lineSep"] == "\n":
         options["multiLine"] = "false"  # every line is a row: several tasks read the file
-    checked = feed.csv.quote == '"' and "unescapedQuoteHandling" not in given
-    bare_quotes = checked and shown.has_bare_quotes()
-    odd_quotes = checked and shown.has_odd_quotes(options["escape"])
-    end = shown.end(options["escape"], options["encoding"]) if checked else ""
-    given_options = tuple(options.items())
-    return CsvFile(tuple(names), given_options, bytewise, bare_quotes, odd_quotes, end, returns)
+    file = file._replace(options=tuple(options.items()), bytewise=bytewise)
+    if feed.csv.quote != '"' or "unescapedQuoteHandling" in given:
+        return file
+    return file._replace(
+        bare_quotes=shown.has_bare_quotes(),
+        odd_quotes=shown.has_odd_quotes(options["escape"]),
+        end=shown.end(options["escape"], options["encoding"]),
+    )
 
 
 def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
@@ -269,18 +276,25 @@ def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
+    _check_declared(names, feed, others)
+    return names
+
+
+def _check_declared(names: Sequence[str], feed: Feed, others: Sequence[str]) -> None:
     present = {name.lower() for name in (*names, *others)}
-    declared = dict.fromkeys((*feed.keys, *feed.columns))
-    missing = [name for name in declared if name.lower() not in present]
-    unknown = [n for n in names if n.lower() not in {d.lower() for d in declared} and n[:1] != "_"]
+    declared = {name: name.lower() for name in (*feed.keys, *feed.columns)}
+    missing = [name for name, lower in declared.items() if lower not in present]
     lost = [name for name in missing if name in feed.keys]
-    if lost or (missing and unknown and feed.format == "snapshot"):
+    if lost or (missing and feed.format == "snapshot" and _has_unknown(names, declared.values())):
         shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
         raise UnreadableFile(
             f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
             "mend the header, source.csv or columns"
         )
-    return names
+
+
+def _has_unknown(names: Sequence[str], declared: Collection[str]) -> bool:
+    return any(name.lower() not in declared and name[:1] != "_" for name in names)
 
 
 def _own(feed: Feed, others: Sequence[str]) -> list[str]:

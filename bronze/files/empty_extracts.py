@@ -49,6 +49,10 @@ def _has_no_row(file: Path, source: Source) -> bool:
             return bool(pq.read_metadata(file).num_rows == 0)
     except (OSError, EOFError, ValueError, zlib.error):
         return False
+    return _has_no_text(content, source)
+
+
+def _has_no_text(content: bytes, source: Source) -> bool:
     encoding = source.csv.encoding or encoding_by_mark(content[:100]) or "utf-8"
     text = content.decode(encoding, errors="replace").strip(_BLANKS)
     if source.file_format == "csv" and source.csv.header:

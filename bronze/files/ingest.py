@@ -1,134 +1,105 @@
-"""Dropped files into bronze: each file once, in order of arrival, a batch of files per commit.
+"""Dropped files into bronze: each file once, in order of arrival, a batch of files per commit."""
 
-A stream only lists the files: locally Spark's file source, on Databricks Auto Loader. Each
-micro-batch reads the files it was shown. Killed anywhere, the stream shows the same files again
-under the same batch id, and Delta skips the append when that id is committed already.
-"""
-
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from bronze.checkpoint import Checkpoint, may_show_again
-from bronze.counted import News, Records, total
+from bronze.feed_state import FeedState, Note, old_stream
 from bronze.feeds import Feed, folder
-from bronze.files.batches import append_readable, in_bronze
-from bronze.files.lines import DroppedFile
-from bronze.files.unreadable import find_unreadable, forget, noted, still_there
-from bronze.storage import Commit
-from bronze.streams import run_to_end
+from bronze.files.batches import append_readable
+from bronze.files.listing import DroppedFile, in_order, list_files
+from bronze.files.unreadable import note, noted
+from bronze.storage import News
 from lakehouse.config.target import Target
-from lakehouse.errors import ConfigurationError
+from lakehouse.storage.names import name
 
 MOST_FILES = 1000
-_LISTING = "path string, modificationTime timestamp, length bigint, content binary"
-# A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not".
-FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[!._]*[!.]tmp}"
+_UNKNOWN = (-1, -1)
 
 
 def ingest_files(
-    spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, highest: int
-) -> News | None:
-    """Append what is new in the feed's folder, made when missing; None where bronze is to be asked.
+    spark: SparkSession, target: Target, feed: Feed, state: FeedState, before: int
+) -> News:
+    """Append what is new in the feed's folder; batches are numbered after `before`.
 
-    Batches are numbered after `highest`. A batch that an earlier run committed is skipped
-    and leaves a gap in the numbers. Files that cannot be read are noted and the others ingested.
+    Files that cannot be read are noted, and the others are ingested.
     """
-    written = _retry_unreadable(spark, target, feed, highest + 1)
-    number, retried = highest + len(written), bool(written)
-    again = may_show_again(place)
-
-    def ingest_batch(listed: DataFrame, batch_id: int) -> None:
-        nonlocal number
-        number += 1
-        files = in_order(DroppedFile(*row) for row in listed.collect())
-        files = _unknown(listed.sparkSession, target, feed, place, files)
-        commit = Commit(place.id, batch_id, again)
-        told = append_readable(listed.sparkSession, target, feed, files, number, commit)
-        written.append((number, told))
-
-    stream = _listing(spark, target, feed).writeStream.foreachBatch(ingest_batch)
-    stream = stream.option("checkpointLocation", place.folder)
-    came = run_to_end(stream) or retried
-    return total(highest, written) if written or not came else None
+    first_look = state.unreadable is None
+    waiting = noted(spark, target, feed) if state.unreadable is None else state.unreadable
+    files = _new_files(spark, target, feed, state, first_look)
+    came, bad = News(0, {}, {}), dict[str, str]()
+    for number, batch in enumerate(batches(feed, in_order(files)), before + 1):
+        news, unreadable = append_readable(spark, target, feed, batch, number)
+        came = came.followed(news)
+        taken = {f.path: (f.length, f.changed) for f in batch if f not in unreadable}
+        if taken:
+            state.note(Note(news.batch, files=taken))
+        bad |= {file.path: why for file, why in unreadable.items()}
+    if bad != waiting:
+        note(spark, target, feed, waiting, bad)
+    state.unreadable = bad
+    return came
 
 
-def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:
-    """The files by time of change, then path."""
-    return sorted(files, key=lambda file: (file.changed_at, file.path))
-
-
-def _listing(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
-    _make_folder(folder(target, feed))
-    stream = spark.readStream.format(_source(target)).schema(_LISTING)
-    stream = stream.options(**listing_options(target, feed))
-    columns = ("path", "modificationTime", "length", "_metadata.file_path")
-    return stream.load(folder(target, feed)).select(*columns)
-
-
-def listing_options(target: Target, feed: Feed) -> dict[str, str]:
-    """Options of the stream that lists the feed's files; back-pressure is 1000 files by default.
-
-    Files are never too old for it: Spark's own `maxFileAge` would pass over those that were changed
-    a week before the newest one.
-
-    Raises:
-        ConfigurationError: both limits are given, and Spark's file source takes one.
-    """
-    shared = {"recursiveFileLookup": "true", "pathGlobFilter": FINISHED}
-    limits = {"maxFilesPerTrigger": feed.max_files, "maxBytesPerTrigger": feed.max_bytes}
-    given = {option: str(limit) for option, limit in limits.items() if limit}
-    limit = given or {"maxFilesPerTrigger": str(MOST_FILES)}
-    if _source(target) == "cloudFiles":
-        own = {"format": "binaryFile", **limit}
-        return shared | {f"cloudFiles.{option}": value for option, value in own.items()}
-    if len(limit) > 1:
-        raise _both_limits(feed)
-    return shared | limit | {"maxFileAge": "365000d", "ignoreMissingFiles": "true"}
-
-
-def _both_limits(feed: Feed) -> ConfigurationError:
-    return ConfigurationError(
-        ", ".join(feed.tables),
-        "source.max_bytes_per_trigger",
-        "max_files_per_trigger for the same folder",
-        "one of the two",
-        "remove one of them",
-    )
-
-
-def _source(target: Target) -> str:
-    return "cloudFiles" if target.kind == "databricks" else "binaryFile"
-
-
-def _make_folder(path: str) -> None:
-    if "://" not in path:
-        Path(path).mkdir(parents=True, exist_ok=True)
-
-
-def _unknown(
-    spark: SparkSession, target: Target, feed: Feed, place: Checkpoint, files: list[DroppedFile]
+def _new_files(
+    spark: SparkSession, target: Target, feed: Feed, state: FeedState, first_look: bool
 ) -> list[DroppedFile]:
-    """The files that no batch older than the checkpoint has; asks only after it was lost."""
-    if not place.known:
-        return files
-    found = in_bronze(spark, target, feed, [file.path for file in files], place.known)
-    return [file for file in files if file.path not in found]
+    """The files that are to be read; a first look also finds those that were overwritten."""
+    taken = state.taken.files
+    listed = list_files(
+        spark, target, folder(target, feed), lambda path: not first_look and path in taken
+    )
+    if first_look:
+        changed = [f for f in listed if taken.get(f.path, _UNKNOWN) != (f.length, f.changed)]
+        known = [f.path for f in changed if taken.get(f.path, _UNKNOWN) != _UNKNOWN]
+        state.overwritten = sorted(known)
+    return [file for file in listed if file.path not in taken]
 
 
-def _retry_unreadable(
-    spark: SparkSession, target: Target, feed: Feed, number: int
-) -> list[tuple[int, Records | None]]:
-    """Try the noted files again as batch `number`; gives that batch, if it came to one."""
-    waiting = list(noted(spark, target, feed))
-    if not waiting:
-        return []
-    read = in_bronze(spark, target, feed, waiting, number)
-    files = in_order(still_there(spark, [path for path in waiting if path not in read]))
-    bad = find_unreadable(spark, feed, files) if files else {}
-    readable = [file for file in files if file not in bad]
-    told = append_readable(spark, target, feed, readable, number, None)
-    kept = {file.path for file in bad}
-    forget(spark, target, feed, [path for path in waiting if path not in kept])
-    return [(number, told)] if readable else []
+def batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[DroppedFile]]:
+    """The files cut by the feed's limits, 1000 files by default; a batch has one file at least."""
+    most_files = feed.max_files or (MOST_FILES if feed.max_bytes is None else len(files))
+    batch, size = list[DroppedFile](), 0
+    for file in files:
+        full = feed.max_bytes is not None and size + file.length > feed.max_bytes
+        if batch and (full or len(batch) >= most_files):
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.length
+    if batch:
+        yield batch
+
+
+def recover_files(
+    spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
+) -> None:
+    """Note the files that bronze holds beyond what is noted: a run was killed before it did.
+
+    Where nothing is noted, what a stream of version 0.2 has read is noted too.
+    """
+    found = set[str]()
+    if not state.notes:
+        found = set(_files_of_stream(target, feed)) - noted(spark, target, feed).keys()
+    if newest > state.taken.batch:
+        bronze = spark.table(name(target, "bronze", feed.name))
+        new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
+        found |= {row[0] for row in new.select("_file").distinct().collect()}
+    if found:
+        state.note(Note(newest, files=dict.fromkeys(found, _UNKNOWN)))
+
+
+def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:
+    """The files of the batches that a stream of version 0.2 has ended."""
+    stream = old_stream(target, feed)
+    if stream is None:
+        return
+    for log in sorted(Path(stream.folder, "sources", "0").glob("[0-9]*")):
+        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+            entry = json.loads(line)
+            if entry["batchId"] <= stream.offsets.get("logOffset", -1):
+                yield "file:" + unquote(urlsplit(entry["path"]).path)

@@ -5,7 +5,8 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,11 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.files.file_kinds import check_ending, check_is_json
+from bronze.files.listing import URL
 
 _BLANKS = " \t\r\n\ufeff"
 _VISIBLE = re.compile(f"[^{_BLANKS}]")
 _GZIP = b"\x1f\x8b"
 _OTHER_CODEC = ".zst"
+_HADOOPS = (_OTHER_CODEC, ".lz4", ".snappy", ".deflate")
+_MARK, _BLANK_LINE = b"\xef\xbb\xbf", b" \t\r\f"
+MOST_BYTES = 4 << 20
 _LOOKED_AT = (4_096, 1 << 20)
 _FOUND = "_raw binary, _url string, _block bigint, _row bigint"
 
@@ -35,9 +40,13 @@ def has_other_records(path: str) -> bool:
     place = Path(path.removeprefix("dbfs:").removeprefix("file:"))
     if place.suffix == _OTHER_CODEC:
         return False
+    return _has_other_records(partial(_head, place))
+
+
+def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
     for size in _LOOKED_AT:
         try:
-            head = _head(place, size)
+            head = head_of(size)
         except (OSError, EOFError, zlib.error):
             return False
         check_is_json(head)
@@ -51,13 +60,32 @@ def has_other_records(path: str) -> bool:
     return False
 
 
+def read_records(file: Path) -> list[bytes] | None:
+    """The records of a file as bronze keeps them; None where Spark is to read the file.
+
+    That is a file which is packed in a way that only Hadoop knows, or holds much, or is damaged.
+    """
+    if file.suffix in _HADOOPS:
+        return None
+    try:
+        content = _head(file, MOST_BYTES + 1, strict=True)
+    except (OSError, EOFError, zlib.error):
+        return None
+    if len(content) > MOST_BYTES:
+        return None
+    if _has_other_records(lambda size: content[:size]):
+        return split_records(content)
+    lines = content.removeprefix(_MARK).split(b"\n")
+    return [line for line in lines if line.lstrip(_BLANK_LINE)]
+
+
 def other_records(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The elements of arrays, and objects one after another, like `lines.lines` gives records.
 
     A broken array is one record, and so is all that follows the last whole object.
     """
     texts = spark.read.text([*paths], wholetext=True)
-    whole = texts.select(F.col("value").cast("binary"), F.col("_metadata.file_path").alias("_url"))
+    whole = texts.select(F.col("value").cast("binary"), F.expr(URL).alias("_url"))
     found = whole.mapInArrow(split_files, _FOUND)
     return found.select(F.col("_raw").cast("string"), "_url", "_block", "_row")
 
@@ -79,12 +107,13 @@ def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             )
 
 
-def _head(place: Path, size: int) -> bytes:
+def _head(place: Path, size: int, strict: bool = False) -> bytes:
+    """The first bytes of a file, unpacked; a strict look takes no plain file for a packed one."""
     if place.suffix == ".bz2":
         with bz2.open(place) as packed_file:
             return packed_file.read(size)
     with place.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP and place.suffix == ".gz"
+        packed = (strict or file.read(len(_GZIP)) == _GZIP) and place.suffix == ".gz"
         file.seek(0)
         return gzip.open(file).read(size) if packed else file.read(size)
 
@@ -92,7 +121,7 @@ def _head(place: Path, size: int) -> bytes:
 def split_records(text: bytes) -> list[bytes]:
     """The elements of an array, or the objects one after another; what follows is the last one."""
     try:
-        return [bytes(element) for element in _parse_array(text.lstrip(b"\xef\xbb\xbf"))]
+        return [bytes(element) for element in _parse_array(text.lstrip(_MARK))]
     except (msgspec.MsgspecError, RecursionError):
         if text.lstrip(_BLANKS.encode())[:1] == b"[":
             return [text]

@@ -1,10 +1,7 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import reduce
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +12,7 @@ from bronze.feeds import Feed
 from bronze.files.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, other_records
+from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
@@ -29,15 +27,6 @@ _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
-
-
-class DroppedFile(NamedTuple):
-    """A file as it was listed: `url` is its path as Spark's `_metadata.file_path` spells it."""
-
-    path: str
-    changed_at: datetime
-    length: int
-    url: str
 
 
 def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> DataFrame:
@@ -57,11 +46,6 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     return reduce(DataFrame.union, parts or [_nothing(spark)]).coalesce(_tasks(files))
 
 
-def literal_path(path: str) -> str:
-    """The path with its glob characters escaped, as Spark takes every path for a pattern."""
-    return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
-
-
 def _tasks(files: Iterable[DroppedFile]) -> int:
     """One task, hence one file in bronze, per 4 MiB: many small files become one."""
     return max(1, sum(file.length for file in files) >> 22)
@@ -70,7 +54,7 @@ def _tasks(files: Iterable[DroppedFile]) -> int:
 def _placed(found: DataFrame, raw: Column) -> DataFrame:
     return found.select(
         raw.alias("_raw"),
-        F.col("_metadata.file_path").alias("_url"),
+        F.expr(URL).alias("_url"),
         F.col("_metadata.file_block_start").alias("_block"),
         F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("_row"),
     )

@@ -7,9 +7,10 @@ cut off.
 import base64
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, datetime, time, timezone
 from functools import partial
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark.sql import functions as F
 
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
+from bronze.files.listing import URL
 
 _ROWS = 10_000
 _FOUND = "_raw string, _url string, _block bigint, _row bigint"
@@ -33,7 +35,7 @@ def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]
     in which they are none.
     """
     files = spark.read.format("binaryFile").load([*paths])
-    named = files.select("content", F.col("_metadata.file_path").alias("_url"))
+    named = files.select("content", F.expr(URL).alias("_url"))
     return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
 
 
@@ -76,23 +78,31 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
-    names = part.schema.names
-    columns = [
-        [json_value(value, kind) for value in column.to_pylist()]
-        for column in map(_cut, part.columns)
-        for kind in [column.type if pa.types.is_nested(column.type) else None]
-    ]
     not_text: dict[int, list[str]] = {}
-    for at, (name, column) in enumerate(zip(names, part.columns, strict=True)):
-        if name.lower() in texts and _is_bytes(column.type):
-            columns[at] = [_text(value) for value in column.to_pylist()]
-            for row, value in enumerate(columns[at]):
-                if isinstance(value, bytes):
-                    columns[at][row] = json_value(value)
-                    not_text.setdefault(row, []).append(name)
+    columns = [
+        _text_values(name, column, not_text)
+        if name.lower() in texts and _is_bytes(column.type)
+        else _values(_cut(column))
+        for name, column in zip(part.schema.names, part.columns, strict=True)
+    ]
     for row, values in enumerate(zip(*columns, strict=True)):
         faults = {NOT_TEXT: not_text[row]} if row in not_text else {}
-        yield {**dict(zip(names, values, strict=True)), **faults}
+        yield {**dict(zip(part.schema.names, values, strict=True)), **faults}
+
+
+def _values(column: pa.Array) -> list[object]:
+    kind = column.type if pa.types.is_nested(column.type) else None
+    return [json_value(value, kind) for value in column.to_pylist()]
+
+
+def _text_values(name: str, column: pa.Array, not_text: dict[int, list[str]]) -> list[object]:
+    """Bytes as text; rows where they are none are added to `not_text`."""
+    values: list[object] = [_text(value) for value in column.to_pylist()]
+    for row, value in enumerate(values):
+        if isinstance(value, bytes):
+            values[row] = json_value(value)
+            not_text.setdefault(row, []).append(name)
+    return values
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
@@ -124,23 +134,36 @@ def json_value(value: object, kind: pa.DataType | None = None) -> object:
     Raises:
         UnreadableFile: the value is of a nested type that Spark has not, such as a union.
     """
-    if value is None:
-        return None
-    if kind is not None and pa.types.is_nested(kind):
+    if value is not None and kind is not None and pa.types.is_nested(kind):
         return _plain_nested(value, kind)
-    if isinstance(value, datetime):
-        utc = value.astimezone(timezone.utc) if value.tzinfo else value
-        return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    if isinstance(value, time):
-        whole, point, fraction = value.isoformat().partition(".")
-        return whole + (point + fraction).rstrip("0")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    return value
+    plain = next((to for type_, to in _TO_JSON if isinstance(value, type_)), None)
+    return value if plain is None else plain(value)
+
+
+def _utc_text(value: datetime) -> str:
+    utc = value.astimezone(timezone.utc) if value.tzinfo else value
+    return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _time_text(value: time) -> str:
+    whole, point, fraction = value.isoformat().partition(".")
+    return whole + (point + fraction).rstrip("0")
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+
+
+# A datetime is a date as well.
+_TO_JSON: tuple[tuple[type, Callable[[Any], object]], ...] = (
+    (datetime, _utc_text),
+    (time, _time_text),
+    (date, date.isoformat),
+    (bytes, lambda value: base64.b64encode(value).decode()),
+    (float, _number),
+)
 
 
 def _plain_nested(value: object, kind: pa.DataType) -> object:

@@ -4,17 +4,17 @@
 file has been read or has gone from the folder; until then the feed's runs are failed ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import unreadable_name
 from bronze.feeds import Feed, feeds
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.lines import DroppedFile, lines, literal_path
+from bronze.files.lines import lines
+from bronze.files.listing import DroppedFile
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.failures import in_short
@@ -42,16 +42,27 @@ def find_unreadable(
     return {}
 
 
-def note(spark: SparkSession, target: Target, feed: Feed, found: dict[DroppedFile, str]) -> None:
-    """Remember the files that are not remembered yet."""
+def note(
+    spark: SparkSession,
+    target: Target,
+    feed: Feed,
+    before: Mapping[str, str],
+    now: Mapping[str, str],
+) -> None:
+    """Bring the table from the files that could not be read before to those of this run."""
+    gone = before.keys() - now.keys()
+    if gone:
+        listed = ", ".join(map(literal, gone))
+        spark.sql(f"DELETE FROM {_name(target, feed)} WHERE file IN ({listed})")
+    at = datetime.now(timezone.utc)
+    rows = [(file, why, at) for file, why in now.items() if file not in before]
+    if not rows:
+        return
     if not exists(spark, target, "bronze", _table(feed)):
         comment = literal(f"files of {feed.name} that could not be read yet")
         made = f"CREATE TABLE IF NOT EXISTS {_name(target, feed)} ({_COLUMNS}) USING delta"
         create(spark, target, "bronze", _table(feed), f"{made} COMMENT {comment}")
-    before, now = noted(spark, target, feed), datetime.now(timezone.utc)
-    rows = [(file.path, why, now) for file, why in found.items() if file.path not in before]
-    if rows:
-        append(spark, target, "bronze", _table(feed), spark.createDataFrame(rows, _COLUMNS))
+    append(spark, target, "bronze", _table(feed), spark.createDataFrame(rows, _COLUMNS))
 
 
 def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
@@ -76,27 +87,6 @@ def unreadable_files(
             told = [f"{text}; do: mend or remove it, then run again" for text in texts]
             found.setdefault(table, []).extend(told)
     return found
-
-
-def forget(spark: SparkSession, target: Target, feed: Feed, paths: Sequence[str]) -> None:
-    """Drop the rows of files that were read or are gone."""
-    if paths:
-        listed = ", ".join(literal(path) for path in paths)
-        spark.sql(f"DELETE FROM {_name(target, feed)} WHERE file IN ({listed})")
-
-
-def still_there(spark: SparkSession, paths: Sequence[str]) -> list[DroppedFile]:
-    """The files among the paths that exist, as they are now."""
-    return [file for path in paths for file in _listed(spark, path)]
-
-
-def _listed(spark: SparkSession, path: str) -> list[DroppedFile]:
-    columns = ("path", "modificationTime", "length", "_metadata.file_path")
-    try:
-        found = spark.read.format("binaryFile").load(literal_path(path)).select(*columns)
-        return [DroppedFile(*row) for row in found.collect()]
-    except AnalysisException:
-        return []
 
 
 def _table(feed: Feed) -> str:

@@ -63,7 +63,7 @@ def _ids(records: DataFrame) -> set[str]:
 
 def _head(part: Part) -> Column:
     """The header that names the schema of a part, or else the first bytes of the part."""
-    named = naming_schema(F.col("headers"), part)
+    named = F.expr(naming_schema(part))
     data = F.substring(F.col(part), 1, SCHEMA_ID_BYTES)
     return F.struct(
         F.lit(part).alias("part"),

@@ -9,12 +9,11 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from bronze.feeds import Feed
 from lakehouse.remedies import NO_BROKER_ANSWERS
 
 PATIENCE = 10.0
@@ -24,16 +23,13 @@ _ADDRESS = re.compile(r"\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)$")
 _SILENT = "no answer"
 
 
-def unreachable_brokers(spark: SparkSession, feeds: Iterable[Feed]) -> dict[str, str]:
+def unreachable_brokers(spark: SparkSession, asked: Collection[str]) -> dict[str, str]:
     """What to tell of the bootstrap servers that do not answer, by the feeds' text of them.
 
     They are asked from this process, where that is Spark's driver. A Spark Connect server may
     reach what its client does not: there Kafka's own client finds out.
     """
-    if not isinstance(spark, SparkSession):
-        return {}
-    asked = list(dict.fromkeys(feed.kafka.bootstrap_servers for feed in feeds if feed.kafka))
-    if not asked:
+    if not asked or not isinstance(spark, SparkSession):
         return {}
     with ThreadPoolExecutor(len(asked)) as pool:
         found = dict(zip(asked, pool.map(unreachable, asked), strict=True))

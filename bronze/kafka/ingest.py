@@ -1,38 +1,37 @@
 """Kafka topics into bronze: each record once, with its topic, partition and offset.
 
-Offsets are Spark's own, in the feed's checkpoint. When that is lost the topics are read from their
-earliest offset again, and what bronze has already is passed over.
+Bronze reads from the offset after the last one that it took, up to where a topic ends now. A little
+news of many topics is read in one query; each table that has records gets one append.
 """
 
+import json
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import NamedTuple, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.checkpoint import Checkpoint, may_show_again
 from bronze.contract import beginning
-from bronze.counted import News, Records, total
+from bronze.feed_state import FeedState, Note, Offsets, old_stream
 from bronze.feeds import Feed
 from bronze.files.batches import mark
 from bronze.kafka.avro_schemas import keep_schemas
 from bronze.kafka.headers import headers_json
-from bronze.kafka.secrets import resolved
-from bronze.loss.holes import jumps
-from bronze.storage import Commit, append, hexadecimal
-from bronze.streams import run_to_end
+from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
+from bronze.loss.holes import users
+from bronze.storage import News, append_here, append_spread, hexadecimal
 from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
-from lakehouse.run.gaps import record
+from lakehouse.run.gaps import Gap, record
 from lakehouse.spark.jars import Jar
 from lakehouse.spark.numbers import as_text
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import name
-from lakehouse.storage.newest import newest_batch
 
-# What Spark says when records are gone, on the driver and in a task.
-LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 # The connector asks for this module in its own version, which not every mirror of Maven Central
 # has; this one works with it.
@@ -42,6 +41,32 @@ TOKENS = Jar(
     "4.0.0",
     "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
 )
+
+FEW = 2_000
+"""So few records are read by this process, for all feeds of a connection together."""
+
+_LATEST, _EARLIEST = -1, -2
+_TAKEN = (
+    "topic AS _topic",
+    "partition AS _partition",
+    "offset AS _offset",
+    "timestamp AS _timestamp",
+    "CAST(key AS string) AS _key",
+    f"{headers_json('headers')} AS _headers",
+)
+
+Ranges: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
+"""By topic and partition the first offset to read, and the one before which reading ends."""
+
+
+class Plan(NamedTuple):
+    """What a run is to read of a feed, and what is gone of it at the source."""
+
+    feed: Feed
+    kafka: Kafka
+    state: FeedState
+    ranges: Ranges
+    gaps: Sequence[Gap]
 
 
 def packages(tables: Iterable[Table]) -> list[str]:
@@ -59,69 +84,191 @@ def reads_kafka(tables: Iterable[Table]) -> bool:
     return any(source.kafka for table in tables for source in table.feeds)
 
 
-def ingest_kafka(
-    spark: SparkSession, target: Target, feed: Feed, kafka: Kafka, place: Checkpoint, highest: int
-) -> News | None:
-    """Append what is new in the topics up to their ends now; None where bronze is to be asked.
+def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -> Plan:
+    """What is new in a feed's topics.
 
-    Batches are numbered after `highest`; a batch that an earlier run committed leaves a gap.
+    A partition that ends before the offset that was to be read next is that of a topic that was
+    deleted and made anew: it is read from its beginning.
+    """
+    ranges: dict[tuple[str, str], tuple[int, int]] = {}
+    gaps: list[Gap] = []
+    for topic, partitions in bounds.items():
+        for partition, (first, end) in partitions.items():
+            after = state.taken.offsets.get(topic, {}).get(partition)
+            start = _first_start(kafka, state, topic, partition) if after is None else after
+            begin = {_LATEST: end, _EARLIEST: first}.get(start, start)
+            if begin > end:
+                begin = first
+            if after is not None and begin < first:
+                missing = {"topic": topic, "partition": int(partition)}
+                lost = missing | {"first": begin, "last": first - 1}
+                gaps += [Gap(table=t, feed=feed.name, **lost) for t in users(feed, topic)]
+            ranges[topic, partition] = max(begin, first), end
+    return Plan(feed, kafka, state, ranges, gaps)
+
+
+def _first_start(kafka: Kafka, state: FeedState, topic: str, partition: str) -> int:
+    """Where a partition begins that was never read: a later one from its first record on."""
+    if state.notes or kafka.starting_offsets == "earliest":
+        return _EARLIEST
+    if kafka.starting_offsets == "latest":
+        return _LATEST
+    given: Offsets = json.loads(kafka.starting_offsets)
+    return given.get(topic, {}).get(partition, _EARLIEST)
+
+
+def fetch_few(spark: SparkSession, plans: Iterable[Plan]) -> dict[str, pa.Table]:
+    """By feed what is new, read for all in one query per connection; feeds with much are left out.
+
+    So are all feeds of a connection where that fails: each is then read alone and fails alone.
+    """
+    found: dict[str, pa.Table] = {}
+    for some in _together(plans):
+        ranges = {at: span for plan in some for at, span in plan.ranges.items()}
+        if _count(ranges) > FEW:
+            continue
+        try:
+            read = _read(spark, some[0].kafka, ranges)
+            fetched = read.selectExpr("value", "headers", "key", *_TAKEN).toArrow()
+        except SPARK_FAILURES:
+            continue
+        for plan in some:
+            own = pa.array(topics_of(plan.kafka))
+            found[plan.feed.name] = fetched.filter(pc.is_in(fetched["_topic"], own))
+    return found
+
+
+def _together(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
+    """The plans with little news, those of a connection together, each partition once."""
+    found: dict[Connection, list[Plan]] = {}
+    for plan in plans:
+        if not 0 < _count(plan.ranges) <= min(FEW, plan.feed.max_offsets or FEW):
+            continue
+        some = found.setdefault(connection_of(plan.kafka), [])
+        if all(plan.ranges.keys().isdisjoint(other.ranges) for other in some):
+            some.append(plan)
+    return found.values()
+
+
+def ingest_kafka(
+    spark: SparkSession, target: Target, plan: Plan, fetched: pa.Table | None, before: int
+) -> News:
+    """Append what is new in the topics; batches are numbered after `before`.
+
     Records that are gone at the source are noted as gaps, and what is there is taken.
     """
-    topics, again = _Topics(feed, kafka, place), place.known > 0
-    try:
-        if not again:
-            return _stream(spark, target, topics, highest, strict=True)
-    except SPARK_FAILURES as failure:
-        if not any(sign in str(failure) for sign in LOSS):
-            raise
-    now = newest_batch(spark, target, "bronze", feed.name) or 0
-    found = _stream(spark, target, topics, now, strict=False)
-    record(spark, target, jumps(spark, target, feed, highest), "")
-    return found if now == highest else None
+    feed, state = plan.feed, plan.state
+    record(spark, target, plan.gaps, "")
+    if not state.notes:
+        state.note(Note(0, offsets=_offsets(plan.ranges, 0)))
+    came = News(0, {}, {})
+    for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
+        if fetched is None:
+            news = _append_read(spark, target, plan, ranges, number)
+        else:
+            news = _append_fetched(spark, target, plan, fetched, number)
+        state.note(Note(news.batch, offsets=_offsets(ranges, 1)))
+        came = came.followed(news)
+    return came
 
 
-class _Topics(NamedTuple):
-    """The topics of a feed, and the checkpoint of their stream."""
+def recover_offsets(
+    spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
+) -> None:
+    """Note the offsets that bronze holds beyond what is noted: a run was killed before it did.
 
-    feed: Feed
-    kafka: Kafka
-    place: Checkpoint
-
-
-def _stream(
-    spark: SparkSession, target: Target, topics: _Topics, highest: int, strict: bool
-) -> News | None:
-    """Run the stream to the topics' ends; a strict one fails where records are gone."""
-    feed, kafka, place = topics
-    number, written, again = highest, list[tuple[int, Records | None]](), may_show_again(place)
-
-    def ingest_batch(found: DataFrame, batch_id: int) -> None:
-        nonlocal number
-        number += 1
-        unknown = _unknown(found, target, feed, place)
-        keep_schemas(unknown, target, feed)
-        commit = Commit(place.id, batch_id, again)
-        fresh = rows(unknown, kafka, feed, number)
-        written.append((number, append(found.sparkSession, target, feed, fresh, commit)))
-
-    given = options(feed, kafka, place.known > 0) | {"failOnDataLoss": str(strict).lower()}
-    secret = resolved(spark, kafka.security)
-    stream = spark.readStream.format("kafka").options(**given)
-    stream = stream.options(**{_kafka_option(key): text for key, text in secret.items()})
-    writer = stream.load().writeStream.foreachBatch(ingest_batch)
-    came = run_to_end(writer.option("checkpointLocation", place.folder))
-    return total(highest, written) if written or not came else None
+    Where nothing is noted, what a stream of version 0.2 has read is noted too. Of a topic that was
+    made anew the newest batch tells.
+    """
+    offsets: Offsets = {}
+    stream = None if state.notes else old_stream(target, feed)
+    if stream is not None:
+        offsets = {topic: dict(partitions) for topic, partitions in stream.offsets.items()}
+    if newest > state.taken.batch:
+        bronze = spark.table(name(target, "bronze", feed.name))
+        new = bronze.where(F.col("_batch") > state.taken.batch).where("_offset IS NOT NULL")
+        last = F.max(F.struct("_batch", "_offset"))["_offset"].alias("last")
+        for row in new.groupBy("_topic", "_partition").agg(last).collect():
+            offsets.setdefault(row["_topic"], {})[str(row["_partition"])] = row["last"] + 1
+    if offsets:
+        state.note(Note(newest, offsets=offsets))
 
 
-def options(feed: Feed, kafka: Kafka, again: bool) -> dict[str, str]:
-    """Options of the stream but the secret ones; `again` reads from the earliest offset."""
-    limit = {"maxOffsetsPerTrigger": str(feed.max_offsets)} if feed.max_offsets else {}
-    return limit | {
-        "kafka.bootstrap.servers": kafka.bootstrap_servers,
-        "subscribe": kafka.topic,
-        "startingOffsets": "earliest" if again else kafka.starting_offsets,
+def _append_fetched(
+    spark: SparkSession, target: Target, plan: Plan, fetched: pa.Table, number: int
+) -> News:
+    feed, count = plan.feed, fetched.num_rows
+    if feed.registry is not None and count:
+        keep_schemas(spark.createDataFrame(fetched), target, feed)
+    begin, end, own = beginning(number), mark(feed), topics_of(plan.kafka)
+    places = zip(
+        *(fetched[c].to_pylist() for c in ("_topic", "_partition", "_offset")), strict=True
+    )
+    arrivals = [f"{begin}{own.index(t) + 1:04X}{p:08X}{o:016X}{end}" for t, p, o in places]
+    now = datetime.now(timezone.utc)
+    columns = {column: fetched[column] for column in fetched.schema.names if column[0] == "_"} | {
+        "_raw": fetched["value"],
+        "_file": pa.nulls(count, pa.string()),
+        "_line": pa.nulls(count, pa.int64()),
+        "_whole": pa.array([False] * count, pa.bool_()),
+        "_batch": pa.array([number] * count, pa.int64()),
+        "_arrived_at": pa.array([now] * count, pa.timestamp("us", "UTC")),
+        "_arrival": pa.array(arrivals, pa.string()),
+    }
+    return append_here(spark, target, feed, pa.table(columns), number)
+
+
+def _append_read(
+    spark: SparkSession, target: Target, plan: Plan, ranges: Ranges, number: int
+) -> News:
+    found = _read(spark, plan.kafka, ranges)
+    keep_schemas(found, target, plan.feed)
+    fresh = rows(found, plan.kafka, plan.feed, number)
+    return append_spread(spark, target, plan.feed, fresh, number)
+
+
+def _read(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
+    """The records of some ranges of offsets."""
+    filled = {at: span for at, span in ranges.items() if span[0] < span[1]}
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in filled:
+        assigned.setdefault(topic, []).append(int(partition))
+    given = {
+        "assign": json.dumps(assigned),
+        "startingOffsets": json.dumps(_offsets(filled, 0)),
+        "endingOffsets": json.dumps(_offsets(filled, 1)),
         "includeHeaders": "true",
     }
+    connection = connection_of(kafka).options(spark)
+    return spark.read.format("kafka").options(**connection, **given).load()
+
+
+def cut_ranges(ranges: Ranges, most: int | None) -> Iterator[Ranges]:
+    """The ranges cut so that a batch has so many offsets at most, of each partition its share."""
+    left = {at: span for at, span in ranges.items() if span[0] < span[1]}
+    while left:
+        total = _count(left)
+        part = {
+            at: (
+                begin,
+                end if most is None else min(end, begin + max(1, most * (end - begin) // total)),
+            )
+            for at, (begin, end) in left.items()
+        }
+        yield part
+        left = {at: (part[at][1], end) for at, (_, end) in left.items() if part[at][1] < end}
+
+
+def _count(ranges: Ranges) -> int:
+    return sum(end - begin for begin, end in ranges.values())
+
+
+def _offsets(ranges: Ranges, side: int) -> Offsets:
+    """The first offsets of the ranges, or (1) those before which they end."""
+    found: Offsets = {}
+    for (topic, partition), span in ranges.items():
+        found.setdefault(topic, {})[partition] = span[side]
+    return found
 
 
 def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame:
@@ -130,46 +277,25 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
     `_arrival` is in hex: batch (8 digits), the topic's place in the list of topics (4), partition
     (8), offset (16), and the feed's mark (4), so that no two feeds share one.
     """
+    taken = records.selectExpr("CAST(value AS string) AS _raw", *_TAKEN)
     now = time.time_ns() // 1000
-    return records.select(
-        F.col("value").cast("string").alias("_raw"),
-        F.col("topic").alias("_topic"),
-        F.col("partition").alias("_partition"),
-        F.col("offset").alias("_offset"),
-        F.col("timestamp").alias("_timestamp"),
-        F.col("key").cast("string").alias("_key"),
-        headers_json(F.col("headers")).alias("_headers"),
+    return taken.select(
+        *taken.columns,
         F.lit(None).cast("string").alias("_file"),
         F.lit(None).cast("bigint").alias("_line"),
         F.lit(False).alias("_whole"),
-        as_text(number, F.col("topic")).alias("_batch"),
-        F.timestamp_micros(as_text(now, F.col("topic"))).alias("_arrived_at"),
+        as_text(number, F.col("_topic")).alias("_batch"),
+        F.timestamp_micros(as_text(now, F.col("_topic"))).alias("_arrived_at"),
         _arrival(kafka, feed, number).alias("_arrival"),
     )
 
 
 def _arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
-    topics = F.array(*[F.lit(topic.strip()) for topic in kafka.topic.split(",")])
+    topics = F.array(*[F.lit(topic) for topic in topics_of(kafka)])
     return F.concat(
         F.lit(beginning(number)),
-        hexadecimal(F.array_position(topics, F.col("topic")), 4),
-        hexadecimal(F.col("partition"), 8),
-        hexadecimal(F.col("offset"), 16),
+        hexadecimal(F.array_position(topics, F.col("_topic")), 4),
+        hexadecimal(F.col("_partition"), 8),
+        hexadecimal(F.col("_offset"), 16),
         F.lit(mark(feed)),
     )
-
-
-def _unknown(found: DataFrame, target: Target, feed: Feed, place: Checkpoint) -> DataFrame:
-    """The records that no batch older than the checkpoint has; asks only after it was lost."""
-    if not place.known:
-        return found
-    bronze = found.sparkSession.table(name(target, "bronze", feed.name))
-    reached = bronze.where(F.col("_batch") <= place.known).groupBy("_topic", "_partition")
-    known = reached.agg(F.max("_offset").alias("_known"))
-    same = (F.col("topic") == F.col("_topic")) & (F.col("partition") == F.col("_partition"))
-    joined = found.join(F.broadcast(known), same, "left")
-    return joined.where(F.col("_known").isNull() | (F.col("offset") > F.col("_known")))
-
-
-def _kafka_option(key: str) -> str:
-    return key if key.startswith("kafka.") else f"kafka.{key}"

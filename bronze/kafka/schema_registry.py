@@ -126,16 +126,17 @@ def _full_name(schema: dict[str, Any]) -> str:
 
 def _inlined(schema: object, named: dict[str, Any], space: str) -> object:
     if isinstance(schema, str):
-        for full in (schema, f"{space}.{schema}"):
-            if full in named:
-                return _inlined(named.pop(full), named, space)
-        return schema
+        full = next((name for name in (schema, f"{space}.{schema}") if name in named), None)
+        return schema if full is None else _inlined(named.pop(full), named, space)
     if isinstance(schema, list):
         return [_inlined(branch, named, space) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    space = str(schema.get("namespace") or space)
-    found = dict(schema)
+    return _inlined_parts(schema, named, space) if isinstance(schema, dict) else schema
+
+
+def _inlined_parts(
+    schema: dict[str, Any], named: dict[str, Any], outer_space: str
+) -> dict[str, Any]:
+    found, space = dict(schema), str(schema.get("namespace") or outer_space)
     for part in ("type", "items", "values"):
         if part in found and found[part] not in ("record", "enum", "fixed", "array", "map"):
             found[part] = _inlined(found[part], named, space)

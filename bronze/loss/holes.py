@@ -6,7 +6,9 @@ more than one"). Offsets of Kafka's topics may jump, by compaction and by transa
 producers: there Spark itself tells when records are gone, and `jumps` finds which.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -20,6 +22,13 @@ from lakehouse.storage.names import name
 _ID = r'"transaction": *\{"id": *"([0-9]+)'
 _ORDER = r'"data_collection_order": *"?([0-9]+)'
 LOOK_BACK = 20
+IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
+"""Whether a record may be a change that is numbered within its transaction, in SQL."""
+
+Orders: TypeAlias = Mapping[tuple[str | None, str], set[int]]
+"""The numbers of changes by topic and transaction."""
+
+_SIGN, _ID_BYTES, _ORDER_BYTES = b'"data_collection_order"', _ID.encode(), _ORDER.encode()
 
 
 def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
@@ -38,24 +47,41 @@ def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[G
     return [
         Gap(table=table, feed=feed.name, topic=topic, partition=partition, first=first, last=last)
         for topic, partition, first, last in gaps
-        for table in _users(feed, topic)
+        for table in users(feed, topic)
     ]
 
 
-def torn_transactions(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
+def numbered(topics: Iterable[str | None], records: Iterable[bytes | None]) -> Orders:
+    """The numbers of the changes among some records."""
+    orders: dict[tuple[str | None, str], set[int]] = {}
+    for topic, raw in zip(topics, records, strict=True):
+        if raw is None or _SIGN not in raw:
+            continue
+        transaction, order = re.search(_ID_BYTES, raw), re.search(_ORDER_BYTES, raw)
+        if transaction and order:
+            orders.setdefault((topic, transaction[1].decode()), set()).add(int(order[1]))
+    return orders
+
+
+def torn_transactions(
+    spark: SparkSession, target: Target, feed: Feed, after: int, orders: Orders | None
+) -> list[Gap]:
     """Changes that Debezium counted in a transaction and bronze lacks, of those since `after`.
 
-    Each table's changes of a transaction are numbered from 1. A transaction may have begun in an
-    earlier batch: where some are missing, a few earlier batches are looked through, then all.
+    Each table's changes of a transaction are numbered from 1. `orders` are the numbers since then;
+    None asks bronze. A transaction may have begun in an earlier batch: where some are missing, a
+    few earlier batches are looked through, then all.
     """
     rows = _rows(spark, target, feed)
-    new = _numbered(rows.where(F.col("_batch") > after))
-    torn = _torn(new)
+    if orders is None:
+        torn = _torn(_numbered(rows.where(F.col("_batch") > after)))
+    else:
+        torn = {key: sorted(seen) for key, seen in orders.items() if len(seen) < max(seen)}
     for earliest in (after - LOOK_BACK, 0):
         if not torn:
             return []
-        orders = _numbered(rows.where(F.col("_batch") > earliest))
-        torn = _torn(orders.where(_is_one_of(torn)))
+        earlier = _numbered(rows.where(F.col("_batch") > earliest))
+        torn = _torn(earlier.where(_is_one_of(torn)))
     return [gap for (topic, transaction), seen in torn.items()
             for gap in _holes(feed, topic, transaction, seen)]  # fmt: skip
 
@@ -79,12 +105,15 @@ def _rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
 
 def _numbered(rows: DataFrame) -> DataFrame:
     """Changes that are numbered within a transaction: `_topic`, `_transaction`, `_order`."""
-    inside = rows.where(F.col("_raw").contains('"data_collection_order"'))
-    return inside.select(
-        "_topic",
-        F.regexp_extract("_raw", _ID, 1).alias("_transaction"),
-        F.regexp_extract("_raw", _ORDER, 1).try_cast("bigint").alias("_order"),
-    ).where("_transaction <> '' AND _order IS NOT NULL")
+    return (
+        rows.where(IS_NUMBERED)
+        .select(
+            "_topic",
+            F.regexp_extract("_raw", _ID, 1).alias("_transaction"),
+            F.regexp_extract("_raw", _ORDER, 1).try_cast("bigint").alias("_order"),
+        )
+        .where("_transaction <> '' AND _order IS NOT NULL")
+    )
 
 
 def _torn(orders: DataFrame) -> dict[tuple[str | None, str], list[int]]:
@@ -105,13 +134,13 @@ def _is_one_of(torn: Mapping[tuple[str | None, str], object]) -> Column:
 def _holes(feed: Feed, topic: str | None, transaction: str, seen: Sequence[int]) -> Iterator[Gap]:
     for before, after in zip([0, *seen], seen, strict=False):
         if after - before > 1:
-            for table in _users(feed, topic):
+            for table in users(feed, topic):
                 yield Gap(
                     table=table, feed=feed.name, topic=topic, kind="transaction",
                     transaction=transaction, first=before + 1, last=after - 1,
                 )  # fmt: skip
 
 
-def _users(feed: Feed, topic: str | None) -> list[str]:
+def users(feed: Feed, topic: str | None) -> list[str]:
     """The tables that take a topic's records."""
     return [table for table, own in feed.tables.items() if not own or topic in own]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bronze.contract import feed_name
 from bronze.files.empty_extracts import empty_extract
+from bronze.files.listing import is_finished
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -36,19 +37,21 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
     log = _log(target, feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
-        landing, came_before = Path(target.landing), bool(log and log.rows)
-        text = _nothing_in(landing, source.path, came_before)
+        text = _of_folder(Path(target.landing), source.path, source, bool(log and log.rows))
         if text is not None:
             yield text
             return
-        if source.format == "snapshot" and came_before:
-            folder = landing / source.path
-            text = empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
-            if text is not None:
-                yield text
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if topic is not None and log is not None and (log.rows or source.kafka):
         yield from _no_record(topic, source, log)
+
+
+def _of_folder(landing: Path, path: str, source: Source, came_before: bool) -> str | None:
+    text = _nothing_in(landing, path, came_before)
+    if text is not None or source.format != "snapshot" or not came_before:
+        return text
+    folder = landing / path
+    return empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
 
 
 def _log(target: Target, feed: str) -> TableLog | None:
@@ -72,7 +75,7 @@ def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
 
 
 def _is_complete(file: Path) -> bool:
-    return file.is_file() and not file.name.startswith((".", "_")) and file.suffix != ".tmp"
+    return file.is_file() and is_finished(file.name)
 
 
 def _where_to_look(landing: Path, path: str) -> str:

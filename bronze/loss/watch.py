@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bronze.feed_state import FeedState
 from bronze.feeds import Feed, feeds
 from bronze.loss.holes import filled, jumps, torn_transactions
 from lakehouse.config.table import Table
@@ -41,17 +42,18 @@ def watch(
     reached: dict[str, int] = {}
     unread: dict[str, str] = {}
     for feed in numbered:
-        since, highest = looked.get(feed.name, 0), known[feed.name].newest
+        since, came = looked.get(feed.name, 0), known[feed.name]
         try:
-            record(spark, target, _found(spark, target, feed, since, highest), run_id)
+            record(spark, target, _found(spark, target, feed, since, came), run_id)
         except SPARK_FAILURES as failure:
             unread[feed.name] = in_short(failure)
             continue
-        reached[feed.name] = highest
-        known[feed.name] = known[feed.name]._replace(looked_through=highest)
-    entries = [_with_failure(entry, mine, unread) for entry in entries]
-    left = _reopened(spark, target, mine, reached)
-    fails, told = strict(tables), [_at(entry, mine, reached) for entry in entries]
+        reached[feed.name] = came.newest
+        known[feed.name] = came._replace(looked_through=came.newest)
+        if isinstance(came.checkpoint, FeedState):
+            came.checkpoint.orders = {}
+    left, fails = _reopened(spark, target, mine, reached), strict(tables)
+    told = [_at(_with_failure(entry, mine, unread), mine, reached) for entry in entries]
     return [with_loss(entry, left) if entry.table in fails else entry for entry in told]
 
 
@@ -68,12 +70,16 @@ def _looked(
     return {row["key"]: row["value"] for row in rows} | looked
 
 
-def _found(spark: SparkSession, target: Target, feed: Feed, since: int, highest: int) -> list[Gap]:
+def _found(spark: SparkSession, target: Target, feed: Feed, since: int, came: Arrived) -> list[Gap]:
     """Holes since the last look; one that went further was at a table that has been lost since."""
-    if since == highest:
+    if since == came.newest:
         return []
-    look = torn_transactions if feed.format == "debezium" else jumps
-    return look(spark, target, feed, since if since < highest else 0)
+    after = since if since < came.newest else 0
+    if feed.format != "debezium":
+        return jumps(spark, target, feed, after)
+    state = came.checkpoint
+    orders = state.orders if isinstance(state, FeedState) else None
+    return torn_transactions(spark, target, feed, after, orders if after == since else None)
 
 
 def _at(entry: Entry, feeds: Mapping[str, Feed], reached: Mapping[str, int]) -> Entry:

@@ -29,14 +29,15 @@ class Arrived(NamedTuple):
     """The newest batch of one feed; of those above the batch `since`, the newest by topic.
 
     `looked_through` is the one up to which holes were looked for, None where the ledger tells;
-    `checkpoint` is the stream's (a `bronze.checkpoint.Checkpoint`), None where bronze tells.
+    `checkpoint` is what was read of the feed (a `bronze.feed_state.FeedState`), None where nobody
+    has asked yet.
     """
 
     newest: int
     topics: Topics
     since: int = 0
     looked_through: int | None = None
-    checkpoint: tuple[str, str, int] | None = None
+    checkpoint: object = None
 
 
 class Memory:

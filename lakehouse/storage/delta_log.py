@@ -21,7 +21,7 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names inside of the files.
+    `physical` are the columns' names inside of the files, `stats` what the log says of each file.
     """
 
     version: int
@@ -29,6 +29,16 @@ class TableLog(NamedTuple):
     columns: dict[str, str]
     physical: dict[str, str]
     files: list[Path]
+    stats: Sequence[Action] = ()
+
+    def highest(self, column: str) -> int | None:
+        """The highest whole number in a column, 0 in a table without rows; None if unknown."""
+        inside = self.physical.get(column, column)
+        filled = [each for each in self.stats if each.get("numRecords") != 0]
+        found = [each.get("maxValues", {}).get(inside) for each in filled]
+        if self.rows is None or any(each.get("hidden") for each in self.stats):
+            return None
+        return None if None in found else max(found, default=0)
 
 
 class Column(NamedTuple):
@@ -126,13 +136,19 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
             files[action["add"]["path"]] = action["add"]
         elif "remove" in action:
             files.pop(action["remove"]["path"], None)
-    stats = [json.loads(file.get("stats") or "{}") for file in files.values()]
-    hidden = sum((f.get("deletionVector") or {}).get("cardinality", 0) for f in files.values())
+    stats = [_stats(file) for file in files.values()]
     known = all("numRecords" in each for each in stats)
-    rows = sum(each["numRecords"] for each in stats) - hidden if known else None
+    rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
-    return TableLog(version, rows, columns, physical, [folder / unquote(path) for path in files])
+    places = [folder / unquote(path) for path in files]
+    return TableLog(version, rows, columns, physical, places, stats)
+
+
+def _stats(file: Action) -> Action:
+    """What the log says of a file; `hidden` are the rows that a deletion vector hides."""
+    hidden = (file.get("deletionVector") or {}).get("cardinality", 0)
+    return {**json.loads(file.get("stats") or "{}"), "hidden": hidden}
 
 
 def _type(written: object) -> str:

@@ -1,13 +1,15 @@
-"""How far tables are that count their batches."""
+"""How far tables are that count their batches: their Delta logs tell, or else Spark."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_log
 
 AT_ONCE = 4
 """Queries. What Delta does for a table that it has not met yet is one thread's work."""
@@ -17,18 +19,22 @@ def newest_batch(spark: SparkSession, target: Target, layer: Layer, table: str) 
     """The highest `_batch` of a table, 0 without a row; None where the table is not there."""
     if not names.exists(spark, target, layer, table):
         return None
+    logged = _logged(target, layer, table)
+    if logged is not None:
+        return logged
     return int(spark.sql(_query(target, layer, table)).collect()[0]["newest"] or 0)
 
 
 def newest_batches(
     spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
 ) -> dict[str, int | None]:
-    """The same of each of the tables that are there: a few queries.
+    """The same of each of the tables that are there: a few queries for those without a local log.
 
     None for one that cannot be read: who is to fail because of that asks for it alone.
     """
     there = [table for table in sorted(tables) if names.exists(spark, target, layer, table)]
-    parts = [_query(target, layer, table) for table in there]
+    found = {table: _logged(target, layer, table) for table in there}
+    parts = [_query(target, layer, table) for table in there if found[table] is None]
     queries = [" UNION ALL ".join(parts[at::AT_ONCE]) for at in range(min(AT_ONCE, len(parts)))]
 
     def answer(query: str) -> list[Row]:
@@ -39,7 +45,14 @@ def newest_batches(
             rows = [row for answered in pool.map(answer, queries) for row in answered]
     except SPARK_FAILURES:
         return {table: _alone(spark, target, layer, table) for table in there}
-    return {row["name"]: int(row["newest"] or 0) for row in rows}
+    return found | {row["name"]: int(row["newest"] or 0) for row in rows}
+
+
+def _logged(target: Target, layer: Layer, table: str) -> int | None:
+    """What the log of a table in a local folder tells; None where Spark is to be asked."""
+    folder = names.location(target, layer, table)
+    log = read_log(Path(folder)) if folder is not None and "://" not in folder else None
+    return None if log is None else log.highest("_batch")
 
 
 def _query(target: Target, layer: Layer, table: str) -> str:

@@ -72,13 +72,21 @@ def append(
 
     `options` are Delta's, such as `txnAppId`; `schema` is the table's, where it is known.
     """
+    if location(target, layer, table) is not None:
+        rows = _typed(rows, schema or spark.table(name(target, layer, table)).schema)
+    append_typed(target, layer, table, rows, options)
+
+
+def append_typed(
+    target: Target, layer: Layer, table: str, rows: DataFrame, options: Options = NO_OPTIONS
+) -> None:
+    """Adds rows that have the table's own types already: nobody asks for these types again."""
     folder = location(target, layer, table)
     if folder is None:
         rows.writeTo(name(target, layer, table)).options(**options).append()
         return
-    fitting = _typed(rows, schema or spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
-        fitting.write.format("delta").mode("append").options(**options).save(folder)
+        rows.write.format("delta").mode("append").options(**options).save(folder)
 
 
 def append_declared(

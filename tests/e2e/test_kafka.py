@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze.kafka import ingest
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
+from lakehouse.run.memory import Memory
 from lakehouse.storage.names import name
 from silver.fold.order_key import sequence_of
 from tests import lake
@@ -145,3 +147,87 @@ def test_records_that_kafka_deleted_before_they_were_read_are_data_loss(
 def ingested(spark: SparkSession, target: Target, table: Table) -> Entry:
     (entry,) = do_layer(Round(spark, target, "r"), [table], "bronze", lake.quiet)
     return entry
+
+
+def offsets(spark: SparkSession, target: Target, table: str) -> list[tuple[int, int]]:
+    """Batch and offset of each record in bronze, in order of arrival."""
+    rows = spark.table(name(target, "bronze", table)).orderBy("_arrival")
+    return [(row["_batch"], row["_offset"]) for row in rows.collect()]
+
+
+@needs_kafka
+def test_news_of_many_topics_are_read_together_and_a_missing_topic_fails_alone(
+    spark: SparkSession, kafka: Broker, target: Target
+) -> None:
+    names = [f"many{at}" for at in range(4)]
+    for topic in names[:3]:
+        kafka.create(topic)
+        kafka.produce(topic, [change(1, topic), change(2, topic)])
+    tables = [ydb(topic, kafka).model_copy(update={"table": topic}) for topic in names]
+    memory = Memory()
+    for records in ([2, 2, 2], [0, 0, 0], [1, 0, 0]):
+        if records[0] == 1:
+            kafka.produce("many0", [change(3, "x")])
+        given = Round(spark, target, "r", memory=memory)
+        entries = do_layer(given, tables, "bronze", lake.quiet)
+        assert [entry.counts.get("records") for entry in entries[:3]] == records
+        assert [entry.status for entry in entries] == ["ok", "ok", "ok", "failed"]
+    assert "there is no topic many3" in str(entries[3].message)
+    assert offsets(spark, target, "many0") == [(1, 0), (1, 1), (2, 2)]
+
+
+@needs_kafka
+@pytest.mark.parametrize("limit", [None, 3])
+def test_a_run_that_is_killed_before_it_notes_its_offsets_repeats_no_record(
+    spark: SparkSession, kafka: Broker, target: Target, limit: int | None
+) -> None:
+    topic = f"killed{limit}"
+    kafka.create(topic, 2)
+    table = ydb(topic, kafka, max_offsets_per_trigger=limit)
+    kafka.produce(topic, [change(key, "x", key % 2) for key in range(8)])
+    assert ingested(spark, target, table).counts["records"] == 8
+    (folder,) = Path(target.checkpoints, "bronze").glob("*/taken")
+    notes = sorted(folder.glob("*.json"))
+    notes[-1].unlink()
+    kafka.produce(topic, [change(key, "x") for key in range(8, 10)])
+    assert ingested(spark, target, table).counts["records"] == 2
+    for note in folder.glob("*.json"):
+        note.unlink()
+    assert ingested(spark, target, table).counts["records"] == 0
+    rows = spark.table(name(target, "bronze", "t"))
+    assert rows.select("_partition", "_offset").distinct().count() == rows.count() == 10
+    most = max(row["count"] for row in rows.groupBy("_batch").count().collect())
+    assert most == (limit or 8)
+
+
+@needs_kafka
+def test_a_topic_that_is_read_from_its_end_goes_on_there(
+    spark: SparkSession, kafka: Broker, target: Target
+) -> None:
+    kafka.create("latest")
+    kafka.produce("latest", [change(1, "x")])
+    table = ydb("latest", kafka)
+    given = {"kafka": {**table.feeds[0].kafka.model_dump(), "starting_offsets": "latest"}}
+    source = type(table.feeds[0]).model_validate(table.feeds[0].model_dump() | given)
+    late = table.model_copy(update={"source": source})
+    assert ingested(spark, target, late).counts["records"] == 0
+    kafka.produce("latest", [change(2, "x")])
+    assert ingested(spark, target, late).counts["records"] == 1
+    assert offsets(spark, target, "t") == [(1, 1)]
+
+
+@needs_kafka
+def test_much_news_is_read_by_spark_and_gives_the_same_rows(
+    spark: SparkSession, kafka: Broker, two_lakes: tuple[Target, Target], monkeypatch: Any
+) -> None:
+    kafka.create("much")
+    headers = [("a", b"1"), ("a", None), ("apicurio.value.globalId", bytes(7) + b"\x05")]
+    kafka.produce("much", [{"key": b"k", "value": b"\xff{", "headers": headers}, change(2, "y")])
+    shown = []
+    for target, few in zip(two_lakes, (ingest.FEW, 0), strict=True):
+        monkeypatch.setattr(ingest, "FEW", few)
+        assert ingested(spark, target, ydb("much", kafka)).counts["records"] == 2
+        rows = spark.table(name(target, "bronze", "t")).drop("_arrived_at").orderBy("_offset")
+        shown.append(rows.selectExpr("hex(_raw) AS bytes", "*").drop("_raw").collect())
+    assert shown[0] == shown[1]
+    assert shown[0][0]["_headers"] == '{"a":null,"apicurio.value.globalId":"5"}'

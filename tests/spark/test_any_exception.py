@@ -19,10 +19,10 @@ from tests.spark.test_memory import drop, quiet, table
 STEPS = {
     "bronze": [
         "bronze.job.prepare",
-        "bronze.job.checkpoint",
+        "bronze.job.read_state",
         "bronze.job.ingest_files",
-        "bronze.job.caught_up",
-        "bronze.job.noted",
+        "bronze.job.recover_files",
+        "bronze.files.ingest.append_readable",
     ],
     "silver": [
         "silver.table_runs.extend_log",

@@ -104,8 +104,8 @@ def test_a_damaged_checkpoint_is_named_and_can_be_thrown_away(
 ) -> None:
     land(target, "a", 1)
     taken(spark, target)
-    (offsets,) = Path(target.checkpoints).rglob("offsets/0")
-    offsets.write_text("nonsense")
+    (note,) = Path(target.checkpoints).rglob("taken/*.json")
+    note.write_text("nonsense")
     land(target, "b", 2)
     entry = taken(spark, target)
     assert entry.status == "failed"

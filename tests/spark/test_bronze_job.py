@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze import job
+from bronze import feed_state, job, storage
 from bronze.feeds import feeds
 from bronze.files.unreadable import unreadable_files
 from bronze.job import ingest
@@ -160,18 +160,103 @@ def test_a_remembered_checkpoint_that_is_lost_neither_loses_nor_repeats_a_line(
     assert sorted(raw(spark, target)) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.skipif(bool(REMOTE), reason="the folder is the server's")
-def test_the_checkpoint_is_asked_for_once(
+def test_the_notes_are_read_once(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*_: object) -> None:
-        raise AssertionError("bronze was asked for its checkpoint")
+        raise AssertionError("bronze read its notes")
 
     memory = Memory()
     run(spark, target, memory=memory)
-    monkeypatch.setattr(job, "checkpoint", asked)
+    monkeypatch.setattr(job, "read_state", asked)
     drop(target, "orders/a", "1")
     assert run(spark, target, memory=memory)[0].counts == {"records": 1}
+
+
+def notes(target: Target) -> list[Path]:
+    return sorted(Path(target.checkpoints, "bronze", "orders", "taken").glob("*.json"))
+
+
+@pytest.mark.parametrize("lost", ["the last", "the first", "all"])
+def test_notes_that_a_kill_left_unwritten_or_that_are_gone_repeat_no_line(
+    spark: SparkSession, target: Target, lost: str
+) -> None:
+    for file in "abc":
+        drop(target, f"orders/{file}", file)
+        run(spark, target)
+    kept = {"the last": notes(target)[:-1], "the first": notes(target)[1:], "all": []}[lost]
+    for file in notes(target):
+        if file not in kept:
+            file.unlink()
+    Path(target.checkpoints, "bronze", "orders", "taken", ".9.tmp").touch()
+    drop(target, "orders/d", "d")
+    for records in (1, 0):
+        (entry,) = run(spark, target)
+        assert (entry.status, entry.counts) == ("ok", {"records": records}), entry.message
+    assert raw(spark, target) == ["a", "b", "c", "d"]
+
+
+def test_many_notes_become_one(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_state, "MOST_NOTES", 3)
+    memory = Memory()
+    for file in "abcde":
+        drop(target, f"orders/{file}", file)
+        run(spark, target, memory=memory)
+    assert len(notes(target)) == 2
+    drop(target, "orders/f", "f")
+    run(spark, target)
+    assert raw(spark, target) == list("abcdef")
+
+
+def test_files_without_a_record_are_read_once_by_a_run(spark: SparkSession, target: Target) -> None:
+    memory = Memory()
+    drop(target, "orders/empty", "")
+    assert run(spark, target, memory=memory)[0].counts == {"records": 0}
+    assert not Path(target.lake, "bronze", "orders", "_delta_log", f"{1:020}.json").exists()
+    drop(target, "orders/a", "1")
+    run(spark, target, memory=memory)
+    assert bronze(spark, target, ["_batch", "_raw"]) == [(1, "1")]
+
+
+def test_a_file_that_was_overwritten_is_named_and_not_read_again(
+    spark: SparkSession, target: Target
+) -> None:
+    told: list[str] = []
+    drop(target, "orders/a", "1")
+    run(spark, target)
+    drop(target, "orders/a", "another")
+    ingest(spark, target, [table()], "r", told.append)
+    assert "overwritten after they were read, and not read again: file:" in told[0]
+    assert raw(spark, target) == ["1"]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_stream_of_version_0_2_is_gone_on_with(
+    spark: SparkSession, target: Target, ended: bool
+) -> None:
+    """`b` was erased from bronze later, or its batch was begun and not ended."""
+    drop(target, "orders/a c", "1")
+    run(spark, target)
+    folder = Path(target.checkpoints, "bronze", "orders")
+    shutil.rmtree(folder)
+    for place, text in {
+        "metadata": "{}",
+        "offsets/0": 'v1\n{}\n{"logOffset":0}',
+        "offsets/1": 'v1\n{}\n{"logOffset":1}',
+        "commits/0": "",
+        **({"commits/1": ""} if ended else {}),
+        "sources/0/0": f'v1\n{{"path":"file://{target.landing}/orders/a%20c","batchId":0}}',
+        "sources/0/1": f'v1\n{{"path":"file://{target.landing}/orders/b","batchId":1}}',
+    }.items():
+        file = folder / "0123" / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    drop(target, "orders/b", "2")
+    drop(target, "orders/d", "3")
+    run(spark, target)
+    assert sorted(raw(spark, target)) == (["1", "3"] if ended else ["1", "2", "3"])
 
 
 def test_a_lost_bronze_table_is_read_again_from_the_files(
@@ -182,20 +267,6 @@ def test_a_lost_bronze_table_is_read_again_from_the_files(
     shutil.rmtree(Path(target.lake, "bronze", "orders"))
     run(spark, target)
     assert raw(spark, target) == ["1"]
-
-
-def test_a_run_that_was_killed_while_it_noted_its_first_offsets_is_gone_on_with(
-    spark: SparkSession, target: Target
-) -> None:
-    """Spark's own check takes what was half written for another stream's offsets."""
-    run(spark, target)
-    (offsets,) = Path(target.checkpoints).rglob("offsets")
-    assert list(offsets.iterdir()) == []
-    (offsets / ".0.5bb946e5-f493-4dc5-8a9d-7d271558254c.tmp").touch()
-    drop(target, "orders/a", "1")
-    entry = run(spark, target)[0]
-    assert (entry.status, entry.counts) == ("ok", {"records": 1}), entry.message
-    assert [file.name for file in offsets.iterdir()] == ["0"]
 
 
 def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
@@ -289,9 +360,9 @@ def test_what_a_write_tells_is_what_bronze_holds(
     for number, content in enumerate(contents):
         drop(target, f"orders/{number}", content)
     memory, (feed,) = Memory(), feeds(limited)
-    told = job._outcome(job._Run(spark, target, memory.feeds, {}), feed, None)
+    told = job._outcome(job._Run(spark, target, memory.feeds, {}), feed)
     asked = news(spark, target, feed, 0)
-    assert (told.batch or 0, told.records) == asked
+    assert (told.batch or 0, told.records) == asked[:2]
     assert memory.feeds[feed.name].newest == asked.batch
     assert set(memory.feeds[feed.name].topics) == set(asked.records)
 
@@ -303,7 +374,7 @@ def test_bronze_is_not_asked_what_was_just_written(
     def asked(*_: object) -> None:
         raise AssertionError("bronze was asked")
 
-    monkeypatch.setattr(job, "news", asked)
+    monkeypatch.setattr(storage, "news", asked)
     drop(target, "orders/a", "1")
     first = run(spark, target)[0]
     nothing = run(spark, target)[0]
@@ -311,16 +382,3 @@ def test_bronze_is_not_asked_what_was_just_written(
     second = run(spark, target)[0]
     told = [(entry.status, entry.counts, entry.batch) for entry in (first, nothing, second)]
     assert told == [("ok", {"records": n}, at) for n, at in ((1, 1), (0, 1), (2, 2))]
-
-
-def test_a_batch_whose_end_was_not_noted_is_not_repeated_and_bronze_is_asked(
-    spark: SparkSession, target: Target
-) -> None:
-    drop(target, "orders/a", "1")
-    run(spark, target)
-    (ended,) = Path(target.checkpoints).rglob("commits/0")
-    ended.unlink()
-    drop(target, "orders/b", "2")
-    (entry,) = run(spark, target)
-    assert (entry.status, entry.counts["records"]) == ("ok", 1)
-    assert raw(spark, target) == ["1", "2"]

@@ -1,7 +1,7 @@
 import gzip
 import json
 import re
-from datetime import datetime, time, timezone
+from datetime import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from bronze.contract import NOT_TEXT
 from bronze.feeds import feeds
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.lines import DroppedFile, lines
+from bronze.files.lines import lines
+from bronze.files.listing import DroppedFile
 from lakehouse.config.table import Table
 
 
@@ -37,8 +38,7 @@ def read(
     table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
     table["columns"] = columns or {}
     feed = feeds([Table.model_validate(table)])[0]
-    now = datetime.now(timezone.utc)
-    listed = [DroppedFile(str(file), now, 9, "") for file in files]
+    listed = [DroppedFile(str(file), 0, 9) for file in files]
     return lines(spark, feed, listed).orderBy("_url", "_block", "_row")
 
 
@@ -199,7 +199,7 @@ def csv_records(
         "columns": dict.fromkeys(columns, "string"),
     }
     feed = feeds([Table.model_validate(table)])[0]
-    dropped = DroppedFile(str(file), datetime.now(timezone.utc), 9, "")
+    dropped = DroppedFile(str(file), 0, 9)
     found = lines(spark, feed, [dropped]).orderBy("_url", "_block", "_row").select("_raw")
     texts = [row[0] for row in found.collect()]
     return [json.loads(text) if text.startswith("{") else text for text in texts]

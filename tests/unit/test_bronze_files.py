@@ -1,16 +1,7 @@
-from datetime import datetime, timezone
-
-import pytest
-
 from bronze.feeds import Feed, feeds
-from bronze.files.ingest import in_order, listing_options
-from bronze.files.lines import DroppedFile, literal_path
+from bronze.files.ingest import batches
+from bronze.files.listing import DroppedFile, in_order, is_finished, literal_path
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.errors import ConfigurationError
-
-LOCAL = Target(root="/r")
-DATABRICKS = Target(kind="databricks", catalog="c", landing="/Volumes/l", checkpoints="/Volumes/c")
 
 
 def feed(**limits: int) -> Feed:
@@ -19,7 +10,7 @@ def feed(**limits: int) -> Feed:
 
 
 def file(path: str, second: int) -> DroppedFile:
-    return DroppedFile(path, datetime(2026, 1, 1, second=second, tzinfo=timezone.utc), 1, path)
+    return DroppedFile(path, 1000 * second, 1)
 
 
 def test_files_are_in_order_of_change_then_of_name() -> None:
@@ -31,25 +22,31 @@ def test_glob_characters_of_a_path_stand_for_themselves() -> None:
     assert literal_path(r"a[1]{b}*?\c d") == r"a\[1\]\{b\}\*\?\\c d"
 
 
+def cut(files: list[DroppedFile], **limits: int) -> list[str]:
+    return ["".join(file.path for file in batch) for batch in batches(feed(**limits), files)]
+
+
 def test_a_thousand_files_at_a_time_unless_a_limit_is_given() -> None:
-    assert listing_options(LOCAL, feed())["maxFilesPerTrigger"] == "1000"
-    by_bytes = listing_options(LOCAL, feed(max_bytes_per_trigger=9))
-    assert by_bytes["maxBytesPerTrigger"] == "9"
-    assert "maxFilesPerTrigger" not in by_bytes
+    many = [file("a", 0)] * 1001
+    assert [len(batch) for batch in batches(feed(), many)] == [1000, 1]
+    assert [len(batch) for batch in batches(feed(max_bytes_per_trigger=2000), many)] == [1001]
 
 
-def test_two_limits_for_one_folder_are_refused_where_spark_takes_one() -> None:
-    with pytest.raises(ConfigurationError):
-        listing_options(LOCAL, feed(max_bytes_per_trigger=9, max_files_per_trigger=9))
+def test_a_batch_has_one_file_at_least_and_keeps_to_both_limits() -> None:
+    files = [
+        DroppedFile(path, 0, size) for path, size in zip("abcde", (9, 1, 1, 1, 9), strict=True)
+    ]
+    assert cut(files, max_files_per_trigger=2) == ["ab", "cd", "e"]
+    assert cut(files, max_bytes_per_trigger=4) == ["a", "bcd", "e"]
+    assert cut(files, max_bytes_per_trigger=4, max_files_per_trigger=2) == ["a", "bc", "d", "e"]
 
 
-def test_auto_loader_lists_on_databricks_and_takes_both_limits() -> None:
-    both = feed(max_bytes_per_trigger=9, max_files_per_trigger=8)
-    options = listing_options(DATABRICKS, both)
-    assert options["cloudFiles.format"] == "binaryFile"
-    limits = ("cloudFiles.maxBytesPerTrigger", "cloudFiles.maxFilesPerTrigger")
-    assert [options[limit] for limit in limits] == ["9", "8"]
+def test_the_url_of_a_file_is_as_spark_spells_it() -> None:
+    found = [file(f"{scheme}/l/a b%é[1]+=.json", 0).url for scheme in ("file:", "dbfs:", "file://")]
+    assert found == ["/l/a%20b%25é%5B1%5D+=.json"] * 3
+    assert file("s3a://b/x", 0).url == "s3a://b/x"
 
 
-def test_files_are_never_too_old() -> None:
-    assert listing_options(LOCAL, feed())["maxFileAge"] == "365000d"
+def test_names_of_files_that_are_still_being_written() -> None:
+    names = ("a", "tmp", "a.tmpx", ".a", "_a", "a.tmp", "a._COPYING_", "a\udcff")
+    assert [name for name in names if is_finished(name)] == ["a", "tmp", "a.tmpx"]

@@ -1,13 +1,42 @@
-from bronze.feeds import feeds
-from bronze.kafka.ingest import CONNECTOR, TOKENS, jars, options, packages
-from lakehouse.config.table import Kafka, Table
+from pathlib import Path
 
-KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092", starting_offsets="latest")
+import pytest
+
+from bronze.feed_state import FeedState, Note
+from bronze.feeds import feeds
+from bronze.kafka.ingest import (
+    CONNECTOR,
+    TOKENS,
+    Plan,
+    cut_ranges,
+    jars,
+    packages,
+    plan_feed,
+)
+from bronze.kafka.topics import Answers, Bounds, KafkaFailed, connection_of
+from lakehouse.config.table import Kafka, Table
+from lakehouse.run.gaps import Gap
+
+KAFKA = Kafka(topic="a, b", bootstrap_servers="k:9092")
 
 
 def table(source: dict[str, object]) -> Table:
     given = {"format": "debezium", **source}
     return Table.model_validate({"table": "t", "keys": ["id"], "source": given})
+
+
+def planned(begun: dict[str, int], starting: str = "earliest", **bounds: Bounds) -> Plan:
+    """What is to be read of topic `a`, of which some partitions have been read before."""
+    kafka = Kafka(topic="a", bootstrap_servers="k:9092", starting_offsets=starting)
+    state = FeedState(
+        Path("nowhere"), taken=Note(0, offsets={"a": begun}), notes=[1] if begun else []
+    )
+    return plan_feed(
+        feeds([table({"kafka": kafka})])[0],
+        kafka,
+        state,
+        {"a": {name.removeprefix("p"): found for name, found in bounds.items()}},
+    )
 
 
 def test_spark_needs_its_connector_for_kafka_only() -> None:
@@ -17,13 +46,45 @@ def test_spark_needs_its_connector_for_kafka_only() -> None:
     assert jars([table({"kafka": KAFKA})]) == [TOKENS]
 
 
-def test_the_stream_reads_the_topics_from_where_it_was_told() -> None:
-    feed = feeds([table({"kafka": KAFKA, "max_offsets_per_trigger": 7})])[0]
-    given = options(feed, KAFKA, again=False)
-    chosen = [given[key] for key in ("subscribe", "startingOffsets", "maxOffsetsPerTrigger")]
-    assert chosen == ["a,b", "latest", "7"]
+@pytest.mark.parametrize(
+    ("starting", "begins"),
+    [("earliest", 3), ("latest", 9), ('{"a":{"0":5}}', 5), ('{"a":{"0":-1}}', 9), ("{}", 3)],
+)
+def test_the_first_run_begins_where_it_was_told(starting: str, begins: int) -> None:
+    plan = planned({}, starting, p0=Bounds(3, 9))
+    assert (plan.ranges, plan.gaps) == ({("a", "0"): (begins, 9)}, [])
 
 
-def test_after_a_lost_checkpoint_it_reads_from_the_earliest() -> None:
-    feed = feeds([table({"kafka": KAFKA})])[0]
-    assert options(feed, KAFKA, again=True)["startingOffsets"] == "earliest"
+def test_a_later_run_goes_on_and_reads_a_new_partition_from_its_first_record() -> None:
+    plan = planned({"0": 7}, "latest", p0=Bounds(3, 9), p1=Bounds(0, 2))
+    assert (plan.ranges, plan.gaps) == ({("a", "0"): (7, 9), ("a", "1"): (0, 2)}, [])
+
+
+def test_what_is_gone_before_it_was_read_is_a_gap() -> None:
+    plan = planned({"0": 3}, p0=Bounds(7, 9))
+    assert plan.ranges == {("a", "0"): (7, 9)}
+    assert plan.gaps == [Gap(table="t", feed="t", topic="a", partition=0, first=3, last=6)]
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning() -> None:
+    plan = planned({"0": 8}, p0=Bounds(0, 2))
+    assert (plan.ranges, plan.gaps) == ({("a", "0"): (0, 2)}, [])
+
+
+def test_a_limit_cuts_what_is_new_by_the_share_of_each_partition() -> None:
+    ranges = {("a", "0"): (0, 6), ("a", "1"): (4, 7), ("b", "0"): (1, 1)}
+    assert list(cut_ranges(ranges, None)) == [{("a", "0"): (0, 6), ("a", "1"): (4, 7)}]
+    cut = list(cut_ranges(ranges, 3))
+    assert cut[0] == {("a", "0"): (0, 2), ("a", "1"): (4, 5)}
+    for partition in ("0", "1"):
+        spans = [part["a", partition] for part in cut if ("a", partition) in part]
+        assert [span[0] for span in spans[1:]] == [span[1] for span in spans[:-1]]
+        assert spans[-1][1] == ranges["a", partition][1]
+
+
+def test_a_missing_topic_fails_its_own_feed_alone() -> None:
+    other = Kafka(topic="b", bootstrap_servers="k:9092")
+    answers = Answers({connection_of(KAFKA): {"b": {"0": Bounds(0, 1)}}}, {})
+    with pytest.raises(KafkaFailed, match="UnknownTopicOrPartition: there is no topic a"):
+        answers.of(KAFKA)
+    assert answers.of(other) == {"b": {"0": Bounds(0, 1)}}

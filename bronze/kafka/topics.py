@@ -1,0 +1,143 @@
+"""Where Kafka's topics begin and end now: one question for all topics of a connection.
+
+Spark tells this to streams alone. So a stream begins that reads nothing and is over at once; its
+checkpoint has the beginnings, its progress the ends. A stream by pattern takes what is there of the
+topics: a topic that is missing is not among the answers, and fails no other.
+"""
+
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.feeds import Feed
+from bronze.kafka.brokers import unreachable_brokers
+from bronze.kafka.secrets import resolved
+from lakehouse.config.table import Kafka
+from lakehouse.config.target import Target
+from lakehouse.errors import LakehouseError
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+
+# All that is asked for is there: nobody waits for more. A broker answers one request of a
+# connection after the other, so that each wait for records would hold up the next question.
+AT_ONCE = {"kafka.fetch.max.wait.ms": "10"}
+
+
+class KafkaFailed(LakehouseError):
+    """Topics of a feed cannot be read; the message says why."""
+
+
+class Connection(NamedTuple):
+    """Kafka's servers and the options of its client."""
+
+    servers: str
+    security: tuple[tuple[str, str], ...]
+
+    def options(self, spark: SparkSession) -> dict[str, str]:
+        """Spark's options of the connection, the secret ones among them."""
+        secret = resolved(spark, dict(self.security))
+        given = {k if k.startswith("kafka.") else f"kafka.{k}": text for k, text in secret.items()}
+        return AT_ONCE | given | {"kafka.bootstrap.servers": self.servers}
+
+
+class Bounds(NamedTuple):
+    """The offsets of the first record of a partition that is still there, and of the next one."""
+
+    first: int
+    end: int
+
+
+TopicBounds: TypeAlias = Mapping[str, Mapping[str, Bounds]]
+"""By topic and partition."""
+
+
+class Answers(NamedTuple):
+    """The bounds of topics by connection, or why a connection tells none."""
+
+    bounds: Mapping[Connection, TopicBounds]
+    failures: Mapping[Connection, str]
+
+    def of(self, kafka: Kafka) -> TopicBounds:
+        """The bounds of a feed's topics.
+
+        Raises:
+            KafkaFailed: no broker answers, or a topic is missing.
+        """
+        connection = connection_of(kafka)
+        if connection in self.failures:
+            raise KafkaFailed(self.failures[connection])
+        found = self.bounds[connection]
+        missing = [topic for topic in topics_of(kafka) if topic not in found]
+        if missing:
+            raise KafkaFailed(f"UnknownTopicOrPartition: there is no topic {', '.join(missing)}")
+        return {topic: found[topic] for topic in topics_of(kafka)}
+
+
+def topics_of(kafka: Kafka) -> list[str]:
+    """The topics that a feed reads, in order."""
+    return [topic.strip() for topic in kafka.topic.split(",")]
+
+
+def connection_of(kafka: Kafka) -> Connection:
+    """The connection that a feed's topics are read by."""
+    return Connection(kafka.bootstrap_servers, tuple(sorted(kafka.security.items())))
+
+
+def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> Answers:
+    """The bounds of the topics of all feeds; what fails is told of each connection."""
+    asked: dict[Connection, list[str]] = {}
+    for feed in feeds:
+        if feed.kafka is not None:
+            asked.setdefault(connection_of(feed.kafka), []).extend(topics_of(feed.kafka))
+    silent = unreachable_brokers(spark, {connection.servers for connection in asked})
+    failures = {c: silent[c.servers] for c in asked if c.servers in silent}
+
+    def ask(connection: Connection) -> TopicBounds | str:
+        try:
+            return _bounds(spark, target, connection, asked[connection])
+        except TABLE_FAILURES as failure:
+            return in_short(failure)
+
+    reached = [connection for connection in asked if connection not in failures]
+    with ThreadPoolExecutor(max(1, len(reached))) as pool:
+        answers = dict(zip(reached, pool.map(ask, reached), strict=True))
+    failures |= {c: answer for c, answer in answers.items() if isinstance(answer, str)}
+    return Answers({c: a for c, a in answers.items() if not isinstance(a, str)}, failures)
+
+
+def _bounds(
+    spark: SparkSession, target: Target, connection: Connection, topics: Iterable[str]
+) -> TopicBounds:
+    """The bounds of the topics that there are."""
+    pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
+    options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
+    folder = f"{target.checkpoints}/bronze/_bounds/{uuid.uuid4().hex}"
+    stream = spark.readStream.format("kafka").options(**connection.options(spark), **options)
+    writer = stream.load().writeStream.foreachBatch(_read_nothing)
+    try:
+        query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
+        query.awaitTermination()
+        begun = Path(folder, "sources", "0", "0").read_text(encoding="utf-8")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    firsts = json.loads(begun[begun.index("{") :])
+    told = [source["endOffset"] for each in query.recentProgress for source in each["sources"]]
+    ends = json.loads(told[-1]) if told and told[-1] else firsts
+    return {
+        topic: {
+            partition: Bounds(firsts.get(topic, {}).get(partition, 0), end)
+            for partition, end in partitions.items()
+        }
+        for topic, partitions in ends.items()
+    }
+
+
+def _read_nothing(batch: DataFrame, batch_id: int) -> None:
+    """Leaves a batch unread."""
