@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
-from lakehouse.storage.lake import DeltaTable, Lake
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.state.table_state import TableState
 
 Progress = Callable[[str], None]
@@ -40,20 +40,20 @@ class SilverTable:
     config: Table
 
     @cached_property
-    def log(self) -> DeltaTable:
+    def log(self) -> LakeTable:
         """The change log."""
-        return DeltaTable(self.lake, "silver", f"{self.name}_changes")
+        return LakeTable(self.lake, "silver", f"{self.name}_changes")
 
     @cached_property
-    def kept(self) -> DeltaTable:
+    def kept(self) -> LakeTable:
         """What changes are applied to: the history, or the current table where there is none."""
         history = self.config.stored_as_scd_type == 2
-        return DeltaTable(self.lake, "silver", f"{self.name}_history" if history else self.name)
+        return LakeTable(self.lake, "silver", f"{self.name}_history" if history else self.name)
 
     @cached_property
-    def letters(self) -> DeltaTable:
+    def letters(self) -> LakeTable:
         """The dead letters."""
-        return DeltaTable(self.lake, "silver", f"{self.name}_dead_letters")
+        return LakeTable(self.lake, "silver", f"{self.name}_dead_letters")
 
     @property
     def spark(self) -> SparkSession:

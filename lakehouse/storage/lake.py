@@ -27,7 +27,7 @@ class Lake:
         return names.exists(self.spark, self.target, layer, table)
 
 
-class DeltaTable:
+class LakeTable:
     """A Delta table of a lake. Its schema is looked at once, and again after it has grown."""
 
     def __init__(self, lake: Lake, layer: Layer, table: str) -> None:

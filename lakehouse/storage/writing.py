@@ -66,14 +66,10 @@ def append(
     table: str,
     rows: DataFrame,
     options: Options = NO_OPTIONS,
-    schema: StructType | None = None,
 ) -> None:
-    """Adds rows to a table that is there.
-
-    `options` are Delta's, such as `txnAppId`; `schema` is the table's, where it is known.
-    """
+    """Adds rows to a table that is there; `options` are Delta's, such as `txnAppId`."""
     if location(target, layer, table) is not None:
-        rows = _typed(rows, schema or spark.table(name(target, layer, table)).schema)
+        rows = cast_to(rows, spark.table(name(target, layer, table)).schema)
     append_typed(target, layer, table, rows, options)
 
 
@@ -121,7 +117,7 @@ def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows:
     if folder is None:
         rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)).schema)
+    fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         fitting.write.format("delta").mode("overwrite").save(folder)
 
@@ -134,13 +130,14 @@ def replace_where(
     if folder is None:
         rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
         return
-    fitting = _typed(rows, spark.table(name(target, layer, table)).schema)
+    fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
     with alone(target, layer, table):
         write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
         write.save(folder)
 
 
-def _typed(rows: DataFrame, schema: StructType) -> DataFrame:
+def cast_to(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The rows with the types that a table of the schema has."""
     types = {field.name.lower(): field.dataType for field in schema.fields}
     other = {
         field.name: F.col(quote(field.name)).cast(types[field.name.lower()])

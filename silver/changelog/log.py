@@ -39,8 +39,8 @@ def append(
     """
     watched_rows = _numbered(table.config, changes, batch, epochs)
     layout.ensure_table(table.log, layout.business(changes.schema), LOG_COLUMNS, batch)
-    spark, target, name = table.spark, table.target, table.log.table
-    writing.append(spark, target, "silver", name, watched_rows.rows, schema=table.log.schema)
+    rows = writing.cast_to(watched_rows.rows, table.log.schema)
+    writing.append_typed(table.target, "silver", table.log.table, rows)
     return watched_rows
 
 

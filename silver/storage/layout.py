@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.lake import DeltaTable
+from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.storage.side_columns import DIGEST_COLUMNS
@@ -106,7 +106,7 @@ def ensure(
 
 
 def ensure_table(
-    table: DeltaTable,
+    table: LakeTable,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
     batch: int | None = None,

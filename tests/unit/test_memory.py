@@ -17,7 +17,7 @@ def came(records: int) -> Entry:
 
 def memory() -> Memory:
     found = Memory(among=1)
-    found.brief, found.shown["t"] = BRIEF, "its last batch"
+    found.brief, found.shown = BRIEF, {"t"}
     return found
 
 
