@@ -1,7 +1,7 @@
 """A lake as a kill would have left it: copies of its files, taken while a run writes them.
 
-Java is stopped for each copy, so that it shows one moment. A copy gets a place of its own, and what
-a stream remembers of the files that it has read is moved with it.
+Java is stopped for each copy, so that it shows one moment. A copy is put back in its own place, as
+a lake knows the files that it has read by their paths.
 """
 
 import os
@@ -10,6 +10,8 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 EVERY_SECONDS = 0.1
 NOT_KEPT = shutil.ignore_patterns("_tmp", "_warehouse", "_locks", "_logs")
@@ -49,12 +51,11 @@ class Moments(threading.Thread):
                 os.kill(self.java, signal.SIGCONT)
 
 
-def moved(kept: Path, was: Path, root: Path) -> None:
-    """Makes the lake of `root` from a copy of that of `was`."""
+def restore(spark: SparkSession, kept: Path, root: Path) -> None:
+    """Puts the copy of a lake in place of all that lies below `root`."""
+    shutil.rmtree(root)
     shutil.copytree(kept, root / "lake")
-    for file in (root / "lake" / "_checkpoints").rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes().replace(bytes(was), bytes(root)))
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def _java() -> str:

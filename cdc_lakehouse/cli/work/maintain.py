@@ -79,6 +79,7 @@ def tend(
     with progress("looking at what views need"):
         kept = pinned(spark, target)
     work = Round(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
+    merged = _merged(work, tables)
     entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
     if shared:
         common = of_all(spark, target)
@@ -88,7 +89,25 @@ def tend(
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
         ledger.append(spark, target, worth)
-    return entries
+    return [*merged, *entries]
+
+
+def _merged(work: Round, tables: Sequence[Table]) -> "list[Entry]":
+    """Merges what waits in the change logs; the entries of these tables."""
+    from cdc_lakehouse.terminal.console import progress
+    from silver.job import apply_all
+    from silver.state.table_state import TableState, read_states
+
+    states = read_states(work.spark, work.target)
+    waiting = [t for t in tables if states.get(t.table, TableState()).pending]
+    for table in waiting:
+        number = states[table.table].pending
+        would = "would be merged" if work.dry_run else "are merged"
+        work.tell(f"{table.table}: {number:,} pending changes {would}")
+    if work.dry_run or not waiting:
+        return []
+    with progress("merging what waits") as note:
+        return apply_all(work.spark, work.target, waiting, work.run_id, note)
 
 
 def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
