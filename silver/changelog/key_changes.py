@@ -88,9 +88,9 @@ def _asked(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFr
     sides = (_moves(rows, keys).collect() for rows in (changes, everything))
     moves, earlier = ([Move(to, old, bytes(at)) for to, old, at in side] for side in sides)
     found = find_old_keys(moves, earlier).items()
-    rows = [{"_to": to, "_from": old, "_before": order} for (to, old), order in found]
-    schema = "_to bigint, _from bigint, _before binary"
-    return local_rows(changes.sparkSession, rows, schema)
+    rows = [{"_to": to, "_from": old, "_before": order.hex()} for (to, old), order in found]
+    schema = "_to bigint, _from bigint, _before string"
+    return local_rows(changes.sparkSession, rows, schema).withColumn("_before", F.unhex("_before"))
 
 
 def _moves(changes: DataFrame, keys: list[str]) -> DataFrame:
