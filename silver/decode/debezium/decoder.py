@@ -38,7 +38,12 @@ from silver.decode.debezium.events.envelope import (
 )
 from silver.decode.debezium.events.flattened import ordered_event
 from silver.decode.debezium.events.log_follower import LogFollower
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, record_opener
+from silver.decode.debezium.events.opening import (
+    FLATTENED,
+    REWRITTEN,
+    AvroOpener,
+    record_opener,
+)
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -63,11 +68,13 @@ from silver.decode.debezium.refusals import (
 )
 from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout
 from silver.decode.debezium.row_values import convert_row, convert_rows
+from silver.decode.debezium.slices import SliceReader, SliceTools
 from silver.decode.debezium.values.schema_blocks import (
     block_fields,
     is_avro_block,
     row_block_fields,
 )
+from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.column_types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
@@ -99,19 +106,41 @@ class Decoder:
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
         self._extras = EnvelopeColumns(table, columns)
         self._shared = [at for at in self._extras.places if at in self.layout.keys]
-        self._opener = record_opener(table, columns)
-        self._news = NewEvidence(table, columns, self._opener.open_key)
-        self._shows_form = self._opener.form is None and not columns.settled
-        self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
+        self.opener = record_opener(table, columns)
+        self._news = NewEvidence(table, columns, self.opener.open_key)
+        self._shows_form = self.opener.form is None and not columns.settled
+        self._only_flattened = self.opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
-        self._follower = LogFollower(columns.reached)
+        self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)
+        self._slices: SliceReader | None = None
+        if self._reads_slices():
+            own = (self.placeholders, self.follower, self._required, self.reader_of)
+            self._slices = SliceReader(SliceTools(self.layout, self.opener, self._news, *own))
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        return None if self._slices is None else self._slices.read(records)
+
+    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
+        """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
+        if self._slices is not None:
+            self._slices.follow(records, part, start, end)
+
+    def _reads_slices(self) -> bool:
+        """Whether changes of the table may need no thought."""
+        settled = self.layout.columns.settled
+        if not self.layout.keys or self._nullable or self._extras.readings:
+            return False
+        if isinstance(self.opener, AvroOpener) or self._arrives_in_order:
+            return False
+        return settled or not self._news.looks_into_values
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
-            opened = self._opener.open(record)
+            opened = self.opener.open(record)
         except NotAvro as error:
             return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
@@ -123,10 +152,10 @@ class Decoder:
         if event is None:
             change = ordered_change(envelope, operation)
             wanted = block, envelope.source is not None, False, document is not None
-            reader = self._reader_of(wanted)
+            reader = self.reader_of(wanted)
         else:
             change = ordered_event(event, record, operation)
-            reader = self._reader_of((block, True, True, False))
+            reader = self.reader_of((block, True, True, False))
         change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
@@ -137,7 +166,7 @@ class Decoder:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:
             change.unlike = True
-        self._follower.see(record, envelope, change)
+        self.follower.see(record, envelope, change)
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
             if self._shared and change.snapshot is not None and change.values:
@@ -158,12 +187,12 @@ class Decoder:
 
     def row_type(self, writer: Writer) -> RecordType:
         """What the new rows in a writer's envelopes become, if many of them are read together."""
-        reader = self._reader_of((writer.text, True, False, False))
+        reader = self.reader_of((writer.text, True, False, False))
         return RecordType(partial(convert_rows, reader, self.placeholders))
 
     def segments(self) -> str | None:
         """What the records decoded so far tell of the source's log."""
-        return self._follower.segments()
+        return self.follower.segments()
 
     def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Gives a change without a position its place, unless others of its feed have positions."""
@@ -174,7 +203,7 @@ class Decoder:
         if columns.order is None and not columns.settled:
             change.unlike = True
 
-    def _reader_of(self, wanted: _Wanted) -> RowReader:
+    def reader_of(self, wanted: _Wanted) -> RowReader:
         if wanted != self._newest:
             self._newest = wanted
             found = self._readers.get(wanted)

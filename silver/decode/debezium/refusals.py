@@ -71,8 +71,8 @@ _TYPED = (
     "expected plain JSON, or the topic itself with source.value_format: avro"
 )
 _ROW_TYPE = ".Value"
-_MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
-_INVENTING = (None, "postgresql")
+MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
+INVENTING = (None, "postgresql")
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"
@@ -121,7 +121,7 @@ def check_key(
     before, after, source = envelope.before, envelope.after, envelope.source
     if envelope.op != "u" or not before or after is None or change.reason is not None:
         return
-    is_invented = source is None or source.connector in _INVENTING
+    is_invented = source is None or source.connector in INVENTING
     if is_invented and not layout.columns.whole_old_rows:
         return
     if all(before.get(field) == after[field] for field, _, _ in keys):
@@ -237,7 +237,7 @@ def _is_typed(row: Row | None) -> bool:
 
 def _has_cells(envelope: Envelope) -> bool:
     """Whether the values of the rows are cells that say whether they are set."""
-    if envelope.source is not None and envelope.source.connector not in _MAY_WRITE_CELLS:
+    if envelope.source is not None and envelope.source.connector not in MAY_WRITE_CELLS:
         return False
     return _are_cells(envelope.after) or _are_cells(envelope.before)
 

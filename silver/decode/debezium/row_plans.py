@@ -162,16 +162,21 @@ class RowReader:
             plan = self._plans[names] = self._planned(names)
         return plan
 
-    def converter(self, place: int, field: str) -> Converter:
-        """What converts the values of a field that is the column at this place."""
+    def encoding(self, place: int, field: str) -> Encoding | None:
+        """How the values of a field are written; None where no value fits the column there."""
         layout, encoding = self.layout, self.block.get(field)
         column = layout.columns.columns[place]
         if encoding is None:
-            encoding = assumed(column.type, layout.source, layout.columns.decimal_texts)
-        elif not column.declared and wider(column.type, encoding.type) is None:
+            return assumed(column.type, layout.source, layout.columns.decimal_texts)
+        if not column.declared and wider(column.type, encoding.type) is None:
+            return None
+        return in_mode(encoding, column.type, layout.source)
+
+    def converter(self, place: int, field: str) -> Converter:
+        """What converts the values of a field that is the column at this place."""
+        column, encoding = self.layout.columns.columns[place], self.encoding(place, field)
+        if encoding is None:
             return refuse
-        else:
-            encoding = in_mode(encoding, column.type, layout.source)
         if self.native:
             return avro_converter_of(encoding, column.type)
         return converter_of(encoding, column.type, self.sourced)

@@ -7,7 +7,10 @@ find from every record.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from operator import ge, lt
+from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source
@@ -28,8 +31,34 @@ from silver.decode.values.sequences import WIDTH
 _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
+_FEWEST = 8
+"""Fewer records are seen one by one."""
+
 _Place = int | str
 _Position = int | str
+
+
+class Sightings(NamedTuple):
+    """Records of a slice, in order, as the follower sees them: one entry per record.
+
+    `reads` says which are rows that a snapshot read; `sequences`, `times` and `snapshots` are what
+    `Change` calls `sequence`, `source_time` and `snapshot`.
+    """
+
+    topics: Sequence[str | None]
+    partitions: Sequence[int | None]
+    offsets: Sequence[int | None]
+    arrivals: Sequence[str]
+    stamps: Sequence[int | None]
+    reads: Sequence[bool]
+    sources: Sequence[Source | None]
+    sequences: Sequence[str | None]
+    times: Sequence[int | None]
+    snapshots: Sequence[str | None]
+
+    def cut(self, start: int, end: int) -> "Sightings":
+        """Some of them."""
+        return Sightings(*[column[start:end] for column in self])
 
 
 class LogFollower:
@@ -61,20 +90,103 @@ class LogFollower:
             return
         if envelope.op == "r" and change.snapshot is None:
             return
+        self._turn_to(record.topic, record.partition, source)
+        position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
+        if position is not None:
+            place = record.arrival if record.offset is None else record.offset
+            self._course.see(place, position, _reach(position, source, sequence), time, source)
+
+    def see_all(self, seen: Sightings) -> None:
+        """Takes in records that follow one another; most are simply the next ones of the log."""
+        start, end, alone = 0, len(seen.arrivals), 1
+        while start < end:
+            if end - start >= _FEWEST and self._go_on(seen.cut(start, end)):
+                return
+            for at in range(start, min(start + alone, end)):
+                self._see_one(*[column[at] for column in seen])
+            start, alone = start + alone, 4 * alone
+
+    def _see_one(
+        self,
+        topic: str | None,
+        partition: int | None,
+        offset: int | None,
+        arrival: str,
+        stamp: int | None,
+        *facts: Any,
+    ) -> None:
+        read, source, sequence, time, snapshot = facts
+        record = Record(None, None, None, topic, partition, offset, stamp, 0, False, arrival)
+        change = Change(None, (), sequence, snapshot=snapshot, source_time=time)
+        self.see(record, Envelope(op="r" if read else None, source=source), change)
+
+    def _go_on(self, seen: Sightings) -> bool:
+        """Takes in records that all are the next ones of one log; whether they are."""
+        sources = seen.sources
+        logs = {(s.name, s.db, s.commit_lsn is None) if s else None for s in sources}
+        if len({*seen.topics}) > 1 or len({*seen.partitions}) > 1 or len(logs) > 1:
+            return False
+        followed = self._followed(seen)
+        if followed is None or not self._offsets_go_on(seen):
+            return False
+        if followed:
+            self._course.go_on(*followed)
+        return True
+
+    def _offsets_go_on(self, seen: Sightings) -> bool:
+        """Takes in the offsets where all are above those before; whether they are."""
+        source, partition = seen.sources[0], seen.partitions[0]
+        if partition is None or all(seen.reads) or set(seen.offsets) == {None}:
+            return True
+        if any(seen.reads) or None in seen.offsets or len({t is None for t in seen.times}) > 1:
+            return False
+        clocked = seen.times[0] is None
+        times = seen.stamps if clocked else seen.times
+        names = (None, None) if source is None else (source.name, source.db)
+        course = self._courses.get((seen.topics[0], partition, OFFSETS, *names, clocked))
+        if course is None or None in times:
+            return False
+        return course.go_on_with_offsets(seen.arrivals, seen.offsets, times)
+
+    def _followed(self, seen: Sightings) -> tuple[Any, ...] | None:
+        """What the records tell a course of the log that they go on with.
+
+        Nothing where they tell nothing of a log; None where they have to be seen one by one.
+        """
+        source, sequences, times = seen.sources[0], seen.sequences, seen.times
+        if source is None:
+            return ()
+        if None in times or None in sequences or len({bool(s) for s in seen.snapshots}) > 1:
+            return None
+        if any(seen.reads) and not all(seen.snapshots):
+            return None
+        if max(map(str, sequences)) < _FIRST_POSITION:
+            return ()
+        if min(map(str, sequences)) < _FIRST_POSITION:
+            return None
+        if seen.snapshots[0]:
+            positions: list[str | None] = [OF_SNAPSHOT] * len(times)
+        else:
+            positions = list(map(commit_position, seen.sources, sequences))
+        if None in positions:
+            return () if not any(positions) else None
+        self._turn_to(seen.topics[0], seen.partitions[0], source)
+        reaches = list(map(_reach, positions, seen.sources, sequences))
+        places = seen.arrivals if None in seen.offsets else seen.offsets
+        if None in seen.offsets and set(seen.offsets) != {None}:
+            return None
+        told = places, positions, reaches, times, seen.sources
+        return told if self._course.is_gone_on_with(*told[:4]) else None
+
+    def _turn_to(self, topic: object, partition: object, source: Source) -> None:
+        """Makes the course of a record's log the present one."""
         database = None if source.commit_lsn is None else source.db
-        key = record.topic, record.partition, source.name, database
+        key = topic, partition, source.name, database
         if key != self._key:
             self._key = key
             if key not in self._courses:
                 self._courses[key] = self._begun(*key)
             self._course = self._courses[key]
-        position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
-        if position is not None:
-            place = record.arrival if record.offset is None else record.offset
-            # PostgreSQL tells the commit before the change; the change's own comes after it.
-            is_own = source.sequence is None or position == OF_SNAPSHOT
-            reach = position if is_own else max(position, sequence[:WIDTH])
-            self._course.see(place, position, reach, time, source)
 
     def _see_offset(
         self, record: Record, offset: int, source: Source | None, time: int | None
@@ -189,6 +301,68 @@ class _Course:
             self._latest = time
         return True
 
+    def go_on_with_offsets(
+        self, places: Sequence[str], offsets: Sequence[Any], times: Sequence[Any]
+    ) -> bool:
+        """Takes in many records of which `goes_on` would say that they do; whether it would."""
+        reach, last = self._reach, self._last
+        if not (self._simple and isinstance(reach, int) and isinstance(last, str)):
+            return False
+        if offsets[0] < reach or places[0] <= last:
+            return False
+        if not all(map(lt, offsets, offsets[1:])) or not all(map(lt, places, places[1:])):
+            return False
+        self._last, self._commit, self._time = places[-1], offsets[-1], times[-1]
+        self._reach = offsets[-1] + 1
+        self._widen(times)
+        return True
+
+    def is_gone_on_with(
+        self,
+        places: Sequence[Any],
+        positions: Sequence[Any],
+        reaches: Sequence[Any],
+        times: Sequence[Any],
+    ) -> bool:
+        """Whether records are the next ones of the log, of which `see` would open no segment."""
+        last = self._last
+        if not self._simple or type(last) is not type(places[0]) or isinstance(self._reach, int):
+            return False
+        if (positions[0] == OF_SNAPSHOT) != (self._commit == OF_SNAPSHOT):
+            return False
+        if not places[0] > last or not all(map(lt, places, places[1:])):
+            return False
+        before = list(accumulate(reaches, max, initial=self._reach))
+        if all(map(ge, positions, before)):
+            return True
+        commits = pairwise([(self._commit, self._time), *zip(positions, times, strict=True)])
+        pairs = zip(positions, before, commits, strict=False)
+        return all(position >= reach or one == other for position, reach, (one, other) in pairs)
+
+    def go_on(
+        self,
+        places: Sequence[Any],
+        positions: Sequence[Any],
+        reaches: Sequence[Any],
+        times: Sequence[Any],
+        sources: Sequence[Source],
+    ) -> None:
+        """Takes in records that are the next ones of the log."""
+        self._last, self._commit, self._time = places[-1], positions[-1], times[-1]
+        self._reach = max(self._reach, max(reaches))
+        self._widen(times)
+        self._server = None
+        if any(source.file is not None for source in sources):
+            for source in sources:
+                found = (None, 0) if source.file is None else server_of(source)
+                self._server, number = found
+                if self._server is not None and number > self._gtids.get(self._server, -1):
+                    self._gtids[self._server] = number
+
+    def _widen(self, times: Sequence[int]) -> None:
+        self._earliest = min(self._earliest, *times, self._earliest)
+        self._latest = max(self._latest, *times, self._latest)
+
     def closed(self) -> list[Segment]:
         """All segments, the open one included."""
         return self._closed if self._begin is None else [*self._closed, self._segment(self._begin)]
@@ -245,6 +419,15 @@ def segments_of(texts: Iterable[str]) -> list[Segment]:
 
 def _domain(topic: object, partition: object) -> str:
     return "" if partition is None else f"{topic or ''}/{partition}"
+
+
+def _reach(position: str, source: Source, sequence: str) -> str:
+    """The position below which no later transaction has its commit.
+
+    PostgreSQL tells the commit before the change; the change's own comes after it.
+    """
+    is_own = source.sequence is None or position == OF_SNAPSHOT
+    return position if is_own else max(position, sequence[:WIDTH])
 
 
 def _is_at_least(one: _Position, other: _Position) -> bool:

@@ -1,0 +1,422 @@
+"""Debezium's JSON by slices: records of few shapes become columns, without a call for each value.
+
+Read so are changes with a position at the source, whose rows have the fields of the first such
+record and values that fit. All others, dead letters among them, are left to `Decoder.decode`.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from silver.contract import DELETE, UPSERT
+from silver.decode.arrow_types import arrow_type, carrier
+from silver.decode.avro.binary import NotAvro
+from silver.decode.change import Record
+from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, Source, Transaction
+from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
+from silver.decode.debezium.events.log_follower import LogFollower, Sightings
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
+from silver.decode.debezium.events.placeholders import Placeholders
+from silver.decode.debezium.events.places import Events, Places, find_places
+from silver.decode.debezium.evidence import NewEvidence
+from silver.decode.debezium.refusals import INVENTING, MAY_WRITE_CELLS
+from silver.decode.debezium.row_plans import RowReader, TableLayout
+from silver.decode.shapes import BROKEN, RowShape, parse_alike, parser_of_shape
+from silver.decode.slices import ReadPart, Slice, read_shapes
+from silver.decode.values.bulk import BulkConverter, bulk_converter, convert_column, kinds_of
+from silver.decode.values.json_values import NotJson
+from silver.decode.values.typed_values import Converter
+from silver.decode.wrapped import open_row
+
+_LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
+_OPS = frozenset(("c", "u", "r", "d"))
+_TRIED = 4
+_UTC = pa.timestamp("us", tz="UTC")
+
+
+class SliceTools(NamedTuple):
+    """What a decoder shares with who reads its slices."""
+
+    layout: TableLayout
+    opener: Opener
+    news: NewEvidence
+    placeholders: Placeholders
+    follower: LogFollower
+    required: Sequence[int]
+    reader_of: Callable[[tuple[bytes | None, bool, bool, bool]], RowReader]
+
+
+class _Reading(NamedTuple):
+    """How a column is read.
+
+    Attributes:
+        field: the place of its field in the row.
+        at: the column's place.
+        convert: the converter of one value.
+        bulk: that of many; None without one.
+        large: whether the source can leave its values out.
+    """
+
+    field: int
+    at: int
+    convert: Converter
+    bulk: BulkConverter | None
+    large: bool
+
+
+class _Shape(NamedTuple):
+    """How records of one shape are parsed and read.
+
+    Attributes:
+        row: the struct of their rows.
+        parse: from the text of a record to its event, or to its row if it is flattened.
+        prefix: what the texts of all such records begin with, which is not parsed.
+        whole: whether they are whole records.
+        added: the members that a transform added to the row; None for full envelopes.
+        readings: what becomes of the fields.
+        unknown: the places of fields that could be columns.
+        keys: the places of the keys' fields in the row, and their names.
+        key_of: the keys' values in a row.
+        parsers: from the text of a record's key to a struct with the keys' values.
+    """
+
+    row: RowShape
+    parse: Callable[[bytes], Any]
+    prefix: bytes
+    whole: bool
+    added: AddedMembers | None
+    readings: Sequence[_Reading]
+    unknown: Sequence[int]
+    keys: Sequence[int]
+    key_of: Callable[[Any], tuple[object, ...]]
+    parsers: Sequence[Callable[[bytes], Any]]
+
+
+class _Rows(NamedTuple):
+    """The rows of some records, one entry per record; a deleted row has its keys alone."""
+
+    places: Sequence[int]
+    ops: Sequence[str]
+    sources: Sequence[Source | None]
+    transactions: Sequence[Transaction | None]
+    rows: Sequence[Any]
+
+    def only(self, fits: Sequence[object]) -> "_Rows":
+        return self if all(fits) else _Rows(*[list(compress(one, fits)) for one in self])
+
+
+class SliceReader:
+    """Reads slices of one table as its decoder would read their records."""
+
+    def __init__(self, tools: SliceTools) -> None:
+        self._tools = tools
+        self._columns = tools.layout.columns.columns
+        self._types = [arrow_type(carrier(column.type)) for column in self._columns]
+        self._flattened = tools.opener.form in (FLATTENED, REWRITTEN)
+        self._shapes: dict[tuple[Any, ...], _Shape | None] = {}
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads the records that have few shapes and need no thought."""
+        places = records.places
+        if records.has_any("_headers"):
+            mark = (PREFIX if self._flattened else OLD_KEY_HEADER).encode()
+            headers = records.column("_headers")
+            places = [at for at in places if headers[at] is None or mark not in headers[at]]
+        if records.has_any("_offset"):
+            offsets = records.column("_offset")
+            places = [at for at in places if offsets[at] is None or offsets[at] >= 0]
+        return read_shapes(places, lambda left: self._read_first(records, left))
+
+    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
+        """Shows the follower of the source's log some of the changes."""
+        places = part.places[start:end]
+        own = []
+        for name in ("_topic", "_partition", "_offset", "_arrival", "_timestamp"):
+            values = records.column(name)
+            own.append(values if len(places) == len(values) else [values[at] for at in places])
+        self._tools.follower.see_all(Sightings(*own, *[fact[start:end] for fact in part.facts]))
+
+    def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
+        """Reads the records with the shape of the first one that has any."""
+        for nth, at in enumerate(places[:_TRIED]):
+            shape = self._shape_of(records.record(at))
+            if shape is not None:
+                part = self._part(shape, *self._rows(records, shape, places[nth:]))
+                taken = set(part.places)
+                return part, [at for at in places[nth:] if at not in taken]
+        return None, places
+
+    def _shape_of(self, record: Record) -> _Shape | None:
+        """The shape of a record; None where it has to be decoded alone."""
+        try:
+            if self._flattened:
+                row, block = open_row(record)
+            else:
+                opened = self._tools.opener.open(record)
+                envelope, block = opened.envelope, opened.block
+                if envelope is None or opened.event is not None or opened.document is not None:
+                    return None
+                row = envelope.before if envelope.after is None else envelope.after
+        except (NotJson, NotAvro):
+            return None
+        prefix = b"" if block is None else b'{"schema":' + block + b',"payload":'
+        is_cut = block is None or not record.whole
+        if not row or not is_cut or not (record.raw or b"").startswith(prefix):
+            return None
+        key = tuple(row), prefix, record.whole
+        if key not in self._shapes:
+            self._shapes[key] = self._made(key[0], block, prefix, record.whole)
+        return self._shapes[key]
+
+    def _made(
+        self, names: tuple[str, ...], block: bytes | None, prefix: bytes, whole: bool
+    ) -> _Shape | None:
+        added = AddedMembers(names) if self._flattened else None
+        if added is not None and not added.are_plain:
+            return None
+        own = names if added is None else tuple(n for n in names if not n.startswith(PREFIX))
+        reader = self._tools.reader_of((block, True, added is not None, False))
+        plan = reader.plan(dict.fromkeys(own))
+        taken = [at for _, at, _ in plan.readings]
+        keys = {at: field for field, at, _ in plan.keys}
+        needs_thought = reader.unlike or plan.unlike or plan.unfit or len({*taken}) < len(taken)
+        if needs_thought or {*keys} != {*self._tools.layout.keys}:
+            return None
+        if len(own) == 1 and own[0].endswith(".Value"):
+            return None
+        large = {field for field, _ in plan.large}
+        readings = [
+            _Reading(names.index(field), at, convert, self._bulk(reader, at, field), field in large)
+            for field, at, convert in plan.readings
+        ]
+        doubles = [
+            names[one.field]
+            for one in readings
+            if one.bulk is not None and self._types[one.at] == pa.float64()
+        ]
+        row = RowShape(names, doubles)
+        fields = [keys[at] for at in self._tools.layout.keys]
+        type = row.struct if added is not None else _event(row.struct, not prefix)
+        if whole:
+            type = msgspec.defstruct("Whole", [("value", type | None, None)], gc=False)
+        return _Shape(
+            row,
+            parser_of_shape(type),
+            prefix,
+            whole,
+            added,
+            readings,
+            [names.index(name) for name in plan.unknown],
+            [names.index(field) for field in fields],
+            row.getter(fields),
+            _key_parsers(fields),
+        )
+
+    def _bulk(self, reader: RowReader, at: int, field: str) -> BulkConverter | None:
+        encoding = reader.encoding(at, field)
+        if encoding is None:
+            return None
+        return bulk_converter(encoding, self._columns[at].type, self._types[at])
+
+    def _rows(self, records: Slice, shape: _Shape, places: list[int]) -> tuple[_Rows, Places]:
+        """The rows of the records that have the shape and an event that says a change."""
+        texts, prefix = records.column("_raw"), shape.prefix
+        given: Sequence[bytes | None] = texts
+        if prefix:
+            cut: list[bytes | None] = [None] * len(texts)
+            for at in places:
+                text = texts[at]
+                if text.startswith(prefix) and text[-1:] == b"}":
+                    cut[at] = text[len(prefix) : -1]
+            given = cut
+        parsed = parse_alike(shape.parse, given, places)
+        if shape.whole:
+            parsed.values = [whole.value for whole in parsed.values]
+            parsed = parsed.only([value is not None for value in parsed.values])
+        keys = records.column("_key") if records.has_any("_key") else [None] * len(texts)
+        if shape.added is None:
+            return self._of_envelopes(shape, parsed.places, parsed.values, keys)
+        return self._of_flattened(records, shape, parsed.places, parsed.values, keys)
+
+    def _of_envelopes(
+        self,
+        shape: _Shape,
+        places: Sequence[int],
+        events: Sequence[Any],
+        keys: Sequence[bytes | None],
+    ) -> tuple[_Rows, Places]:
+        names = ("op", "source", "transaction", "after", "before")
+        ops, sources, transactions, rows, befores = (
+            list(map(attrgetter(name), events)) for name in names
+        )
+        if None in rows or any(befores):
+            parts = zip(places, ops, sources, rows, befores, strict=True)
+            rows = [self._row(shape, keys[at], *one) for at, *one in parts]
+        given = zip(ops, sources, rows, strict=True)
+        found = _Rows(places, ops, sources, transactions, rows)
+        found = found.only([_is_plain(op, source) and row is not None for op, source, row in given])
+        return found, find_places(Events(found.ops, found.sources, found.transactions))
+
+    def _of_flattened(
+        self,
+        records: Slice,
+        shape: _Shape,
+        places: Sequence[int],
+        rows: Sequence[Any],
+        keys: Sequence[bytes | None],
+    ) -> tuple[_Rows, Places]:
+        added = shape.added or AddedMembers(())
+        columns = shape.row.columns(rows)
+        ops, kept = added.operations(columns, len(rows)), rows
+        if "d" in ops:
+            parts = zip(places, ops, rows, strict=True)
+            kept = [
+                r if op != "d" else self._row(shape, keys[at], op, None, None, r)
+                for at, op, r in parts
+            ]
+        fits = [
+            type(op) is str and op in _OPS and row is not None
+            for op, row in zip(ops, kept, strict=True)
+        ]
+        for column in columns:
+            if dict in kinds_of(column):  # maybe cells, as Cassandra's connector writes them
+                fits = [fit and type(v) is not dict for fit, v in zip(fits, column, strict=True)]
+        count = len(rows)
+        sources, transactions = added.sources(columns, count), added.transactions(columns, count)
+        found = _Rows(places, ops, sources, transactions, kept)
+        columns = columns if all(fits) else [list(compress(one, fits)) for one in columns]
+        found = found.only(fits)
+        events = Events(found.ops, found.sources, found.transactions)
+        offsets, stamps = records.column("_offset"), records.column("_timestamp")
+        own = [offsets[at] for at in found.places], [stamps[at] for at in found.places]
+        return found, added.places(columns, events, *own)
+
+    def _row(
+        self, shape: _Shape, key: bytes | None, op: object, source: Any, after: Any, before: Any
+    ) -> Any:
+        """The row of an event, the keys of a deleted one; None where it needs thought."""
+        values = None
+        if before is not None and key is not None:
+            values = _key_values(shape.parsers, key)
+            if values is None:
+                return None
+        if op == "d":
+            if before is None:
+                return None
+            return _deleted(shape, shape.key_of(before) if values is None else values)
+        if before is None or op != "u" or after is None or source is None:
+            return after
+        if source.connector in INVENTING and not self._tools.layout.columns.whole_old_rows:
+            return after
+        return after if shape.key_of(before) == shape.key_of(after) else None
+
+    def _part(self, shape: _Shape, rows: _Rows, places: Places) -> ReadPart:
+        """The changes of the rows whose values fit."""
+        fits = self._fitting(shape, rows, places)
+        if not all(fits):
+            rows = rows.only(fits)
+            places = Places(*[list(compress(one, fits)) for one in places])
+        given = shape.row.columns(rows.rows)
+        columns: dict[str, pa.Array] = {}
+        fits = [True] * len(rows.places)
+        for one in shape.readings:
+            values, misfits = convert_column(
+                given[one.field], one.convert, one.bulk, self._types[one.at]
+            )
+            columns[self._columns[one.at].name] = values
+            for at in misfits:
+                fits[at] = False
+        operations = [DELETE if op == "d" else UPSERT for op in rows.ops]
+        columns |= {
+            "_operation": pa.array(operations, pa.string()),
+            "_sequence": pa.array(places.sequence, pa.string()),
+            "_source_time": pa.array(places.source_time, pa.int64()).cast(_UTC),
+            "_transaction": pa.array(places.transaction, pa.string()),
+            "_transaction_order": pa.array(places.transaction_order, pa.int64()),
+            "_snapshot": pa.array(places.snapshot, pa.string()),
+            "_snapshot_last": pa.array(places.snapshot_last, pa.bool_()),
+        }
+        reads = [op == "r" for op in rows.ops]
+        told = (reads, rows.sources, places.sequence, places.source_time, places.snapshot)
+        return ReadPart([*rows.places], columns, told).only(fits)
+
+    def _fitting(self, shape: _Shape, rows: _Rows, places: Places) -> list[bool]:
+        """Which rows need no thought: keys, values that must be there, nothing new or left out."""
+        columns = shape.row.columns(rows.rows)
+        odd = {at for at, sequence in enumerate(places.sequence) if sequence is None}
+        needed = {one.field for one in shape.readings if one.at in self._tools.required}
+        for field in {*shape.keys, *needed}:
+            if None in columns[field]:
+                nulls = zip(columns[field], rows.ops, strict=True)
+                among_keys = field in shape.keys
+                odd |= {
+                    at
+                    for at, (v, op) in enumerate(nulls)
+                    if v is None and (among_keys or op != "d")
+                }
+        for field in shape.unknown:
+            odd |= {at for at, value in enumerate(columns[field]) if value is not None}
+        placeholders = self._tools.placeholders
+        for one in shape.readings:
+            if one.large and placeholders.is_in(columns[one.field]):
+                matches = map(placeholders.match, columns[one.field])
+                odd |= {at for at, matched in enumerate(matches) if matched}
+        if not self._tools.layout.columns.settled:
+            is_new = self._tools.news.is_of_new_table
+            odd |= {at for at, source in enumerate(rows.sources) if is_new(source)}
+        return [at not in odd for at in range(len(rows.places))]
+
+
+def _event(row: type[Any], is_bare: bool) -> type[Any]:
+    """The struct of an envelope; a bare one has no members of the wrapper around it."""
+    fields: list[tuple[str, Any, Any]] = [
+        ("op", object, None),
+        ("after", row | None, None),
+        ("before", row | None, None),
+        ("source", Source | None, None),
+        ("transaction", Transaction | None, None),
+    ]
+    wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
+    return msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
+
+
+def _key_parsers(names: Sequence[str]) -> list[Callable[[bytes], Any]]:
+    """Parsers of a record's key as it is, and in the wrapper with its schema."""
+    fields = [f"f{at}" for at in range(len(names))]
+    rename = dict(zip(fields, names, strict=True))
+    key = msgspec.defstruct("Key", [(name, object) for name in fields], rename=rename, gc=False)
+    members = [("schema", msgspec.Raw), ("payload", key)]
+    wrapper = msgspec.defstruct("KeyWrapper", members, forbid_unknown_fields=True, gc=False)
+    unwrap = parser_of_shape(wrapper)
+    return [parser_of_shape(key), lambda text: unwrap(text).payload]
+
+
+def _key_values(parsers: Sequence[Callable[[bytes], Any]], key: bytes) -> tuple[object, ...] | None:
+    """The values of the keys in a record's key; None where it has not all of them."""
+    for parse in parsers:
+        try:
+            return msgspec.structs.astuple(parse(key))
+        except BROKEN:
+            continue
+    return None
+
+
+def _deleted(shape: _Shape, values: tuple[object, ...]) -> Any:
+    """A row with the keys alone."""
+    row: list[object] = [None] * len(shape.row.names)
+    for at, value in zip(shape.keys, values, strict=True):
+        row[at] = value
+    return shape.row.struct(*row)
+
+
+def _is_plain(op: object, source: Source | None) -> bool:
+    """Whether an event is of a row, and of a connector that needs no thought."""
+    if source is None or type(op) is not str or op not in _OPS:
+        return False
+    connector = source.connector
+    is_known = type(connector) is str and connector not in _LEFT_ALONE
+    return is_known and source.value_capture_type is None
