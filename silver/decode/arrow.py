@@ -25,7 +25,7 @@ from silver.decode.change import Change, Decoder, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.protocols import PROTOCOLS
-from silver.decode.slices import ReadPart, ReadsSlices, Slice
+from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
 from silver.decode.wrapped import unframed
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
@@ -240,15 +240,16 @@ class _Work:
             changes = [_decoded(self._decode, record) for record in self._records(part)]
             return self._output.batch(part, self._output.arrays(changes))
         alone, changes, done = read.others(part.num_rows), [], 0
+        follower = self._slices if isinstance(self._slices, FollowsSlices) else None
         rest = part.take(pa.array(alone, pa.int64())) if alone else part.slice(0, 0)
         for at, record in zip(alone, self._records(rest), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
-            if until > done:
-                self._slices.follow(records, read, done, until)
+            if follower is not None and until > done:
+                follower.follow(records, read, done, until)
                 done = until
             changes.append(_decoded(self._decode, record))
-        if done < len(read.places):
-            self._slices.follow(records, read, done, len(read.places))
+        if follower is not None and done < len(read.places):
+            follower.follow(records, read, done, len(read.places))
         return self._output.batch(part, self._output.joined(read, alone, changes))
 
     def _records(self, part: pa.RecordBatch) -> Iterator[Record]:

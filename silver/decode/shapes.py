@@ -3,6 +3,7 @@
 A record whose row has other fields, or is no JSON that msgspec takes, is left to be read alone.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 from operator import attrgetter
@@ -13,11 +14,17 @@ import pyarrow as pa
 
 from silver.decode.values.json_values import MOST_LEVELS, NumberText
 
+_NO_FIELD = re.compile(r'[\\"\x00-\x1f\ud800-\udfff]')
 _LONG = 2 * MOST_LEVELS
 BROKEN = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 Row = Any
 """A struct that `RowShape` made; its fields are f0, f1, … in the order of the names."""
+
+
+def can_be_fields(names: Iterable[str]) -> bool:
+    """Whether a struct can have fields of these names."""
+    return _NO_FIELD.search("".join(names)) is None
 
 
 class RowShape:
@@ -77,31 +84,33 @@ def parser_of_shape(shape: Any) -> Callable[[bytes], Any]:
 def parse_alike(
     parse: Callable[[bytes], Any], texts: Sequence[bytes | None], places: Sequence[int]
 ) -> Parsed:
-    """Parses the texts at these places; those of another shape are left out."""
-    given = [texts[at] for at in places]
+    """Parses the texts at these places; those of another shape are left out,
+    and those that may be nested too deeply."""
+    given = [None if _may_be_deep(text := texts[at]) else text for at in places]
+    if None in given:
+        places = [at for at, text in zip(places, given, strict=True) if text is not None]
+    sound = [text for text in given if text is not None]
     try:
-        return Parsed(list(places), list(map(parse, given)))
-    except (*BROKEN, TypeError):
+        return Parsed(list(places), list(map(parse, sound)))
+    except BROKEN:
         pass
     found = Parsed([], [])
-    for at, text in zip(places, given, strict=True):
-        if text is not None:
-            try:
-                found.values.append(parse(text))
-            except BROKEN:
-                continue
-            found.places.append(at)
+    for at, text in zip(places, sound, strict=True):
+        try:
+            found.values.append(parse(text))
+        except BROKEN:
+            continue
+        found.places.append(at)
     return found
 
 
 def sound_places(raws: pa.Array, texts: Sequence[bytes | None]) -> list[int]:
-    """The places of texts in UTF-8 that are not nested too deeply."""
+    """The places of texts in UTF-8."""
     try:
         raws.cast(pa.string())
-        places = [at for at, text in enumerate(texts) if text is not None]
+        return [at for at, text in enumerate(texts) if text is not None]
     except pa.ArrowInvalid:
-        places = [at for at, text in enumerate(texts) if text is not None and _is_utf8(text)]
-    return [at for at in places if not _may_be_deep(texts[at] or b"")]
+        return [at for at, text in enumerate(texts) if text is not None and _is_utf8(text)]
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -112,5 +121,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _may_be_deep(text: bytes) -> bool:
-    return len(text) >= _LONG and text.count(b"[") + text.count(b"{") > MOST_LEVELS
+def _may_be_deep(text: bytes | None) -> bool:
+    if text is None or len(text) < _LONG:
+        return text is None
+    return text.count(b"[") + text.count(b"{") > MOST_LEVELS

@@ -82,6 +82,11 @@ class ReadsSlices(Protocol):
         """Reads what needs no thought of a slice; all other records are decoded one by one."""
         ...
 
+
+@runtime_checkable
+class FollowsSlices(Protocol):
+    """A decoder that follows the source's log through what it has read."""
+
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
         """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
         ...

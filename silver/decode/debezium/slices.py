@@ -25,7 +25,7 @@ from silver.decode.debezium.events.places import Events, Places, find_places
 from silver.decode.debezium.evidence import NewEvidence
 from silver.decode.debezium.refusals import INVENTING, MAY_WRITE_CELLS
 from silver.decode.debezium.row_plans import RowReader, TableLayout
-from silver.decode.shapes import BROKEN, RowShape, parse_alike, parser_of_shape
+from silver.decode.shapes import BROKEN, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, read_shapes
 from silver.decode.values.bulk import BulkConverter, bulk_converter, convert_column, kinds_of
 from silver.decode.values.json_values import NotJson
@@ -35,6 +35,7 @@ from silver.decode.wrapped import open_row
 _LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
 _OPS = frozenset(("c", "u", "r", "d"))
 _TRIED = 4
+_TEXTS = (str, type(None))
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -167,6 +168,8 @@ class SliceReader:
         is_cut = block is None or not record.whole
         if not row or not is_cut or not (record.raw or b"").startswith(prefix):
             return None
+        if not can_be_fields(row):
+            return None
         key = tuple(row), prefix, record.whole
         if key not in self._shapes:
             self._shapes[key] = self._made(key[0], block, prefix, record.whole)
@@ -185,6 +188,8 @@ class SliceReader:
         keys = {at: field for field, at, _ in plan.keys}
         needs_thought = reader.unlike or plan.unlike or plan.unfit or len({*taken}) < len(taken)
         if needs_thought or {*keys} != {*self._tools.layout.keys}:
+            return None
+        if not {*self._tools.required} <= {*taken}:
             return None
         if len(own) == 1 and own[0].endswith(".Value"):
             return None
@@ -288,6 +293,7 @@ class SliceReader:
         count = len(rows)
         sources, transactions = added.sources(columns, count), added.transactions(columns, count)
         found = _Rows(places, ops, sources, transactions, kept)
+        fits = [f and (s is None or _is_named(s)) for f, s in zip(fits, sources, strict=True)]
         columns = columns if all(fits) else [list(compress(one, fits)) for one in columns]
         found = found.only(fits)
         events = Events(found.ops, found.sources, found.transactions)
@@ -418,5 +424,11 @@ def _is_plain(op: object, source: Source | None) -> bool:
     if source is None or type(op) is not str or op not in _OPS:
         return False
     connector = source.connector
-    is_known = type(connector) is str and connector not in _LEFT_ALONE
-    return is_known and source.value_capture_type is None
+    if type(connector) is not str or connector in _LEFT_ALONE:
+        return False
+    return source.value_capture_type is None and _is_named(source)
+
+
+def _is_named(source: Source) -> bool:
+    """Whether the names that tell one log from another are texts, if they are there."""
+    return type(source.name) in _TEXTS and type(source.db) in _TEXTS

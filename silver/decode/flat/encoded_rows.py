@@ -72,6 +72,21 @@ class RowOpener:
             if not can_be_placeholder(parse_type(column.type))
         } | {*table.keys}
 
+    @property
+    def rows(self) -> FileRows:
+        """How the names of rows are spelled."""
+        return self._rows
+
+    @property
+    def takes_plain_rows(self) -> bool:
+        """Whether records may be plain rows in JSON."""
+        return True not in self._avro
+
+    @property
+    def marks(self) -> list[bytes]:
+        """Texts in a record that is maybe no plain row: wrapped, or with values left out."""
+        return [b'"payload"', *self._tokens]
+
     def spelled(self, name: str) -> str:
         """A name as the column is spelled that it means."""
         return self._rows.spelled(name)

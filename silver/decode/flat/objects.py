@@ -63,6 +63,20 @@ class Row:
     unlike: bool
 
 
+class RowNames(NamedTuple):
+    """What the names of a row's members say of it.
+
+    Attributes:
+        absent: the columns that the row does not carry; None when it carries all.
+        needed: members that must have a value.
+        unknown: members that can be no column of the table as it is, and must have none.
+    """
+
+    absent: list[str] | None
+    needed: Collection[str]
+    unknown: Collection[str]
+
+
 def row_object(raw: bytes) -> dict[str, object] | None:
     """The JSON object that a row is; None for any other text."""
     try:
@@ -127,15 +141,17 @@ class RowReader:
             made = _no_hex
         if table.feeds[0].file_format == "csv":
             made = _of_csv(made)
+        self.reads_csv = table.feeds[0].file_format == "csv"
+        self.tells_decimals = make is not None
         self._tells_bytes = table.feeds[0].file_format == "parquet"
-        self._readers = [
+        self.readers = [
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
         self._nullable_keys = table.nullable_keys
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
-        self._names = {name for name, _ in self._readers} | {*protocol, NOT_TEXT}
+        self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
         self._unknown = _UnknownMembers(table, columns, self._names)
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         ignored = table.ignore_null_updates
@@ -169,7 +185,7 @@ class RowReader:
         """
         values: list[object] = []
         misfits: list[int] = []
-        for name, convert in self._readers:
+        for name, convert in self.readers:
             value = row.get(name)
             if value is None:
                 values.append(None)
@@ -199,9 +215,27 @@ class RowReader:
                 values[at] = None
         return Row(values, absent, key_fault, fault, unlike)
 
+    def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
+        """What rows with these names are; None where each of them needs thought."""
+        row: dict[str, object] = dict.fromkeys(names)
+        if self._ignores_nulls or (self._undeclared.looks and not self._settled):
+            return None
+        if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
+            return None
+        if any(self._unknown.judge(row, row.keys() - self._names)):
+            return None
+        unknown = [
+            n for n in row if n not in self._names and any(self._unknown.judge({**row, n: ""}, [n]))
+        ]
+        absent = self._absent(row, [None] * len(self.readers), None, complete)
+        required = {name for _, name in self._required if name not in (absent or ())}
+        if not required <= row.keys():
+            return None
+        return RowNames(absent, required | {name for _, name in self._keys}, frozenset(unknown))
+
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""
-        return [None] * len(self._readers)
+        return [None] * len(self.readers)
 
     def _absent(
         self,
@@ -254,12 +288,12 @@ class RowReader:
         named = {str(name).lower() for name in told} if isinstance(told, list) else set()
         return [
             at
-            for at, (name, _) in enumerate(self._readers)
+            for at, (name, _) in enumerate(self.readers)
             if name.lower() in named and isinstance(self._columns[at].type, _TEXTS)
         ]
 
     def _message(self, row: Mapping[str, object], at: int) -> str:
-        name = self._readers[at][0]
+        name = self.readers[at][0]
         if self._tells_bytes and NOT_TEXT in row and at in self._bytes(row):
             return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)

@@ -13,6 +13,10 @@ changes. Values of type String (bytes) are base64.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
@@ -28,6 +32,9 @@ from silver.decode.change import (
 from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
+from silver.decode.flat.slices import FlatColumns, FlatShape, read_rows
+from silver.decode.shapes import Parsed
+from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text, text_of
 from silver.decode.values.sequences import literal_sequence, section
 
@@ -48,6 +55,8 @@ _LARGEST_TIME = 1 << 63
 
 Members = Mapping[str, object]
 _NO_MEMBERS: Members = {}
+_ERASED = object()
+"""In place of the row of an erase."""
 
 
 class Decoder:
@@ -58,6 +67,7 @@ class Decoder:
         self._reader = RowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(known) and set(known) <= set(table.keys)
+        self._flat = FlatColumns(columns, self._reader, None)
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
@@ -97,6 +107,68 @@ class Decoder:
             change.absent = row.absent if row is not None else None
         change.unlike |= self._may_learn and _shows_updates(members)
         return change
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        wholes = records.column("_whole")
+        places = [at for at in records.places if not wholes[at]]
+        return read_rows(
+            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+        )
+
+    def _shape(self, members: Members) -> FlatShape | None:
+        written = _first_of(members, *_WRITTEN)
+        if not isinstance(written, dict) or not written or not self._tells_row(members, written):
+            return None
+        complete = _first_of(members, "newImage", "reset") is not None
+        return self._flat.shape(tuple(written), _event_of, self._table.keys, complete)
+
+    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        events = parsed.values
+        rows = [self._written(shape, event) for event in events]
+        keys = [
+            event.key if row is not None else [None] * len(self._table.keys)
+            for event, row in zip(events, rows, strict=True)
+        ]
+        nothing = shape.row.struct(*[None] * len(shape.names))
+        beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
+        own = [nothing if row is None or row is _ERASED else row for row in rows]
+        columns, fits, _ = self._flat.convert(shape, own, [*beside])
+        moments = [_moment(event.ts) for event in events]
+        topics = records.column("_topic")
+        given = zip(fits, rows, moments, parsed.places, strict=True)
+        fits = [
+            fit
+            and row is not None
+            and moment is not None
+            and not self._is_before(moment[0], topics[at])
+            for fit, row, moment, at in given
+        ]
+        told = list(zip(*[moment or (None, None, None) for moment in moments], strict=True))
+        sequences, times, transactions = told or ((), (), ())
+        erased = [row is _ERASED for row in rows]
+        columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
+        absent = [None if e else shape.absent for e in erased]
+        columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
+        columns["_sequence"] = pa.array(sequences, pa.string())
+        columns["_transaction"] = pa.array(transactions, pa.string())
+        columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        return ReadPart(parsed.places, columns).only(fits)
+
+    def _written(self, shape: FlatShape, event: Any) -> Any:
+        """The row that an event wrote, or that it erased one; None where it needs thought."""
+        key = event.key
+        if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
+            return None
+        if len(key) != len(self._table.keys):
+            return None
+        if event.erase is not None:
+            return _ERASED if event.erase == {} else None
+        if event.newImage is not None:
+            return event.newImage if shape.complete else None
+        if self._mode in _WITH_NEW_ROWS or (self._may_learn and event.oldImage is None):
+            return None
+        return event.reset if shape.complete else event.update
 
     def _row(self, members: Members) -> Row | None:
         """The record's row, which for an erase is its key; None without a key of the right size."""
@@ -148,9 +220,11 @@ class Decoder:
         return self._writes_keys or members.get("update") is None
 
     def _is_early(self, record: Record, sequence: str | None) -> bool:
-        return sequence is not None and any(
-            sequence < start and topic in (None, record.topic) for start, topic in self._starts
-        )
+        return sequence is not None and self._is_before(sequence, record.topic)
+
+    def _is_before(self, sequence: str, topic: str | None) -> bool:
+        """Whether a change comes before the place where its feed is to begin."""
+        return any(sequence < start and feed in (None, topic) for start, feed in self._starts)
 
 
 class Discovery(FlatDiscovery):
@@ -185,6 +259,24 @@ class Discovery(FlatDiscovery):
         """The table's columns and the shapes of its rows."""
         columns, shapes = super().settle(whole)
         return replace(columns, feed_mode=self.feed_mode), shapes
+
+
+def _event_of(row: type[Any]) -> type[Any]:
+    """The struct of an event whose rows have one shape."""
+    rows = [(name, row | None, None) for name in _WRITTEN]
+    others = [(name, object, None) for name in ("erase", "oldImage", "ts")]
+    return msgspec.defstruct("Event", [("key", list[object]), *rows, *others], gc=False)
+
+
+def _moment(ts: Any) -> tuple[str, int, str] | None:
+    """Sequence, time and transaction of a virtual timestamp of two numbers; None of any other."""
+    if type(ts) is not list or len(ts) != 2 or not type(ts[0]) is type(ts[1]) is int:
+        return None
+    step, id = ts
+    time = _micros(step) if step >= 0 else None
+    if time is None or not 0 <= id < 1 << 64:
+        return None
+    return f"{step:016X}/{id:016X}", time, f"{step}/{id}"
 
 
 def _learns_mode(table: Table) -> bool:

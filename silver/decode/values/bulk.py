@@ -37,6 +37,7 @@ _UTC, _LOCAL_TIME = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 _MILLIS_BELOW, _MICROS_FROM = 10_000_000_000_000, 300_000_000_000_000
 _MOST_OCTETS = 8
 _FEW = 64
+_DOUBLE_DIGITS = 17
 
 
 def convert_column(
@@ -62,7 +63,7 @@ def bulk_converter(
     """The bulk converter of values in an encoding into a column's type; None without one."""
     kind = encoding.kind
     if isinstance(type, T.StringType):
-        return _texts if kind in ("plain", "loose", "json", "base64") else None
+        return bulk_text if kind in ("plain", "loose", "json", "base64") else None
     if isinstance(type, T.IntegralType) and kind in ("plain", "precise"):
         return partial(_whole_numbers, arrow)
     if isinstance(type, T.DoubleType) and kind in ("plain", "precise"):
@@ -118,7 +119,8 @@ def _one_by_one(
     return pa.array(found, type), misfits
 
 
-def _texts(values: Values) -> pa.Array | None:
+def bulk_text(values: Values) -> pa.Array | None:
+    """Texts as they are."""
     return pa.array(values, pa.string()) if kinds_of(values) <= {str} else None
 
 
@@ -149,6 +151,20 @@ def _doubles(values: Values) -> pa.Array | None:
     else:
         return None
     return None if found is None or pc.any(pc.is_inf(found)).as_py() else found
+
+
+def exact_doubles(values: Values) -> pa.Array | None:
+    """JSON numbers of which a double holds every digit."""
+    kinds = kinds_of(values)
+    if not kinds <= {int, NumberText}:
+        return None
+    numbers = [value for value in values if type(value) is NumberText]
+    return _doubles(values) if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS else None
+
+
+def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
+    """A converter that reads empty texts as null."""
+    return lambda values: bulk([None if value == "" else value for value in values])
 
 
 def _booleans(values: Values) -> pa.Array | None:

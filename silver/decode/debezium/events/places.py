@@ -40,7 +40,7 @@ class Places(NamedTuple):
 
 
 def find_places(events: Events) -> Places:
-    """The places of events; a record without a position has no sequence."""
+    """The places of events; one that needs thought has no sequence."""
     found = _of_plain_positions(events)
     if found is not None:
         return found
@@ -48,14 +48,12 @@ def find_places(events: Events) -> Places:
     return Places(*[[getattr(one, name) for one in placed] for name in Places._fields])
 
 
-def operation(op: str) -> str:
-    """The operation of an event with a row."""
-    return DELETE if op == "d" else UPSERT
-
-
 def _placed(op: str, source: Source | None, transaction: Transaction | None) -> Change:
     envelope = Envelope(op=op, source=source, transaction=transaction)
-    return ordered_change(envelope, operation(op))
+    change = ordered_change(envelope, DELETE if op == "d" else UPSERT)
+    if op == "r" and not change.source_time:
+        change.sequence = None  # the envelope's own time may count
+    return change
 
 
 def _of_plain_positions(events: Events) -> Places | None:
