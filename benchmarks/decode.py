@@ -309,7 +309,7 @@ def _schema(name: str, fields: Row) -> Row:
     return {"type": "record", "name": name, "fields": told}
 
 
-def _bare(schema: Any) -> Any:
+def _bare(schema: object) -> object:
     """The schema without logical types, whose values fastavro takes as they are encoded."""
     if isinstance(schema, list):
         return [_bare(one) for one in schema]
@@ -319,7 +319,8 @@ def _bare(schema: Any) -> Any:
 
 
 def _writer(id: int, schema: Row) -> Callable[[object], bytes]:
-    parsed = fastavro.parse_schema(_bare(schema))
+    bare: Any = _bare(schema)
+    parsed = fastavro.parse_schema(bare)
 
     def write(value: object) -> bytes:
         out = io.BytesIO(b"\0" + id.to_bytes(4, "big"))

@@ -76,7 +76,7 @@ class Parsed:
         return Parsed(list(compress(self.places, fits)), list(compress(self.values, fits)))
 
 
-def parser_of_shape(shape: Any) -> Callable[[bytes], Any]:
+def parser_of_shape(shape: type[Any]) -> Callable[[bytes], Any]:
     """The parser of a struct; it raises what `parse_alike` takes for a record of another shape."""
     return msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
@@ -84,8 +84,10 @@ def parser_of_shape(shape: Any) -> Callable[[bytes], Any]:
 def parse_alike(
     parse: Callable[[bytes], Any], texts: Sequence[bytes | None], places: Sequence[int]
 ) -> Parsed:
-    """Parses the texts at these places; those of another shape are left out,
-    and those that may be nested too deeply."""
+    """Parses the texts at these places.
+
+    Those of another shape are left out, and those that may be nested too deeply.
+    """
     given = [None if _may_be_deep(text := texts[at]) else text for at in places]
     if None in given:
         places = [at for at, text in zip(places, given, strict=True) if text is not None]

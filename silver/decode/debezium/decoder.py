@@ -27,7 +27,6 @@ from silver.decode.change import (
 )
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
-from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Row,
@@ -60,15 +59,17 @@ from silver.decode.debezium.refusals import (
     Misfits,
     check_change,
     check_key,
+    complete_document,
     no_key,
     not_json,
     reject,
     reject_misfits,
     unknown_operation,
 )
-from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout
+from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout, keys_in
 from silver.decode.debezium.row_values import convert_row, convert_rows
-from silver.decode.debezium.slices import SliceReader, SliceTools
+from silver.decode.debezium.slice_shapes import SliceTools
+from silver.decode.debezium.slices import SliceReader
 from silver.decode.debezium.values.schema_blocks import (
     block_fields,
     is_avro_block,
@@ -104,6 +105,8 @@ class Decoder:
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
         nullable = table.nullable_keys
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
+        others = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+        self._published = [name for name in others if is_published(table, name)]
         self._extras = EnvelopeColumns(table, columns)
         self._shared = [at for at in self._extras.places if at in self.layout.keys]
         self.opener = record_opener(table, columns)
@@ -177,7 +180,7 @@ class Decoder:
         elif operation is None:
             reject(change, UNKNOWN_OPERATION, unknown_operation(record, envelope))
         if document is not None:
-            self._complete_document(document, change)
+            complete_document(document, change, self._published)
         if event is None and self._only_flattened and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, _MIXED)
         check_change(record, envelope, change, self.layout.table)
@@ -204,6 +207,7 @@ class Decoder:
             change.unlike = True
 
     def reader_of(self, wanted: _Wanted) -> RowReader:
+        """What reads the rows that a schema block describes."""
         if wanted != self._newest:
             self._newest = wanted
             found = self._readers.get(wanted)
@@ -220,17 +224,6 @@ class Decoder:
         reader.native = block is not None and is_avro_block(block)
         self._readers[block, sourced, flattened, loose] = reader
         return reader
-
-    def _complete_document(self, document: DocumentChange, change: Change) -> None:
-        """Says what an update of some fields does not carry; rejects one of parts of a field."""
-        change.snapshot, change.snapshot_last = None, False
-        if document.problem is not None:
-            reject(change, ILLEGAL_CHANGE, document.problem)
-        elif document.partial and change.reason is None:
-            carried = {name.lower() for name in document.envelope.after or ()}
-            names = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
-            kept = [n for n in names if is_published(self.layout.table, n)]
-            change.absent = [name for name in kept if name.lower() not in carried] or None
 
     def _read_upsert(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -329,10 +322,10 @@ class Decoder:
 
         Yields the place of a key, its value there, and what converts it.
         """
-        yield from _keys_in(key_row(record.key), reader)
+        yield from keys_in(key_row(record.key), reader)
         if envelope.op == "d":
-            yield from _keys_in(envelope.before, reader)
-        yield from _keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
+            yield from keys_in(envelope.before, reader)
+        yield from keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
 
     def _fill_keys(
         self,
@@ -404,11 +397,3 @@ class Decoder:
                 message = f"column {name}: found null, expected a value (nullable: false)"
                 reject(change, BAD_VALUE, message)
                 return
-
-
-def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:
-    """The keys in a row that are not null: place, value and converter."""
-    if row:
-        for field, at, convert in reversed(reader.plan(row).keys):
-            if row[field] is not None:
-                yield at, row[field], convert

@@ -18,6 +18,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
+from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.debezium.events.order import has_position
 from silver.decode.debezium.row_plans import Reading, TableLayout
@@ -164,6 +165,19 @@ def reject(change: Change, reason: str, message: str) -> None:
     """Makes the change a dead letter."""
     change.operation, change.absent = None, None
     change.reason, change.message = reason, message
+
+
+def complete_document(document: DocumentChange, change: Change, names: Sequence[str]) -> None:
+    """Says what an update of some fields does not carry; rejects one of parts of a field.
+
+    `names` are the columns, other than keys, that the table publishes.
+    """
+    change.snapshot, change.snapshot_last = None, False
+    if document.problem is not None:
+        reject(change, ILLEGAL_CHANGE, document.problem)
+    elif document.partial and change.reason is None:
+        carried = {name.lower() for name in document.envelope.after or ()}
+        change.absent = [name for name in names if name.lower() not in carried] or None
 
 
 def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> None:

@@ -4,7 +4,7 @@ Rows of a source have few shapes. What the schema block and the names of a row's
 decided once for all rows of that shape.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import types as T
@@ -237,3 +237,11 @@ class RowReader:
             return column.type != told
         grows = self.layout.table.schema_changes.widen == "apply"
         return grows and wider(column.type, told) not in (None, column.type)
+
+
+def keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:
+    """The keys in a row that are not null: place, value and converter."""
+    if row:
+        for field, at, convert in reversed(reader.plan(row).keys):
+            if row[field] is not None:
+                yield at, row[field], convert

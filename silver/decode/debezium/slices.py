@@ -4,97 +4,37 @@ Read so are changes with a position at the source, whose rows have the fields of
 record and values that fit. All others, dead letters among them, are left to `Decoder.decode`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import msgspec
 import pyarrow as pa
 
 from silver.contract import DELETE, UPSERT
 from silver.decode.arrow_types import arrow_type, carrier
-from silver.decode.avro.binary import NotAvro
-from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, Source, Transaction
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
-from silver.decode.debezium.events.log_follower import LogFollower, Sightings
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
-from silver.decode.debezium.events.placeholders import Placeholders
+from silver.decode.debezium.events.log_follower import Sightings
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN
 from silver.decode.debezium.events.places import Events, Places, find_places
-from silver.decode.debezium.evidence import NewEvidence
 from silver.decode.debezium.refusals import INVENTING, MAY_WRITE_CELLS
-from silver.decode.debezium.row_plans import RowReader, TableLayout
-from silver.decode.shapes import BROKEN, RowShape, can_be_fields, parse_alike, parser_of_shape
+from silver.decode.debezium.slice_shapes import (
+    EventShape,
+    EventShapes,
+    SliceTools,
+    deleted_row,
+    key_values,
+)
+from silver.decode.shapes import parse_alike
 from silver.decode.slices import ReadPart, Slice, read_shapes
-from silver.decode.values.bulk import BulkConverter, bulk_converter, convert_column, kinds_of
-from silver.decode.values.json_values import NotJson
-from silver.decode.values.typed_values import Converter
-from silver.decode.wrapped import open_row
+from silver.decode.values.bulk import convert_column, kinds_of
 
 _LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
 _OPS = frozenset(("c", "u", "r", "d"))
 _TRIED = 4
 _TEXTS = (str, type(None))
 _UTC = pa.timestamp("us", tz="UTC")
-
-
-class SliceTools(NamedTuple):
-    """What a decoder shares with who reads its slices."""
-
-    layout: TableLayout
-    opener: Opener
-    news: NewEvidence
-    placeholders: Placeholders
-    follower: LogFollower
-    required: Sequence[int]
-    reader_of: Callable[[tuple[bytes | None, bool, bool, bool]], RowReader]
-
-
-class _Reading(NamedTuple):
-    """How a column is read.
-
-    Attributes:
-        field: the place of its field in the row.
-        at: the column's place.
-        convert: the converter of one value.
-        bulk: that of many; None without one.
-        large: whether the source can leave its values out.
-    """
-
-    field: int
-    at: int
-    convert: Converter
-    bulk: BulkConverter | None
-    large: bool
-
-
-class _Shape(NamedTuple):
-    """How records of one shape are parsed and read.
-
-    Attributes:
-        row: the struct of their rows.
-        parse: from the text of a record to its event, or to its row if it is flattened.
-        prefix: what the texts of all such records begin with, which is not parsed.
-        whole: whether they are whole records.
-        added: the members that a transform added to the row; None for full envelopes.
-        readings: what becomes of the fields.
-        unknown: the places of fields that could be columns.
-        keys: the places of the keys' fields in the row, and their names.
-        key_of: the keys' values in a row.
-        parsers: from the text of a record's key to a struct with the keys' values.
-    """
-
-    row: RowShape
-    parse: Callable[[bytes], Any]
-    prefix: bytes
-    whole: bool
-    added: AddedMembers | None
-    readings: Sequence[_Reading]
-    unknown: Sequence[int]
-    keys: Sequence[int]
-    key_of: Callable[[Any], tuple[object, ...]]
-    parsers: Sequence[Callable[[bytes], Any]]
 
 
 class _Rows(NamedTuple):
@@ -107,7 +47,7 @@ class _Rows(NamedTuple):
     rows: Sequence[Any]
 
     def only(self, fits: Sequence[object]) -> "_Rows":
-        return self if all(fits) else _Rows(*[list(compress(one, fits)) for one in self])
+        return self if all(fits) else _Rows._make(list(compress(one, fits)) for one in self)
 
 
 class SliceReader:
@@ -118,7 +58,7 @@ class SliceReader:
         self._columns = tools.layout.columns.columns
         self._types = [arrow_type(carrier(column.type)) for column in self._columns]
         self._flattened = tools.opener.form in (FLATTENED, REWRITTEN)
-        self._shapes: dict[tuple[Any, ...], _Shape | None] = {}
+        self._shapes = EventShapes(tools)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the records that have few shapes and need no thought."""
@@ -144,90 +84,14 @@ class SliceReader:
     def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
         """Reads the records with the shape of the first one that has any."""
         for nth, at in enumerate(places[:_TRIED]):
-            shape = self._shape_of(records.record(at))
+            shape = self._shapes.of(records.record(at))
             if shape is not None:
                 part = self._part(shape, *self._rows(records, shape, places[nth:]))
                 taken = set(part.places)
                 return part, [at for at in places[nth:] if at not in taken]
         return None, places
 
-    def _shape_of(self, record: Record) -> _Shape | None:
-        """The shape of a record; None where it has to be decoded alone."""
-        try:
-            if self._flattened:
-                row, block = open_row(record)
-            else:
-                opened = self._tools.opener.open(record)
-                envelope, block = opened.envelope, opened.block
-                if envelope is None or opened.event is not None or opened.document is not None:
-                    return None
-                row = envelope.before if envelope.after is None else envelope.after
-        except (NotJson, NotAvro):
-            return None
-        prefix = b"" if block is None else b'{"schema":' + block + b',"payload":'
-        is_cut = block is None or not record.whole
-        if not row or not is_cut or not (record.raw or b"").startswith(prefix):
-            return None
-        if not can_be_fields(row):
-            return None
-        key = tuple(row), prefix, record.whole
-        if key not in self._shapes:
-            self._shapes[key] = self._made(key[0], block, prefix, record.whole)
-        return self._shapes[key]
-
-    def _made(
-        self, names: tuple[str, ...], block: bytes | None, prefix: bytes, whole: bool
-    ) -> _Shape | None:
-        added = AddedMembers(names) if self._flattened else None
-        if added is not None and not added.are_plain:
-            return None
-        own = names if added is None else tuple(n for n in names if not n.startswith(PREFIX))
-        reader = self._tools.reader_of((block, True, added is not None, False))
-        plan = reader.plan(dict.fromkeys(own))
-        taken = [at for _, at, _ in plan.readings]
-        keys = {at: field for field, at, _ in plan.keys}
-        needs_thought = reader.unlike or plan.unlike or plan.unfit or len({*taken}) < len(taken)
-        if needs_thought or {*keys} != {*self._tools.layout.keys}:
-            return None
-        if not {*self._tools.required} <= {*taken}:
-            return None
-        if len(own) == 1 and own[0].endswith(".Value"):
-            return None
-        large = {field for field, _ in plan.large}
-        readings = [
-            _Reading(names.index(field), at, convert, self._bulk(reader, at, field), field in large)
-            for field, at, convert in plan.readings
-        ]
-        doubles = [
-            names[one.field]
-            for one in readings
-            if one.bulk is not None and self._types[one.at] == pa.float64()
-        ]
-        row = RowShape(names, doubles)
-        fields = [keys[at] for at in self._tools.layout.keys]
-        type = row.struct if added is not None else _event(row.struct, not prefix)
-        if whole:
-            type = msgspec.defstruct("Whole", [("value", type | None, None)], gc=False)
-        return _Shape(
-            row,
-            parser_of_shape(type),
-            prefix,
-            whole,
-            added,
-            readings,
-            [names.index(name) for name in plan.unknown],
-            [names.index(field) for field in fields],
-            row.getter(fields),
-            _key_parsers(fields),
-        )
-
-    def _bulk(self, reader: RowReader, at: int, field: str) -> BulkConverter | None:
-        encoding = reader.encoding(at, field)
-        if encoding is None:
-            return None
-        return bulk_converter(encoding, self._columns[at].type, self._types[at])
-
-    def _rows(self, records: Slice, shape: _Shape, places: list[int]) -> tuple[_Rows, Places]:
+    def _rows(self, records: Slice, shape: EventShape, places: list[int]) -> tuple[_Rows, Places]:
         """The rows of the records that have the shape and an event that says a change."""
         texts, prefix = records.column("_raw"), shape.prefix
         given: Sequence[bytes | None] = texts
@@ -249,7 +113,7 @@ class SliceReader:
 
     def _of_envelopes(
         self,
-        shape: _Shape,
+        shape: EventShape,
         places: Sequence[int],
         events: Sequence[Any],
         keys: Sequence[bytes | None],
@@ -269,7 +133,7 @@ class SliceReader:
     def _of_flattened(
         self,
         records: Slice,
-        shape: _Shape,
+        shape: EventShape,
         places: Sequence[int],
         rows: Sequence[Any],
         keys: Sequence[bytes | None],
@@ -302,30 +166,34 @@ class SliceReader:
         return found, added.places(columns, events, *own)
 
     def _row(
-        self, shape: _Shape, key: bytes | None, op: object, source: Any, after: Any, before: Any
-    ) -> Any:
-        """The row of an event, the keys of a deleted one; None where it needs thought."""
+        self, shape: EventShape, key: bytes | None, op: object, source: Source | None, *rows: object
+    ) -> object:
+        """The row of an event, the keys of a deleted one; None where it needs thought.
+
+        `rows` are the new row and the old one.
+        """
+        after, before = rows
         values = None
         if before is not None and key is not None:
-            values = _key_values(shape.parsers, key)
+            values = key_values(shape.parsers, key)
             if values is None:
                 return None
         if op == "d":
             if before is None:
                 return None
-            return _deleted(shape, shape.key_of(before) if values is None else values)
+            return deleted_row(shape, shape.key_of(before) if values is None else values)
         if before is None or op != "u" or after is None or source is None:
             return after
         if source.connector in INVENTING and not self._tools.layout.columns.whole_old_rows:
             return after
         return after if shape.key_of(before) == shape.key_of(after) else None
 
-    def _part(self, shape: _Shape, rows: _Rows, places: Places) -> ReadPart:
+    def _part(self, shape: EventShape, rows: _Rows, places: Places) -> ReadPart:
         """The changes of the rows whose values fit."""
         fits = self._fitting(shape, rows, places)
         if not all(fits):
             rows = rows.only(fits)
-            places = Places(*[list(compress(one, fits)) for one in places])
+            places = Places._make(list(compress(one, fits)) for one in places)
         given = shape.row.columns(rows.rows)
         columns: dict[str, pa.Array] = {}
         fits = [True] * len(rows.places)
@@ -350,7 +218,7 @@ class SliceReader:
         told = (reads, rows.sources, places.sequence, places.source_time, places.snapshot)
         return ReadPart([*rows.places], columns, told).only(fits)
 
-    def _fitting(self, shape: _Shape, rows: _Rows, places: Places) -> list[bool]:
+    def _fitting(self, shape: EventShape, rows: _Rows, places: Places) -> list[bool]:
         """Which rows need no thought: keys, values that must be there, nothing new or left out."""
         columns = shape.row.columns(rows.rows)
         odd = {at for at, sequence in enumerate(places.sequence) if sequence is None}
@@ -375,48 +243,6 @@ class SliceReader:
             is_new = self._tools.news.is_of_new_table
             odd |= {at for at, source in enumerate(rows.sources) if is_new(source)}
         return [at not in odd for at in range(len(rows.places))]
-
-
-def _event(row: type[Any], is_bare: bool) -> type[Any]:
-    """The struct of an envelope; a bare one has no members of the wrapper around it."""
-    fields: list[tuple[str, Any, Any]] = [
-        ("op", object, None),
-        ("after", row | None, None),
-        ("before", row | None, None),
-        ("source", Source | None, None),
-        ("transaction", Transaction | None, None),
-    ]
-    wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
-    return msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
-
-
-def _key_parsers(names: Sequence[str]) -> list[Callable[[bytes], Any]]:
-    """Parsers of a record's key as it is, and in the wrapper with its schema."""
-    fields = [f"f{at}" for at in range(len(names))]
-    rename = dict(zip(fields, names, strict=True))
-    key = msgspec.defstruct("Key", [(name, object) for name in fields], rename=rename, gc=False)
-    members = [("schema", msgspec.Raw), ("payload", key)]
-    wrapper = msgspec.defstruct("KeyWrapper", members, forbid_unknown_fields=True, gc=False)
-    unwrap = parser_of_shape(wrapper)
-    return [parser_of_shape(key), lambda text: unwrap(text).payload]
-
-
-def _key_values(parsers: Sequence[Callable[[bytes], Any]], key: bytes) -> tuple[object, ...] | None:
-    """The values of the keys in a record's key; None where it has not all of them."""
-    for parse in parsers:
-        try:
-            return msgspec.structs.astuple(parse(key))
-        except BROKEN:
-            continue
-    return None
-
-
-def _deleted(shape: _Shape, values: tuple[object, ...]) -> Any:
-    """A row with the keys alone."""
-    row: list[object] = [None] * len(shape.row.names)
-    for at, value in zip(shape.keys, values, strict=True):
-        row[at] = value
-    return shape.row.struct(*row)
 
 
 def _is_plain(op: object, source: Source | None) -> bool:

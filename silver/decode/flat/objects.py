@@ -1,6 +1,5 @@
 """Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,14 +22,13 @@ from silver.decode.columns import (
     room,
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
+from silver.decode.flat.converters import hexless_converter, of_csv, plain_converter
 from silver.decode.values.column_types import Misfit
-from silver.decode.values.inference import fits_double
-from silver.decode.values.json_values import NotJson, NumberText, parse_json
-from silver.decode.values.typed_values import Converter, converter, misfit_message
+from silver.decode.values.json_values import NotJson, parse_json
+from silver.decode.values.typed_values import Converter, misfit_message
 from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _MOST_NAMES = 4 * MOST_COLUMNS
-_HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
@@ -138,9 +136,9 @@ class RowReader:
         self._settled = columns.settled
         made = make or plain_converter
         if make is None and table.feeds[0].file_format != "parquet":
-            made = _no_hex
+            made = hexless_converter
         if table.feeds[0].file_format == "csv":
-            made = _of_csv(made)
+            made = of_csv(made)
         self.reads_csv = table.feeds[0].file_format == "csv"
         self.tells_decimals = make is not None
         self._tells_bytes = table.feeds[0].file_format == "parquet"
@@ -358,56 +356,3 @@ def _unfit(names: Collection[str]) -> Fault:
 
 def _member(column: Column) -> str:
     return column.name.removeprefix(MEMBER)
-
-
-def plain_converter(column: Column, settled: bool) -> Converter:
-    """What converts the JSON values of a column; `settled` as in `Columns`."""
-    if column.provisional and not settled and isinstance(column.type, T.StringType):
-        return _text_only
-    made = converter(column.type)
-    learned = isinstance(column.type, T.DoubleType) and not column.declared
-    return _exact_double(made) if learned else made
-
-
-def _no_hex(column: Column, settled: bool) -> Converter:
-    """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
-    convert = plain_converter(column, settled)
-    if not isinstance(column.type, T.BinaryType):
-        return convert
-
-    def checked(value: object) -> object:
-        if isinstance(value, str) and _HEX.fullmatch(value):
-            raise Misfit(value)
-        return convert(value)
-
-    return checked
-
-
-def _of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:
-    """Converters that read `""` as null where it is no value: writers that quote all write so."""
-
-    def made(column: Column, settled: bool) -> Converter:
-        convert = make(column, settled)
-        if isinstance(column.type, T.StringType | T.BinaryType):
-            return convert
-        return lambda value: None if value == "" else convert(value)
-
-    return made
-
-
-def _exact_double(convert: Converter) -> Converter:
-    """For a column that nobody declared to be double: no digits of its numbers are lost."""
-
-    def exact(value: object) -> object:
-        if isinstance(value, NumberText) and not fits_double(value):
-            raise Misfit(value)
-        return convert(value)
-
-    return exact
-
-
-def _text_only(value: object) -> str:
-    """Text for a column whose type may turn out to be another one when all values are seen."""
-    if not isinstance(value, str) or isinstance(value, NumberText):
-        raise Misfit(value)
-    return value

@@ -19,11 +19,11 @@ from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
+from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.values.encodings import declares_binaries, declares_decimals
 from silver.decode.expressions.names import FAULT
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.encoded_rows import RowOpener
-from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
 from silver.decode.flat.slices import (
     FlatColumns,

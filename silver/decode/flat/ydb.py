@@ -33,10 +33,11 @@ from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.flat.discovery import FlatDiscovery
 from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
 from silver.decode.flat.slices import FlatColumns, FlatShape, read_rows
+from silver.decode.flat.virtual_times import plain_moment, stamped_change
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
-from silver.decode.values.json_values import json_text, text_of
-from silver.decode.values.sequences import literal_sequence, section
+from silver.decode.values.json_values import json_text
+from silver.decode.values.sequences import literal_sequence
 
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")
@@ -50,11 +51,23 @@ _UNDECLARED = (
 _WITHOUT_NEW_ROWS = ("old_image", "keys_only")
 _WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
-_LARGEST_SECONDS = 10**11
-_LARGEST_TIME = 1 << 63
 
 Members = Mapping[str, object]
 _NO_MEMBERS: Members = {}
+
+
+class _Event(msgspec.Struct, gc=False):
+    """A record of which the rows are structs of one shape."""
+
+    key: list[object]
+    newImage: object = None
+    reset: object = None
+    update: object = None
+    erase: object = None
+    oldImage: object = None
+    ts: object = None
+
+
 _ERASED = object()
 """In place of the row of an erase."""
 
@@ -86,7 +99,7 @@ class Decoder:
         if members is None:
             message = "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
-        change = _stamped(record, _first_of(members, "ts", "resolved"))
+        change = stamped_change(record, _first_of(members, "ts", "resolved"))
         if (
             members is _NO_MEMBERS
             or _is_no_change(members)
@@ -134,7 +147,7 @@ class Decoder:
         beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
         own = [nothing if row is None or row is _ERASED else row for row in rows]
         columns, fits, _ = self._flat.convert(shape, own, [*beside])
-        moments = [_moment(event.ts) for event in events]
+        moments = [plain_moment(event.ts) for event in events]
         topics = records.column("_topic")
         given = zip(fits, rows, moments, parsed.places, strict=True)
         fits = [
@@ -155,7 +168,7 @@ class Decoder:
         columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
         return ReadPart(parsed.places, columns).only(fits)
 
-    def _written(self, shape: FlatShape, event: Any) -> Any:
+    def _written(self, shape: FlatShape, event: _Event) -> object:
         """The row that an event wrote, or that it erased one; None where it needs thought."""
         key = event.key
         if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
@@ -264,19 +277,7 @@ class Discovery(FlatDiscovery):
 def _event_of(row: type[Any]) -> type[Any]:
     """The struct of an event whose rows have one shape."""
     rows = [(name, row | None, None) for name in _WRITTEN]
-    others = [(name, object, None) for name in ("erase", "oldImage", "ts")]
-    return msgspec.defstruct("Event", [("key", list[object]), *rows, *others], gc=False)
-
-
-def _moment(ts: Any) -> tuple[str, int, str] | None:
-    """Sequence, time and transaction of a virtual timestamp of two numbers; None of any other."""
-    if type(ts) is not list or len(ts) != 2 or not type(ts[0]) is type(ts[1]) is int:
-        return None
-    step, id = ts
-    time = _micros(step) if step >= 0 else None
-    if time is None or not 0 <= id < 1 << 64:
-        return None
-    return f"{step:016X}/{id:016X}", time, f"{step}/{id}"
+    return msgspec.defstruct("Event", rows, bases=(_Event,), gc=False)
 
 
 def _learns_mode(table: Table) -> bool:
@@ -341,45 +342,6 @@ def _is_no_change(members: Members) -> bool:
     names = map(str.lower, members)
     of_schema = any("schema" in name or name.startswith("tablechange") for name in names)
     return members.get("resolved") is not None or of_schema
-
-
-def _stamped(record: Record, moment: object) -> Change:
-    """A change with the order, time and transaction that the virtual timestamp gives.
-
-    Without a timestamp the record's offset is the order.
-    """
-    if moment is None:
-        return Change(None, (), section(record.offset or 0), source_time=time_of(record))
-    parts = moment if isinstance(moment, list) else []
-    numbers = [_number(part) for part in parts]
-    time = _micros(numbers[0]) if numbers else None
-    change = Change(None, source_time=time_of(record) if time is None else time)
-    if len(numbers) == 2 and None not in numbers:
-        change.sequence = f"{numbers[0]:016X}/{numbers[1]:016X}"
-    change.transaction = "/".join([text_of(part) for part in parts if part is not None])
-    return change
-
-
-def _number(part: object) -> int | None:
-    """An unsigned 64-bit number of a virtual timestamp, or its digits; None for all else."""
-    if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
-        part = int(part)
-    return part if type(part) is int and 0 <= part < 1 << 64 else None
-
-
-def _micros(count: int | None) -> int | None:
-    """Microseconds of a count of seconds, milli-, micro- or nanoseconds, told by its size.
-
-    Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
-    (from the spring of 1973), and so on.
-    """
-    if count is None or count >= _LARGEST_TIME:
-        return None
-    if count < _LARGEST_SECONDS:
-        return count * 1_000_000
-    if count < _LARGEST_SECONDS * 1_000:
-        return count * 1_000
-    return count if count < _LARGEST_SECONDS * 1_000_000 else count // 1_000
 
 
 def _fault_of_flags(members: Members) -> Fault | None:

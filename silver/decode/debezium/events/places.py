@@ -14,6 +14,7 @@ from silver.decode.debezium.events.order import (
     ordered_change,
     transaction_name,
 )
+from silver.decode.values.json_values import text_of
 
 _NONE = type(None)
 _LIMIT = 1 << 63
@@ -58,38 +59,41 @@ def _placed(op: str, source: Source | None, transaction: Transaction | None) -> 
 
 def _of_plain_positions(events: Events) -> Places | None:
     """The places of events with a log sequence number and plain times; None for any others."""
-    ops, sources, transactions = events
-    count = len(ops)
-    if None in sources:
+    sources = [source for source in events.sources if source is not None]
+    if len(sources) < len(events.sources):
         return None
     numbers = list(map(attrgetter("lsn"), sources))
     times = _plain_times(sources)
-    if times is None or set(map(type, numbers)) != {int}:
+    if times is None or not _are_counts(numbers) or None in numbers:
         return None
-    orders: Sequence[int | None] = [None] * count
-    names: Sequence[object] = list(map(attrgetter("txId"), sources))
-    if any(transactions):
-        orders = [None if t is None else t.total_order for t in transactions]
-        if not set(map(type, orders)) <= {int, _NONE}:
-            return None
-        told = [None if t is None else transaction_name(t.id) for t in transactions]
-        names = [own if one is None else one for one, own in zip(told, names, strict=True)]
-    if min(numbers) < 0 or max(numbers) >= _LIMIT or not _are_counts(orders):
+    orders = [None if t is None else t.total_order for t in events.transactions]
+    if not _are_counts(orders):
         return None
-    if not set(map(type, names)) <= {int, str, _NONE}:
-        return None
+    names = [_named(*one) for one in zip(events.transactions, sources, strict=True)]
     sequences = [f"{n:016X}/{o or 0:016X}" for n, o in zip(numbers, orders, strict=True)]
-    snapshots: Sequence[str | None] = [None] * count
-    lasts: Sequence[bool] = [False] * count
-    if "r" in ops:
-        if not {type(s.name) for s in sources} <= {str, _NONE}:
+    snapshots: Sequence[str | None] = [None] * len(sources)
+    lasts: Sequence[bool] = [False] * len(sources)
+    if "r" in events.ops:
+        if min(times) == 0 or not all(map(_is_read_plainly, sources)):
             return None
-        if min(times) == 0 or any(s.step is not None or s.ts_hlc is not None for s in sources):
-            return None
-        snapshots = [_snapshot(*one) for one in zip(ops, sources, numbers, strict=True)]
-        lasts = [op == "r" and s.snapshot in LAST_ROWS for op, s in zip(ops, sources, strict=True)]
-    transaction = [None if name is None else str(name) for name in names]
-    return Places(sequences, times, transaction, orders, snapshots, lasts)
+        reads = list(zip(events.ops, sources, strict=True))
+        snapshots = [_snapshot(*one, n) for one, n in zip(reads, numbers, strict=True)]
+        lasts = [op == "r" and source.snapshot in LAST_ROWS for op, source in reads]
+    counts = [None if order is None else int(str(order)) for order in orders]
+    return Places(sequences, times, names, counts, snapshots, lasts)
+
+
+def _named(transaction: Transaction | None, source: Source) -> str | None:
+    """The name of a transaction, else the source's own number of it."""
+    name = None if transaction is None else transaction_name(transaction.id)
+    if name is not None or source.txId is None:
+        return name
+    return str(source.txId) if type(source.txId) is int else str(text_of(source.txId))
+
+
+def _is_read_plainly(source: Source) -> bool:
+    """Whether a row that was read is of no initial scan with positions of its own."""
+    return type(source.name) in (str, _NONE) and source.step is None and source.ts_hlc is None
 
 
 def _snapshot(op: str, source: Source, number: int) -> str | None:
@@ -112,5 +116,8 @@ def _plain_times(sources: Sequence[Source]) -> list[int] | None:
     return None
 
 
-def _are_counts(orders: Sequence[int | None]) -> bool:
-    return all(order is None or 0 <= order < _LIMIT for order in orders)
+def _are_counts(numbers: Sequence[object]) -> bool:
+    """Whether all are numbers from 0 to 2^63 - 1, or null."""
+    if not set(map(type, numbers)) <= {int, _NONE}:
+        return False
+    return all(n is None or 0 <= n < _LIMIT for n in numbers if isinstance(n, int))
