@@ -19,13 +19,13 @@ from pyspark.sql.types import StructType
 
 from bronze.contract import Part, avro_schema_id
 from lakehouse.config.table import Table
-from silver.decode.arrow_types import arrow_type
-from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
+from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import Change, Decoder, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
-from silver.decode.protocols import PROTOCOLS
+from silver.decode.formats import PROTOCOLS
 from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
+from silver.decode.types import arrow_type
 from silver.decode.wrapped import unframed
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
@@ -119,13 +119,12 @@ def discover_batches(
         One row: the task's discovery, pickled, and how many records it looked at.
     """
     discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
-    row_types = dictionary_rows if plan.table.format == "debezium" else None
     records = 0
     for part in _slices(batches):
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(part, plan.table, plan.columns, row_types)
+            shown = _records(part, plan.table, plan.columns)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -136,7 +135,7 @@ def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    own = plan.table, plan.columns, dictionary_rows
+    own = plan.table, plan.columns
     records = (one for part in batches for one in _records(part, *own))
     return waits_for_form(plan.table, plan.columns, records)
 
@@ -180,16 +179,14 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _records(
-    part: pa.RecordBatch, table: Table, columns: Columns, row_types: RowTypes | None
-) -> Iterator[Record]:
+def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
     if any(feed.value_format == "json" for feed in table.feeds):
         records = map(_without_frames, records, repeat(columns.schemas))
     if not columns.schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
-        read_ahead(some, columns.schemas, row_types)
+        read_ahead(some, columns.schemas, table.format == "debezium")
         yield from some
 
 
@@ -230,7 +227,6 @@ class _Work:
     def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
         self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
         self._slices = decoder if isinstance(decoder, ReadsSlices) else None
-        self._row_types = decoder.row_type if isinstance(decoder, ConvertsRows) else None
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a slice's records, in the same order."""
@@ -253,7 +249,7 @@ class _Work:
         return self._output.batch(part, self._output.joined(read, alone, changes))
 
     def _records(self, part: pa.RecordBatch) -> Iterator[Record]:
-        return _records(part, self._plan.table, self._plan.columns, self._row_types)
+        return _records(part, self._plan.table, self._plan.columns)
 
 
 class _Output:

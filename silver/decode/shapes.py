@@ -47,19 +47,38 @@ class RowShape:
         self._values = attrgetter(*self.fields)
         self._single = len(self.fields) == 1
 
-    def columns(self, rows: Iterable[Row]) -> list[Sequence[object]]:
+    def make(self, values: Sequence[object]) -> object:
+        """A row of these values."""
+        return self.struct(*values)
+
+    def columns(self, rows: Sequence[Row]) -> list[Sequence[object]]:
         """The values of each field."""
         if self._single:
             return [list(map(self._values, rows))]
         return list(zip(*map(self._values, rows), strict=True)) or [()] * len(self.fields)
 
-    def getter(self, names: Sequence[str]) -> Callable[[Row], tuple[object, ...]]:
-        """Takes the values of some fields out of a row."""
-        fields = [self.fields[self.names.index(name)] for name in names]
-        if len(fields) > 1:
-            return attrgetter(*fields)
-        one = attrgetter(*fields)
-        return lambda row: (one(row),)
+    def values(self, row: Row) -> tuple[object, ...]:
+        """The values of a row in order."""
+        return (self._values(row),) if self._single else self._values(row)
+
+
+class TupleShape:
+    """The names of a row's fields where rows are tuples; see `RowShape`."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+
+    def columns(self, rows: Sequence[Row]) -> list[Sequence[object]]:
+        """The values of each field."""
+        return list(zip(*rows, strict=True)) or [()] * len(self.names)
+
+    def values(self, row: Row) -> tuple[object, ...]:
+        """The values of a row in order."""
+        return tuple(row)
+
+    def make(self, values: Sequence[object]) -> object:
+        """A row of these values."""
+        return tuple(values)
 
 
 class Parsed:

@@ -34,6 +34,11 @@ class Slice:
         """The places of records that are texts in UTF-8, not nested too deeply."""
         return sound_places(self.part.column("_raw"), self.column("_raw"))
 
+    @cached_property
+    def filled(self) -> list[int]:
+        """The places of records that have a value."""
+        return [at for at, text in enumerate(self.column("_raw")) if text is not None]
+
     def record(self, at: int) -> Record:
         """The record at a place."""
         return Record(*[self.part.column(name)[at].as_py() for name in self._names])
@@ -111,10 +116,10 @@ def read_shapes(
         if part is None or 4 * len(part.places) < len(places):
             break
         places = left
-    return _joined(found) if found else None
+    return joined(found) if found else None
 
 
-def _joined(parts: Sequence[ReadPart]) -> ReadPart:
+def joined(parts: Sequence[ReadPart]) -> ReadPart:
     """Parts as one, in the order of the records."""
     if len(parts) == 1:
         return parts[0]

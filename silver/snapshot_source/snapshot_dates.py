@@ -18,7 +18,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
 from lakehouse.storage.writing import replace
-from silver.decode.flat.snapshot_files import folder_of, folder_pattern
+from silver.decode.protocols.snapshot_files import folder_of, folder_pattern
 from silver.storage import layout
 from silver.storage.side_columns import EXTRACT_COLUMNS
 

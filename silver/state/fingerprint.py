@@ -22,7 +22,7 @@ from lakehouse.storage import names
 from lakehouse.storage.writing import append
 from silver.contract import TABLE_NOTES
 from silver.decode.columns import SHOWN
-from silver.decode.values.column_types import parse_type, wider
+from silver.decode.types import parse_type, wider
 from silver.state.drift import declares
 from silver.storage import layout
 from silver.storage.side_columns import BUILT_COLUMNS

@@ -5,7 +5,7 @@ from lakehouse.config.in_force import not_in_force
 from lakehouse.config.table import Table
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ManyConfigurationErrors
-from silver.decode.protocols import PROTOCOLS
+from silver.decode.formats import PROTOCOLS
 
 
 def document(format: str) -> dict[str, object]:

@@ -8,13 +8,10 @@ row.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.bulk import RecordType
-from silver.decode.avro.schemas import Writer
 from silver.decode.change import (
     BAD_VALUE,
     ILLEGAL_CHANGE,
@@ -40,7 +37,6 @@ from silver.decode.debezium.events.log_follower import LogFollower
 from silver.decode.debezium.events.opening import (
     FLATTENED,
     REWRITTEN,
-    AvroOpener,
     record_opener,
 )
 from silver.decode.debezium.events.order import (
@@ -67,7 +63,7 @@ from silver.decode.debezium.refusals import (
     unknown_operation,
 )
 from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout, keys_in
-from silver.decode.debezium.row_values import convert_row, convert_rows
+from silver.decode.debezium.row_values import convert_row
 from silver.decode.debezium.slice_shapes import SliceTools
 from silver.decode.debezium.slices import SliceReader
 from silver.decode.debezium.values.schema_blocks import (
@@ -76,7 +72,7 @@ from silver.decode.debezium.values.schema_blocks import (
     row_block_fields,
 )
 from silver.decode.slices import ReadPart, Slice
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
 
@@ -136,7 +132,7 @@ class Decoder:
         settled = self.layout.columns.settled
         if not self.layout.keys or self._nullable or self._extras.readings:
             return False
-        if isinstance(self.opener, AvroOpener) or self._arrives_in_order:
+        if self._arrives_in_order:
             return False
         return settled or not self._news.looks_into_values
 
@@ -187,11 +183,6 @@ class Decoder:
         if change.reason is None and self._required and operation == UPSERT:
             self._check_required(change)
         return change
-
-    def row_type(self, writer: Writer) -> RecordType:
-        """What the new rows in a writer's envelopes become, if many of them are read together."""
-        reader = self.reader_of((writer.text, True, False, False))
-        return RecordType(partial(convert_rows, reader, self.placeholders))
 
     def segments(self) -> str | None:
         """What the records decoded so far tell of the source's log."""

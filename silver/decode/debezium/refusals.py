@@ -29,7 +29,7 @@ from silver.decode.debezium.values.encodings import (
     holds_decimals,
 )
 from silver.decode.debezium.values.numbers import is_base64, is_written
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, json_text, text_of
 from silver.decode.values.typed_values import misfit_message
 from silver.decode.wrapped import holds_rows, open_row

@@ -1,13 +1,14 @@
 """The shapes of Debezium's records: how the records of each are parsed and read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
-from silver.decode.arrow_types import arrow_type, carrier
 from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import Writer, decode_avro
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Source, Transaction
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
@@ -16,7 +17,9 @@ from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.debezium.evidence import NewEvidence
 from silver.decode.debezium.row_plans import RowReader, TableLayout
-from silver.decode.shapes import BROKEN, RowShape, can_be_fields, parser_of_shape
+from silver.decode.debezium.values.schema_blocks import block_fields
+from silver.decode.shapes import BROKEN, RowShape, TupleShape, can_be_fields, parser_of_shape
+from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import BulkConverter, bulk_converter
 from silver.decode.values.json_values import NotJson
 from silver.decode.values.typed_values import Converter
@@ -64,12 +67,11 @@ class EventShape(NamedTuple):
         added: the members that a transform added to the row; None for full envelopes.
         readings: what becomes of the fields.
         unknown: the places of fields that could be columns.
-        keys: the places of the keys' fields in the row, and their names.
-        key_of: the keys' values in a row.
-        parsers: from the text of a record's key to a struct with the keys' values.
+        keys: the places of the keys' fields in the row.
+        parse_key: the keys' values in a record's key; None where it has not all of them.
     """
 
-    row: RowShape
+    row: RowShape | TupleShape
     parse: Callable[[bytes], Any]
     prefix: bytes
     whole: bool
@@ -77,8 +79,7 @@ class EventShape(NamedTuple):
     readings: Sequence[FieldReading]
     unknown: Sequence[int]
     keys: Sequence[int]
-    key_of: Callable[[Any], tuple[object, ...]]
-    parsers: Sequence[Callable[[bytes], Any]]
+    parse_key: Callable[[bytes], tuple[object, ...] | None]
 
 
 class EventShapes:
@@ -123,45 +124,56 @@ class EventShapes:
             return None
         own = names if added is None else tuple(n for n in names if not n.startswith(PREFIX))
         reader = self._tools.reader_of((block, True, added is not None, False))
+        found = self._readings(names, own, reader)
+        if found is None:
+            return None
+        readings, unknown, keys = found
+        is_double = {c.at for c in readings if c.bulk and self._types[c.at] == pa.float64()}
+        row = RowShape(names, [names[one.field] for one in readings if one.at in is_double])
+        type = row.struct if added is not None else _event(row.struct, not prefix)
+        if whole:
+            type = msgspec.defstruct("Whole", [("value", type | None, None)], gc=False)
+        parse_key = partial(_key_values, _key_parsers([names[at] for at in keys]))
+        how = parser_of_shape(type), prefix, whole, added
+        return EventShape(row, *how, readings, unknown, keys, parse_key)
+
+    def of_avro(self, writer: Writer, schemas: Mapping[str, str]) -> EventShape | None:
+        """The shape of the envelopes that a schema wrote; None where they need thought."""
+        key = writer.text, b"", False
+        if key not in self._shapes:
+            names = tuple(block_fields(writer.text))
+            found = self._readings(
+                names, names, self._tools.reader_of((writer.text, True, False, False))
+            )
+            self._shapes[key] = None
+            if found is not None:
+                parse_key = partial(_avro_key_values, schemas, [names[at] for at in found[2]])
+                how = _no_event, b"", False, None
+                self._shapes[key] = EventShape(TupleShape(names), *how, *found, parse_key)
+        return self._shapes[key]
+
+    def _readings(
+        self, names: Sequence[str], own: tuple[str, ...], reader: RowReader
+    ) -> tuple[list[FieldReading], list[int], list[int]] | None:
+        """How the fields are read, and the places of those without a column, and of the keys.
+
+        `own` are the names of the row alone. None where all such rows need thought.
+        """
         plan = reader.plan(dict.fromkeys(own))
         taken = [at for _, at, _ in plan.readings]
         keys = {at: field for field, at, _ in plan.keys}
         needs_thought = reader.unlike or plan.unlike or plan.unfit or len({*taken}) < len(taken)
-        if needs_thought or {*keys} != {*self._tools.layout.keys}:
-            return None
-        if not {*self._tools.required} <= {*taken}:
-            return None
-        if len(own) == 1 and own[0].endswith(".Value"):
+        is_typed = len(own) == 1 and own[0].endswith(".Value")
+        has_all = {*self._tools.required, *self._tools.layout.keys} <= {*taken}
+        if needs_thought or is_typed or not has_all:
             return None
         large = {field for field, _ in plan.large}
         readings = [
-            FieldReading(
-                names.index(field), at, convert, self._bulk(reader, at, field), field in large
-            )
-            for field, at, convert in plan.readings
+            FieldReading(names.index(f), at, convert, self._bulk(reader, at, f), f in large)
+            for f, at, convert in plan.readings
         ]
-        doubles = [
-            names[one.field]
-            for one in readings
-            if one.bulk is not None and self._types[one.at] == pa.float64()
-        ]
-        row = RowShape(names, doubles)
-        fields = [keys[at] for at in self._tools.layout.keys]
-        type = row.struct if added is not None else _event(row.struct, not prefix)
-        if whole:
-            type = msgspec.defstruct("Whole", [("value", type | None, None)], gc=False)
-        return EventShape(
-            row,
-            parser_of_shape(type),
-            prefix,
-            whole,
-            added,
-            readings,
-            [names.index(name) for name in plan.unknown],
-            [names.index(field) for field in fields],
-            row.getter(fields),
-            _key_parsers(fields),
-        )
+        unknown = [names.index(name) for name in plan.unknown]
+        return readings, unknown, [names.index(keys[at]) for at in self._tools.layout.keys]
 
     def _bulk(self, reader: RowReader, at: int, field: str) -> BulkConverter | None:
         encoding = reader.encoding(at, field)
@@ -194,7 +206,7 @@ def _key_parsers(names: Sequence[str]) -> list[Callable[[bytes], Any]]:
     return [parser_of_shape(key), lambda text: unwrap(text).payload]
 
 
-def key_values(parsers: Sequence[Callable[[bytes], Any]], key: bytes) -> tuple[object, ...] | None:
+def _key_values(parsers: Sequence[Callable[[bytes], Any]], key: bytes) -> tuple[object, ...] | None:
     """The values of the keys in a record's key; None where it has not all of them."""
     for parse in parsers:
         try:
@@ -209,4 +221,20 @@ def deleted_row(shape: EventShape, values: tuple[object, ...]) -> object:
     row: list[object] = [None] * len(shape.row.names)
     for at, value in zip(shape.keys, values, strict=True):
         row[at] = value
-    return shape.row.struct(*row)
+    return shape.row.make(row)
+
+
+def _avro_key_values(
+    schemas: Mapping[str, str], names: Sequence[str], key: bytes
+) -> tuple[object, ...] | None:
+    try:
+        found, _ = decode_avro(key, schemas, None, "key")
+    except NotAvro:
+        return None
+    values = [found.get(name) if isinstance(found, dict) else None for name in names]
+    return tuple(values) if all(type(value) in (int, str) for value in values) else None
+
+
+def _no_event(text: bytes) -> object:
+    """Stands for a parser where records are read together."""
+    raise TypeError(text)

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from silver.contract import DELETE, UPSERT
-from silver.decode.arrow_types import arrow_type, carrier
+from silver.decode.avro.ahead import alike_records, read_envelopes
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.schemas import writer_of
 from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, Source, Transaction
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import Sightings
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener
 from silver.decode.debezium.events.places import Events, Places, find_places
 from silver.decode.debezium.refusals import INVENTING, MAY_WRITE_CELLS
 from silver.decode.debezium.slice_shapes import (
@@ -24,15 +26,16 @@ from silver.decode.debezium.slice_shapes import (
     EventShapes,
     SliceTools,
     deleted_row,
-    key_values,
 )
 from silver.decode.shapes import parse_alike
-from silver.decode.slices import ReadPart, Slice, read_shapes
+from silver.decode.slices import ReadPart, Slice, joined, read_shapes
+from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import convert_column, kinds_of
 
 _LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
 _OPS = frozenset(("c", "u", "r", "d"))
 _TRIED = 4
+_PARTS = ("op", "source", "transaction", "after", "before")
 _TEXTS = (str, type(None))
 _UTC = pa.timestamp("us", tz="UTC")
 
@@ -62,7 +65,8 @@ class SliceReader:
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the records that have few shapes and need no thought."""
-        places = records.places
+        is_avro = isinstance(self._tools.opener, AvroOpener)
+        places = records.filled if is_avro else records.places
         if records.has_any("_headers"):
             mark = (PREFIX if self._flattened else OLD_KEY_HEADER).encode()
             headers = records.column("_headers")
@@ -70,6 +74,8 @@ class SliceReader:
         if records.has_any("_offset"):
             offsets = records.column("_offset")
             places = [at for at in places if offsets[at] is None or offsets[at] >= 0]
+        if is_avro:
+            return None if self._flattened else self._read_avro(records, places)
         return read_shapes(places, lambda left: self._read_first(records, left))
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
@@ -91,6 +97,40 @@ class SliceReader:
                 return part, [at for at in places[nth:] if at not in taken]
         return None, places
 
+    def _read_avro(self, records: Slice, places: list[int]) -> ReadPart | None:
+        """Reads the envelopes of each schema together."""
+        texts, headers = records.column("_raw"), records.column("_headers")
+        given = [texts[at] for at in places], [headers[at] for at in places]
+        parts = []
+        for (id, start), nths in alike_records(*given).items():
+            part = self._read_schema(records, id, start, [places[nth] for nth in nths])
+            parts += [part] if part is not None else []
+        return joined(parts) if parts else None
+
+    def _read_schema(
+        self, records: Slice, id: str, start: int, places: list[int]
+    ) -> ReadPart | None:
+        """Reads the envelopes that one schema wrote."""
+        schemas, texts = self._tools.layout.columns.schemas, records.column("_raw")
+        if id not in schemas:
+            return None
+        try:
+            writer = writer_of(schemas[id])
+        except NotAvro:
+            return None
+        read = read_envelopes(writer, start, [texts[at] for at in places])
+        shape = None if read is None else self._shapes.of_avro(writer, schemas)
+        if shape is None or read is None:
+            return None
+        members, broken = read
+        parts = [members.get(name, [None] * len(places)) for name in _PARTS]
+        if any(broken):
+            sound = [not one for one in broken]
+            parts = [list(compress(part, sound)) for part in parts]
+            places = list(compress(places, sound))
+        found = self._of_envelopes(shape, places, parts, records.column("_key"))
+        return self._part(shape, *found)
+
     def _rows(self, records: Slice, shape: EventShape, places: list[int]) -> tuple[_Rows, Places]:
         """The rows of the records that have the shape and an event that says a change."""
         texts, prefix = records.column("_raw"), shape.prefix
@@ -108,20 +148,18 @@ class SliceReader:
             parsed = parsed.only([value is not None for value in parsed.values])
         keys = records.column("_key") if records.has_any("_key") else [None] * len(texts)
         if shape.added is None:
-            return self._of_envelopes(shape, parsed.places, parsed.values, keys)
+            parts = [list(map(attrgetter(name), parsed.values)) for name in _PARTS]
+            return self._of_envelopes(shape, parsed.places, parts, keys)
         return self._of_flattened(records, shape, parsed.places, parsed.values, keys)
 
     def _of_envelopes(
         self,
         shape: EventShape,
         places: Sequence[int],
-        events: Sequence[Any],
+        members: Sequence[Sequence[Any]],
         keys: Sequence[bytes | None],
     ) -> tuple[_Rows, Places]:
-        names = ("op", "source", "transaction", "after", "before")
-        ops, sources, transactions, rows, befores = (
-            list(map(attrgetter(name), events)) for name in names
-        )
+        ops, sources, transactions, rows, befores = members
         if None in rows or any(befores):
             parts = zip(places, ops, sources, rows, befores, strict=True)
             rows = [self._row(shape, keys[at], *one) for at, *one in parts]
@@ -175,18 +213,18 @@ class SliceReader:
         after, before = rows
         values = None
         if before is not None and key is not None:
-            values = key_values(shape.parsers, key)
+            values = shape.parse_key(key)
             if values is None:
                 return None
         if op == "d":
             if before is None:
                 return None
-            return deleted_row(shape, shape.key_of(before) if values is None else values)
+            return deleted_row(shape, _keys_of(shape, before) if values is None else values)
         if before is None or op != "u" or after is None or source is None:
             return after
         if source.connector in INVENTING and not self._tools.layout.columns.whole_old_rows:
             return after
-        return after if shape.key_of(before) == shape.key_of(after) else None
+        return after if _keys_of(shape, before) == _keys_of(shape, after) else None
 
     def _part(self, shape: EventShape, rows: _Rows, places: Places) -> ReadPart:
         """The changes of the rows whose values fit."""
@@ -243,6 +281,11 @@ class SliceReader:
             is_new = self._tools.news.is_of_new_table
             odd |= {at for at, source in enumerate(rows.sources) if is_new(source)}
         return [at not in odd for at in range(len(rows.places))]
+
+
+def _keys_of(shape: EventShape, row: object) -> tuple[object, ...]:
+    """The values of the keys in a row."""
+    return tuple(shape.row.values(row)[at] for at in shape.keys)
 
 
 def _is_plain(op: object, source: Source | None) -> bool:

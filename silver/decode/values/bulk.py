@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from silver.decode.debezium.values.encodings import Encoding
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NumberText
 from silver.decode.values.typed_values import Converter
 

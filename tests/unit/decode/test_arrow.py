@@ -26,7 +26,7 @@ from silver.decode.arrow import (
 from silver.decode.change import Change, Record
 from silver.decode.columns import Column, Columns, known_columns
 from silver.decode.debezium.events.log_follower import segments_of
-from silver.decode.protocols import Protocol
+from silver.decode.formats import Protocol
 from tests.avro import envelope_schema, packed, registered
 from tests.builders import table
 
@@ -292,7 +292,7 @@ def test_a_task_without_records_finds_nothing() -> None:
 
 
 def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
-    from silver.decode.arrow_types import carrier
+    from silver.decode.types import carrier
 
     variant = T.ArrayType(T.VariantType())
     assert carrier(variant) == T.StringType()

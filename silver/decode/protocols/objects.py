@@ -22,8 +22,8 @@ from silver.decode.columns import (
     room,
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
-from silver.decode.flat.converters import hexless_converter, of_csv, plain_converter
-from silver.decode.values.column_types import Misfit
+from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.typed_values import Converter, misfit_message
 from silver.decode.values.undeclared_fields import UndeclaredFields

@@ -30,10 +30,10 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import UPDATES, Columns, Shape
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
-from silver.decode.flat.slices import FlatColumns, FlatShape, read_rows
-from silver.decode.flat.virtual_times import plain_moment, stamped_change
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.objects import Fault, Row, RowReader, row_object, time_of
+from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
+from silver.decode.protocols.virtual_times import plain_moment, stamped_change
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from silver.decode.arrow_types import arrow_type, carrier
 from silver.decode.columns import Column, Columns
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.flat.objects import RowReader, row_object
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.protocols.objects import RowReader, row_object
 from silver.decode.shapes import (
     Parsed,
     RowShape,
@@ -23,6 +22,7 @@ from silver.decode.shapes import (
     parser_of_shape,
 )
 from silver.decode.slices import ReadPart, Slice, read_shapes
+from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import (
     BulkConverter,
     bulk_text,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pyspark.sql import types as T
 
 from silver.decode.columns import Column
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.inference import fits_double
 from silver.decode.values.json_values import NumberText
 from silver.decode.values.typed_values import Converter, converter

@@ -1,7 +1,7 @@
 """YDB's virtual timestamps, `[step, txId]`: order, time and transaction of a change."""
 
 from silver.decode.change import Change, Record
-from silver.decode.flat.objects import time_of
+from silver.decode.protocols.objects import time_of
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import section
 

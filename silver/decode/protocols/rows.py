@@ -22,10 +22,10 @@ from silver.decode.columns import Column, Columns, Shape
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.values.encodings import declares_binaries, declares_decimals
 from silver.decode.expressions.names import FAULT
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.encoded_rows import RowOpener
-from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
-from silver.decode.flat.slices import (
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.encoded_rows import RowOpener
+from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
     read_rows,

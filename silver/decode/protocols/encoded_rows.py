@@ -27,9 +27,9 @@ from silver.decode.debezium.values.encodings import (
     in_mode,
 )
 from silver.decode.debezium.values.schema_blocks import row_block_fields
-from silver.decode.flat.converters import plain_converter
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.values.column_types import Misfit, parse_type
+from silver.decode.protocols.converters import plain_converter
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.types import Misfit, parse_type
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.typed_values import Converter
 from silver.decode.wrapped import open_row

@@ -22,10 +22,10 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import Columns
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
-from silver.decode.flat.slices import (
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
     read_rows,
