@@ -58,6 +58,7 @@ TOLD = {
 }
 """What a change tells beside its values: the fields of `Change` and their Arrow types."""
 
+_MOST_IN_VAIN, _LEAST = 2, 10
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
 _LONGEST_SHOWN = 80
 _FRAMES = b'\0" \t\r\n\xef'
@@ -227,16 +228,18 @@ class _Work:
     def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
         self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
         self._slices = decoder if isinstance(decoder, ReadsSlices) else None
+        self._follower = decoder if isinstance(decoder, FollowsSlices) else None
+        self._in_vain = 0
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a slice's records, in the same order."""
         records = Slice(part, READ)
-        read = None if self._slices is None else self._slices.read(records)
-        if self._slices is None or read is None or not read.places:
+        read = self._read(records)
+        if read is None or not read.places:
             changes = [_decoded(self._decode, record) for record in self._records(part)]
             return self._output.batch(part, self._output.arrays(changes))
         alone, changes, done = read.others(part.num_rows), [], 0
-        follower = self._slices if isinstance(self._slices, FollowsSlices) else None
+        follower = self._follower
         rest = part.take(pa.array(alone, pa.int64())) if alone else part.slice(0, 0)
         for at, record in zip(alone, self._records(rest), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
@@ -247,6 +250,15 @@ class _Work:
         if follower is not None and done < len(read.places):
             follower.follow(records, read, done, len(read.places))
         return self._output.batch(part, self._output.joined(read, alone, changes))
+
+    def _read(self, records: Slice) -> ReadPart | None:
+        """What is read by columns; no slice is tried after some of which next to nothing was."""
+        if self._slices is None or self._in_vain == _MOST_IN_VAIN:
+            return None
+        read = self._slices.read(records)
+        is_vain = read is None or _LEAST * len(read.places) < records.part.num_rows
+        self._in_vain = self._in_vain + 1 if is_vain else 0
+        return read
 
     def _records(self, part: pa.RecordBatch) -> Iterator[Record]:
         return _records(part, self._plan.table, self._plan.columns)

@@ -1,6 +1,6 @@
 """What records show of how their source writes, beyond their columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -53,6 +53,15 @@ class NewEvidence:
     def is_of_new_table(self, source: Source | None) -> bool:
         """Whether a record is of another source table than the first one."""
         return self._table is not None and self._table.is_new(source)
+
+    def of_new_tables(self, sources: Sequence[Source | None]) -> list[int]:
+        """The places of the sources for which `is_of_new_table`."""
+        if self._table is None:
+            return []
+        plain = [(s.db, s.schema, s.table) if s else _NO_TABLE for s in sources]
+        if all(map(self._table.__eq__, plain)):
+            return []
+        return [at for at, source in enumerate(sources) if self.is_of_new_table(source)]
 
     def is_in(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Whether a record of a change shows any."""

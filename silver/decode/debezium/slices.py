@@ -34,7 +34,7 @@ from silver.decode.values.bulk import convert_column, kinds_of
 
 _LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
 _OPS = frozenset(("c", "u", "r", "d"))
-_TRIED = 4
+_TRIED, _FEW = 4, 64
 _PARTS = ("op", "source", "transaction", "after", "before")
 _TEXTS = (str, type(None))
 _UTC = pa.timestamp("us", tz="UTC")
@@ -163,9 +163,10 @@ class SliceReader:
         if None in rows or any(befores):
             parts = zip(places, ops, sources, rows, befores, strict=True)
             rows = [self._row(shape, keys[at], *one) for at, *one in parts]
-        given = zip(ops, sources, rows, strict=True)
         found = _Rows(places, ops, sources, transactions, rows)
-        found = found.only([_is_plain(op, source) and row is not None for op, source, row in given])
+        if None in rows or not _are_plain(ops, sources):
+            given = zip(ops, sources, rows, strict=True)
+            found = found.only([_is_plain(op, s) and row is not None for op, s, row in given])
         return found, find_places(Events(found.ops, found.sources, found.transactions))
 
     def _of_flattened(
@@ -278,14 +279,34 @@ class SliceReader:
                 matches = map(placeholders.match, columns[one.field])
                 odd |= {at for at, matched in enumerate(matches) if matched}
         if not self._tools.layout.columns.settled:
-            is_new = self._tools.news.is_of_new_table
-            odd |= {at for at, source in enumerate(rows.sources) if is_new(source)}
+            odd |= set(self._tools.news.of_new_tables(rows.sources))
         return [at not in odd for at in range(len(rows.places))]
 
 
 def _keys_of(shape: EventShape, row: object) -> tuple[object, ...]:
     """The values of the keys in a row."""
     return tuple(shape.row.values(row)[at] for at in shape.keys)
+
+
+def _are_plain(ops: Sequence[object], sources: Sequence[Source | None]) -> bool:
+    """Whether `_is_plain` says of all events that they are, which a few kinds of them tell."""
+    try:
+        kinds = {
+            None if s is None else (s.connector, s.value_capture_type, type(s.name), type(s.db))
+            for s in sources
+        }
+        if not {*ops} <= _OPS or len(kinds) > _FEW:
+            return False
+    except TypeError:  # a member is a list or an object
+        return False
+    seen = [one for one in kinds if one is not None]
+    return len(seen) == len(kinds) and all(
+        type(connector) is str
+        and connector not in _LEFT_ALONE
+        and capture is None
+        and {name, db} <= {*_TEXTS}
+        for connector, capture, name, db in seen
+    )
 
 
 def _is_plain(op: object, source: Source | None) -> bool:

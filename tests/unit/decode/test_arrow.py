@@ -27,6 +27,7 @@ from silver.decode.change import Change, Record
 from silver.decode.columns import Column, Columns, known_columns
 from silver.decode.debezium.events.log_follower import segments_of
 from silver.decode.formats import Protocol
+from silver.decode.slices import Slice
 from tests.avro import envelope_schema, packed, registered
 from tests.builders import table
 
@@ -260,6 +261,22 @@ def test_half_a_surrogate_pair_is_refused_and_a_whole_one_kept(
     assert [row["_reason"] for row in found] == ["bad_value", None]
     assert (found[0]["name"], found[0]["tags"]) == (None, None)
     assert (found[1]["name"], found[1]["tags"]) == ("\N{GRINNING FACE}", ["\N{GRINNING FACE}"])
+
+
+def test_slices_are_not_read_by_columns_where_that_was_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    class Unlucky(Scripted):
+        def read(self, records: Slice) -> None:
+            asked.append(records.part.num_rows)
+
+    monkeypatch.setattr(arrow, "PROTOCOLS", {"debezium": Protocol(Unlucky, Unlucky)})
+    line = b'{"id": 1, "name": "a"}'
+    parts = decode_batches(plan(EVENTS), iter([batch([line])] * 5))
+    assert sum(part.num_rows for part in parts) == 5
+    assert asked == [1, 1]
 
 
 @pytest.mark.usefixtures("scripted")

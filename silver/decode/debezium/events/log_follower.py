@@ -20,6 +20,7 @@ from silver.decode.debezium.events.source_log import (
     Reached,
     Segment,
     commit_position,
+    commit_positions,
 )
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
@@ -152,17 +153,16 @@ class LogFollower:
             return None
         if min(sequences) < _FIRST_POSITION:
             return NO_MOVES if max(sequences) < _FIRST_POSITION else None
-        pairs = zip(sources, sequences, strict=True)
-        told = (
-            [OF_SNAPSHOT] * len(times)
-            if seen.snapshots[0]
-            else [commit_position(*one) for one in pairs]
-        )
+        told: list[str | None] = [OF_SNAPSHOT] * len(times)
+        if not seen.snapshots[0]:
+            told = commit_positions(sources, sequences)
         positions = [position for position in told if position is not None]
         if len(positions) < len(times):
             return None if positions else NO_MOVES
         self._turn_to(seen.topics[0], seen.partitions[0], sources[0])
-        reaches = list(map(_reach, positions, sources, sequences))
+        reaches = positions
+        if positions[0] != OF_SNAPSHOT:
+            reaches = list(map(_reach, positions, sources, sequences))
         by_arrival = seen.offsets[0] is None
         places = seen.arrivals if by_arrival else seen.offsets
         moves = Moves(places, positions, reaches, times, sources)

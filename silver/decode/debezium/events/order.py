@@ -7,7 +7,7 @@ partition and offset, or of arrival where they have no offset.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
@@ -172,6 +172,14 @@ def postgresql_commit(source: Source) -> str | None:
             return f"{int(first):016X}"
     pair = [] if text is None else _pair(text)
     return _numbers(pair[0]) if pair else None
+
+
+def postgresql_commits(sequences: Sequence[object]) -> list[str] | None:
+    """What `postgresql_commit` gives of many usual `sequence`s; None if some is another one."""
+    firsts = [text.split('"', 2)[1] for text in sequences if type(text) is str and text[:2] == '["']
+    if len(firsts) < len(sequences) or max(map(len, firsts)) > _SURE_DIGITS:
+        return None
+    return [f"{int(one):016X}" for one in firsts] if all(map(str.isdecimal, firsts)) else None
 
 
 def mysql_sequence(source: Source) -> str | None:

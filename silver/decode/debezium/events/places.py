@@ -66,10 +66,17 @@ def _of_plain_positions(events: Events) -> Places | None:
     times = _plain_times(sources)
     if times is None or not _are_counts(numbers) or None in numbers:
         return None
-    orders = [None if t is None else t.total_order for t in events.transactions]
+    orders: list[object] = [None] * len(sources)
+    ids = list(map(attrgetter("txId"), sources))
+    if any(events.transactions):
+        orders = [None if t is None else t.total_order for t in events.transactions]
+        names = [_named(*one) for one in zip(events.transactions, sources, strict=True)]
+    elif set(map(type, ids)) == {int}:
+        names = list(map(str, ids))
+    else:
+        names = [_named(None, source) for source in sources]
     if not _are_counts(orders):
         return None
-    names = [_named(*one) for one in zip(events.transactions, sources, strict=True)]
     sequences = [f"{n:016X}/{o or 0:016X}" for n, o in zip(numbers, orders, strict=True)]
     snapshots: Sequence[str | None] = [None] * len(sources)
     lasts: Sequence[bool] = [False] * len(sources)
@@ -79,7 +86,7 @@ def _of_plain_positions(events: Events) -> Places | None:
         reads = list(zip(events.ops, sources, strict=True))
         snapshots = [_snapshot(*one, n) for one, n in zip(reads, numbers, strict=True)]
         lasts = [op == "r" and source.snapshot in LAST_ROWS for op, source in reads]
-    counts = [None if order is None else int(str(order)) for order in orders]
+    counts = [order if isinstance(order, int) else None for order in orders]
     return Places(sequences, times, names, counts, snapshots, lasts)
 
 
@@ -120,4 +127,5 @@ def _are_counts(numbers: Sequence[object]) -> bool:
     """Whether all are numbers from 0 to 2^63 - 1, or null."""
     if not set(map(type, numbers)) <= {int, _NONE}:
         return False
-    return all(n is None or 0 <= n < _LIMIT for n in numbers if isinstance(n, int))
+    counts = [number for number in numbers if isinstance(number, int)]
+    return not counts or (min(counts) >= 0 and max(counts) < _LIMIT)
