@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns, Discovery, known_columns
-from silver.decode.flat import bigquery, rows, snapshot_files, ydb
+from silver.decode.protocols import bigquery, rows, snapshot_files, ydb
 
 ARRIVED_AT = 1_714_564_800_000_000
 """Microseconds since 1970 of 2024-05-01T12:00:00Z."""

@@ -33,7 +33,7 @@ from silver.decode.spark import (
     discover,
     waits_for_form,
 )
-from silver.decode.values.column_types import parse_type
+from silver.decode.types import parse_type
 from silver.expectations.gate import gate
 from silver.run import SilverTable
 from silver.state import fingerprint

@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import islice, repeat
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from bronze.contract import Part, avro_schema_id
 from lakehouse.config.table import Table
-from silver.decode.arrow_types import arrow_type
-from silver.decode.avro.ahead import ConvertsRows, RowTypes, dictionary_rows, read_ahead
-from silver.decode.change import Change, FollowsLog, Record
+from silver.decode.avro.ahead import read_ahead
+from silver.decode.change import Change, Decoder, FollowsLog, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
-from silver.decode.protocols import PROTOCOLS
+from silver.decode.formats import PROTOCOLS
+from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
+from silver.decode.types import arrow_type
 from silver.decode.wrapped import unframed
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
@@ -56,6 +58,7 @@ TOLD = {
 }
 """What a change tells beside its values: the fields of `Change` and their Arrow types."""
 
+_MOST_IN_VAIN, _LEAST = 2, 10
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
 _LONGEST_SHOWN = 80
 _FRAMES = b'\0" \t\r\n\xef'
@@ -97,15 +100,12 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
         slice of records; `_source_log` on the task's last record only.
     """
     decoder = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns)
-    decode, output, last = decoder.decode, _Output(plan), None
-    row_types = decoder.row_type if isinstance(decoder, ConvertsRows) else None
+    work, last = _Work(plan, decoder), None
     for part in _slices(batches):
         if last is not None:
             yield last
         with _without_collector():
-            records = _records(part, plan.table, plan.columns, row_types)
-            changes = [_decoded(decode, record) for record in records]
-            last = output.batch(part, changes)
+            last = work.decode(part)
     if last is not None:
         segments = decoder.segments() if isinstance(decoder, FollowsLog) else None
         yield last if segments is None else _with_segments(last, segments)
@@ -120,13 +120,12 @@ def discover_batches(
         One row: the task's discovery, pickled, and how many records it looked at.
     """
     discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
-    row_types = dictionary_rows if plan.table.format == "debezium" else None
     records = 0
     for part in _slices(batches):
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(part, plan.table, plan.columns, row_types)
+            shown = _records(part, plan.table, plan.columns)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -137,7 +136,7 @@ def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    own = plan.table, plan.columns, dictionary_rows
+    own = plan.table, plan.columns
     records = (one for part in batches for one in _records(part, *own))
     return waits_for_form(plan.table, plan.columns, records)
 
@@ -181,16 +180,14 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _records(
-    part: pa.RecordBatch, table: Table, columns: Columns, row_types: RowTypes | None
-) -> Iterator[Record]:
+def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in READ])
     if any(feed.value_format == "json" for feed in table.feeds):
         records = map(_without_frames, records, repeat(columns.schemas))
     if not columns.schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
-        read_ahead(some, columns.schemas, row_types)
+        read_ahead(some, columns.schemas, table.format == "debezium")
         yield from some
 
 
@@ -225,6 +222,48 @@ def _with_segments(last: pa.RecordBatch, segments: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
 
 
+class _Work:
+    """Decodes slices: what a decoder reads by columns, and all other records one by one."""
+
+    def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
+        self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
+        self._slices = decoder if isinstance(decoder, ReadsSlices) else None
+        self._follower = decoder if isinstance(decoder, FollowsSlices) else None
+        self._in_vain = 0
+
+    def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        """The changes of a slice's records, in the same order."""
+        records = Slice(part, READ)
+        read = self._read(records)
+        if read is None or not read.places:
+            changes = [_decoded(self._decode, record) for record in self._records(part)]
+            return self._output.batch(part, self._output.arrays(changes))
+        alone, changes, done = read.others(part.num_rows), [], 0
+        follower = self._follower
+        rest = part.take(pa.array(alone, pa.int64())) if alone else part.slice(0, 0)
+        for at, record in zip(alone, self._records(rest), strict=True):
+            until = at - len(changes)  # of the changes that were read, so many come before
+            if follower is not None and until > done:
+                follower.follow(records, read, done, until)
+                done = until
+            changes.append(_decoded(self._decode, record))
+        if follower is not None and done < len(read.places):
+            follower.follow(records, read, done, len(read.places))
+        return self._output.batch(part, self._output.joined(read, alone, changes))
+
+    def _read(self, records: Slice) -> ReadPart | None:
+        """What is read by columns; no slice is tried after some of which next to nothing was."""
+        if self._slices is None or self._in_vain == _MOST_IN_VAIN:
+            return None
+        read = self._slices.read(records)
+        is_vain = read is None or _LEAST * len(read.places) < records.part.num_rows
+        self._in_vain = self._in_vain + 1 if is_vain else 0
+        return read
+
+    def _records(self, part: pa.RecordBatch) -> Iterator[Record]:
+        return _records(part, self._plan.table, self._plan.columns)
+
+
 class _Output:
     """Makes Arrow batches of changes."""
 
@@ -233,10 +272,9 @@ class _Output:
         self.fields = output_fields(plan.schema)
         self.nothing = (None,) * len(plan.schema.fields)
 
-    def batch(self, part: pa.RecordBatch, changes: list[Change]) -> pa.RecordBatch:
-        """The changes of the records of `part`, in the same order."""
+    def batch(self, part: pa.RecordBatch, told: list[pa.Array]) -> pa.RecordBatch:
+        """The changes of the records of `part`, in the same order, of which `told` are columns."""
         raw = part.column("_raw")
-        told = self._arrays(changes)
         reasons = told[len(self.nothing) + list(TOLD).index("_reason")]
         if not self.plan.keeps_raw:
             raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
@@ -245,7 +283,20 @@ class _Output:
         unknown = pa.nulls(part.num_rows, pa.string())
         return pa.RecordBatch.from_arrays([*told, *carried, raw, unknown], names=names)
 
-    def _arrays(self, changes: list[Change]) -> list[pa.Array]:
+    def joined(self, read: ReadPart, alone: list[int], changes: list[Change]) -> list[pa.Array]:
+        """The columns of changes that were read by columns, and of those at the places `alone`."""
+        count = len(read.places)
+        found = [
+            read.columns[field.name] if field.name in read.columns else pa.nulls(count, field.type)
+            for field in self.fields
+        ]
+        if not changes:
+            return found
+        order = pa.array(np.argsort(np.array([*read.places, *alone], np.int64)))
+        pairs = zip(found, self.arrays(changes), strict=True)
+        return [pa.concat_arrays(pair).take(order) for pair in pairs]
+
+    def arrays(self, changes: list[Change]) -> list[pa.Array]:
         """The columns of the changes; a value that Arrow refuses makes its change a dead letter."""
         found: list[pa.Array] = []
         columns = self._columns(changes)

@@ -12,7 +12,7 @@ from lakehouse.config.table import LearnedColumn, Table
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
-from silver.decode.values.column_types import parse_type
+from silver.decode.types import parse_type
 
 MOST_COLUMNS = 2000
 """Of a table, beyond which nothing undeclared becomes a column; BigQuery's limit too."""

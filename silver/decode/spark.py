@@ -31,7 +31,6 @@ from silver.decode.arrow import (
     discover_batches,
     waits,
 )
-from silver.decode.arrow_types import carrier
 from silver.decode.change import BAD_VALUE
 from silver.decode.columns import Column as DecodeColumn
 from silver.decode.columns import (
@@ -45,8 +44,8 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, has_expressions, members_read
 from silver.decode.expressions.rows import with_expressions
-from silver.decode.flat.rows import with_fault_column
-from silver.decode.values.column_types import parse_type
+from silver.decode.protocols.rows import with_fault_column
+from silver.decode.types import carrier, parse_type
 
 FIRST_RECORDS = 2_000
 _LONGEST_FETCHED = 64 << 10

@@ -123,7 +123,10 @@ def _value_of(text: bytes) -> bytes:
     try:
         value = bytes(_parse_whole(text).value)
     except NotJson:
-        value = json_text(_object(parse_json(text)).get("value")).encode()
+        try:
+            value = json_text(_object(parse_json(text)).get("value")).encode()
+        except UnicodeEncodeError:
+            raise NotJson("found half a surrogate pair") from None
     return _text_in(value) if value[:1] == b'"' else value
 
 

@@ -15,7 +15,7 @@ from lakehouse.run import ledger
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal
 from silver.changelog import dead_letters, log
-from silver.decode.flat.snapshot_files import day_of_sequence
+from silver.decode.protocols.snapshot_files import day_of_sequence
 from silver.run import Run, SilverTable
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint

@@ -16,7 +16,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
 from lakehouse.storage import names
-from silver.decode.flat.snapshot_files import folder_of, folder_pattern
+from silver.decode.protocols.snapshot_files import folder_of, folder_pattern
 from silver.state.table_state import SnapshotDay, TableState
 
 

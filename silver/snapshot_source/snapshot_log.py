@@ -17,7 +17,7 @@ from lakehouse.storage import names
 from lakehouse.storage.writing import append, replace
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
-from silver.decode.flat.snapshot_files import sequence_of_day
+from silver.decode.protocols.snapshot_files import sequence_of_day
 from silver.run import Run, SilverTable
 from silver.snapshot_source import snapshot_dates, snapshot_state
 from silver.snapshot_source.comparison import (

@@ -19,7 +19,7 @@ from lakehouse.storage import names
 from lakehouse.storage.writing import replace
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
-from silver.decode.flat.snapshot_files import day_of_sequence, sequence_of_day
+from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
 from silver.snapshot_source import snapshot_dates
 from silver.snapshot_source.comparison import digested, last_state, newest
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from lakehouse.config.table import LearnedColumn, Table
 from silver.decode.columns import Shape, is_published
-from silver.decode.values.column_types import parse_type, wider
+from silver.decode.types import parse_type, wider
 
 Kind = Literal["add_column", "widen", "drop_column", "incompatible"]
 Fields = Mapping[str, str | None]

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField
 
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
-from silver.decode.values.column_types import parse_type, wider
+from silver.decode.types import parse_type, wider
 from silver.state.drift import declares
 
 SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"

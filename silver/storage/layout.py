@@ -10,14 +10,6 @@ from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
-    ByteType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
     StructField,
     StructType,
 )
@@ -27,6 +19,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
+from silver.decode.types import widens
 from silver.storage.side_columns import DIGEST_COLUMNS
 
 PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
@@ -37,12 +30,6 @@ STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
     "resolved_at",
 }  # fmt: skip
-_WIDER: dict[type[DataType], tuple[type[DataType], ...]] = {
-    ByteType: (ShortType, IntegerType, LongType),
-    ShortType: (IntegerType, LongType),
-    IntegerType: (LongType,),
-    FloatType: (DoubleType,),
-}
 
 
 def business(schema: StructType) -> list[StructField]:
@@ -176,14 +163,3 @@ def late(schema: StructType) -> dict[str, int]:
         for name, comment in comments.items()
         if comment.startswith(_SINCE)
     }
-
-
-def widens(old: DataType, new: DataType) -> bool:
-    """Whether `old` grows to `new` by Delta type widening.
-
-    Int to bigint, float to double, decimals.
-    """
-    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
-        digits = new.precision - new.scale >= old.precision - old.scale
-        return old != new and new.scale >= old.scale and digits
-    return isinstance(new, _WIDER.get(type(old), ()))

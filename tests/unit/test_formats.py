@@ -4,7 +4,7 @@ from lakehouse.config.formats import FORMATS
 from lakehouse.config.table import Table
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ManyConfigurationErrors
-from silver.decode.protocols import PROTOCOLS
+from silver.decode.formats import PROTOCOLS
 
 
 def document(format: str) -> dict[str, object]:

@@ -1,11 +1,18 @@
 """The Avro values of a batch, read together before its records are decoded one by one."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
 
 from bronze.contract import ID_HEADER, SCHEMA_ID_BYTES, SHORT_ID, avro_schema_id
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.bulk import ROW, RecordType, Unsupported, object_type, read_records
+from silver.decode.avro.bulk import (
+    ROW,
+    RecordType,
+    Unsupported,
+    Values,
+    object_type,
+    read_columns,
+    read_records,
+)
 from silver.decode.avro.schemas import Writer, writer_of
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
@@ -13,76 +20,81 @@ from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
 _LONG = bytes(SHORT_ID - 1)
 _SOURCE = object_type(Source, Source.__struct_fields__)
 _TRANSACTION = object_type(Transaction, Transaction.__struct_fields__)
+_ENVELOPE = object_type(
+    Envelope, Envelope.__struct_fields__, source=_SOURCE, transaction=_TRANSACTION
+)
+_ROW_TUPLES = RecordType(lambda columns, count: list(zip(*columns.values(), strict=True)))
 
-RowTypes = Callable[[Writer], RecordType]
-"""What the rows in a writer's envelopes become."""
-
-
-@runtime_checkable
-class ConvertsRows(Protocol):
-    """A decoder that converts the rows of many envelopes together."""
-
-    def row_type(self, writer: Writer) -> RecordType:
-        """What the new rows in a writer's envelopes become."""
-        ...
+ROWS_OF_ENVELOPES = ("before", "after")
 
 
-def dictionary_rows(writer: Writer) -> RecordType:
-    """Rows as they are."""
-    return ROW
-
-
-def read_ahead(
-    records: Iterable[Record], schemas: Mapping[str, str], row_types: RowTypes | None
-) -> None:
+def read_ahead(records: Sequence[Record], schemas: Mapping[str, str], envelopes: bool) -> None:
     """Sets `value` of the records that are Avro and can be read together.
 
-    What cannot is left to be read record by record.
-
-    Args:
-        records: the records of a batch.
-        schemas: those that bronze keeps, by id.
-        row_types: what the new rows in Debezium's envelopes become; with None, such envelopes are
-            dictionaries too, and not `Envelope`.
+    What cannot is left to be read record by record. With `envelopes`, those of Debezium become
+    `Envelope`, and dictionaries else.
     """
-    alike: dict[tuple[str, int] | None, list[Record]] = {}
-    known: dict[tuple[bytes, bytes | None], list[Record]] = {}
+    raws = [record.raw for record in records]
+    alike = alike_records(raws, [record.headers for record in records])
+    for found, places in alike.items():
+        if found[0] in schemas:
+            _read(schemas[found[0]], found[1], [records[at] for at in places], envelopes)
+
+
+def alike_records(
+    raws: Sequence[bytes | None], headers: Sequence[bytes | None]
+) -> dict[tuple[str, int], list[int]]:
+    """The places of records that name a schema, by its id and where their values begin."""
+    alike: dict[tuple[str, int] | None, list[int]] = {}
+    known: dict[tuple[bytes, bytes | None], list[int]] = {}
     newest: bytes | tuple[()] = ()
-    group: list[Record] = []
-    for record in records:
-        raw, headers = record.raw, record.headers
+    group: list[int] = []
+    for at, (raw, header) in enumerate(zip(raws, headers, strict=True)):
         if not raw:
             continue
-        if headers is not None and ID_HEADER not in headers:
-            headers = None
-        if headers is not None or not raw.startswith(newest):
+        if header is not None and ID_HEADER not in header:
+            header = None
+        if header is not None or not raw.startswith(newest):
             head = raw[:SHORT_ID] if raw[1:SHORT_ID] != _LONG else raw[:SCHEMA_ID_BYTES]
-            newest = head if headers is None else ()
-            if (head, headers) not in known:
-                found = avro_schema_id(head, headers=headers)
-                known[head, headers] = alike.setdefault(found, [])
-            group = known[head, headers]
-        group.append(record)
-    for found, group in alike.items():
-        if found is not None and found[0] in schemas:
-            _read(schemas[found[0]], found[1], group, row_types)
+            newest = head if header is None else ()
+            if (head, header) not in known:
+                found = avro_schema_id(head, headers=header)
+                known[head, header] = alike.setdefault(found, [])
+            group = known[head, header]
+        group.append(at)
+    return {found: places for found, places in alike.items() if found is not None}
 
 
-def _read(text: str, start: int, records: list[Record], row_types: RowTypes | None) -> None:
+def read_envelopes(
+    writer: Writer, start: int, data: Sequence[bytes]
+) -> tuple[Mapping[str, Values], list[bool]] | None:
+    """The members of Debezium's envelopes, and which of the records are broken.
+
+    Rows are tuples in the order of their fields, source blocks and transactions objects. None where
+    the envelopes have to be read one by one.
+    """
+    if not writer.is_envelope or writer.has_documents:
+        return None
+    inner = dict.fromkeys(ROWS_OF_ENVELOPES, _ROW_TUPLES)
+    parts = inner | {"source": _SOURCE, "transaction": _TRANSACTION}
+    names = ("op", *parts)
+    envelope = RecordType(lambda columns, count: [columns], names, parts)
+    try:
+        values, broken = read_columns(writer.schema.parsed, envelope, data, start)
+    except ValueError:
+        return None
+    [columns] = values
+    return (columns, broken) if isinstance(columns, dict) else None
+
+
+def _read(text: str, start: int, records: list[Record], envelopes: bool) -> None:
     try:
         writer = writer_of(text)
-        type = ROW
-        if row_types is not None and writer.is_envelope and not writer.has_documents:
-            type = _envelope(row_types(writer))
+        is_envelope = envelopes and writer.is_envelope and not writer.has_documents
         data = [record.raw or b"" for record in records]
-        values = read_records(writer.schema.parsed, type, data, start)
+        values = read_records(writer.schema.parsed, _ENVELOPE if is_envelope else ROW, data, start)
     except (NotAvro, Unsupported, UnicodeError):
         return
     for record, value in zip(records, values, strict=True):
         if value is not None:
             record.value = value, writer
-
-
-def _envelope(after: RecordType) -> RecordType:
-    names = Envelope.__struct_fields__
-    return object_type(Envelope, names, after=after, source=_SOURCE, transaction=_TRANSACTION)

@@ -89,12 +89,23 @@ def read_records(
         Unsupported: values of the schema are not read so.
         UnicodeError: some text is not in UTF-8.
     """
+    values, broken = read_columns(schema, type, records, start)
+    return [None if b else v for b, v in zip(broken, values, strict=True)]
+
+
+def read_columns(
+    schema: object, type: RecordType, records: Sequence[bytes], start: int
+) -> tuple[Values, list[bool]]:
+    """What `type` makes of all records together, and which records are not of the schema.
+
+    The arguments and errors are those of `read_records`.
+    """
     sizes = np.fromiter(map(len, records), np.int64, len(records))
     ends = np.cumsum(sizes)
     reader = _Reader(b"".join([*records, bytes(_PADDING)]), ends - sizes + start)
     values = reader.read(schema, type)
-    broken = reader.broken | (reader.at != ends)
-    return [None if b else v for b, v in zip(broken.tolist(), values, strict=True)]
+    broken: list[bool] = (reader.broken | (reader.at != ends)).tolist()
+    return values, broken
 
 
 class _Reader:

@@ -9,9 +9,9 @@ from silver.decode.debezium.values import numbers
 from silver.decode.debezium.values.converters import converter_of
 from silver.decode.debezium.values.encodings import Encoding
 from silver.decode.values.json_values import NumberText
+from silver.decode.values.typed_json import special_text
 from silver.decode.values.typed_values import Converter
 
-_UNCONVERTED = (T.IntegralType, T.BooleanType, T.DoubleType, T.StringType)
 _SAME_KINDS = ("plain", "date", "timestamp", "time")
 """Encodings whose values are texts, whole numbers and booleans, as they are in JSON."""
 
@@ -39,24 +39,15 @@ def _as_it_is(value: object) -> object:
     return value
 
 
-def needs_no_conversion(encoding: Encoding, type: T.DataType) -> bool:
-    """Whether values that the encoding's schema wrote are values of the column's type."""
-    return encoding.kind == "plain" and encoding.type == type and isinstance(type, _UNCONVERTED)
-
-
 def as_json(value: object) -> object:
     """A value as Kafka Connect's JSON converter would have written it, parsed."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, float):
-        return NumberText(repr(value)) if math.isfinite(value) else _special(value)
+        return NumberText(repr(value)) if math.isfinite(value) else special_text(value)
     if isinstance(value, dict):
         return {name: as_json(one) for name, one in value.items()}
     return [as_json(one) for one in value] if isinstance(value, list) else value
-
-
-def _special(value: float) -> str:
-    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
 
 
 def _decimal(scale: int, type: T.DecimalType, from_json: Converter) -> Converter:

@@ -8,13 +8,10 @@ row.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.bulk import RecordType
-from silver.decode.avro.schemas import Writer
 from silver.decode.change import (
     BAD_VALUE,
     ILLEGAL_CHANGE,
@@ -27,7 +24,6 @@ from silver.decode.change import (
 )
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
-from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Row,
@@ -38,7 +34,11 @@ from silver.decode.debezium.events.envelope import (
 )
 from silver.decode.debezium.events.flattened import ordered_event
 from silver.decode.debezium.events.log_follower import LogFollower
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, record_opener
+from silver.decode.debezium.events.opening import (
+    FLATTENED,
+    REWRITTEN,
+    record_opener,
+)
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -55,20 +55,24 @@ from silver.decode.debezium.refusals import (
     Misfits,
     check_change,
     check_key,
+    complete_document,
     no_key,
     not_json,
     reject,
     reject_misfits,
     unknown_operation,
 )
-from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout
-from silver.decode.debezium.row_values import convert_row, convert_rows
+from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout, keys_in
+from silver.decode.debezium.row_values import convert_row
+from silver.decode.debezium.slice_shapes import SliceTools
+from silver.decode.debezium.slices import SliceReader
 from silver.decode.debezium.values.schema_blocks import (
     block_fields,
     is_avro_block,
     row_block_fields,
 )
-from silver.decode.values.column_types import Misfit
+from silver.decode.slices import ReadPart, Slice
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 from silver.decode.values.typed_values import Converter
 
@@ -97,21 +101,45 @@ class Decoder:
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
         nullable = table.nullable_keys
         self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
+        others = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+        self._published = [name for name in others if is_published(table, name)]
         self._extras = EnvelopeColumns(table, columns)
         self._shared = [at for at in self._extras.places if at in self.layout.keys]
-        self._opener = record_opener(table, columns)
-        self._news = NewEvidence(table, columns, self._opener.open_key)
-        self._shows_form = self._opener.form is None and not columns.settled
-        self._only_flattened = self._opener.form in (FLATTENED, REWRITTEN)
+        self.opener = record_opener(table, columns)
+        self._news = NewEvidence(table, columns, self.opener.open_key)
+        self._shows_form = self.opener.form is None and not columns.settled
+        self._only_flattened = self.opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
-        self._follower = LogFollower(columns.reached)
+        self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._made(*self._newest)
+        self._slices: SliceReader | None = None
+        if self._reads_slices():
+            own = (self.placeholders, self.follower, self._required, self.reader_of)
+            self._slices = SliceReader(SliceTools(self.layout, self.opener, self._news, *own))
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        return None if self._slices is None else self._slices.read(records)
+
+    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
+        """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
+        if self._slices is not None:
+            self._slices.follow(records, part, start, end)
+
+    def _reads_slices(self) -> bool:
+        """Whether changes of the table may need no thought."""
+        settled = self.layout.columns.settled
+        if not self.layout.keys or self._nullable or self._extras.readings:
+            return False
+        if self._arrives_in_order:
+            return False
+        return settled or not self._news.looks_into_values
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
         try:
-            opened = self._opener.open(record)
+            opened = self.opener.open(record)
         except NotAvro as error:
             return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
@@ -123,10 +151,10 @@ class Decoder:
         if event is None:
             change = ordered_change(envelope, operation)
             wanted = block, envelope.source is not None, False, document is not None
-            reader = self._reader_of(wanted)
+            reader = self.reader_of(wanted)
         else:
             change = ordered_event(event, record, operation)
-            reader = self._reader_of((block, True, True, False))
+            reader = self.reader_of((block, True, True, False))
         change.unlike = reader.unlike or (event is not None and self._shows_form)
         if operation == NONE:
             change.sequence = None
@@ -137,7 +165,7 @@ class Decoder:
             self._order_by_arrival(record, envelope, change)
         elif event is None and self._arrives_in_order:
             change.unlike = True
-        self._follower.see(record, envelope, change)
+        self.follower.see(record, envelope, change)
         if operation == UPSERT:
             self._read_upsert(record, envelope, reader, change)
             if self._shared and change.snapshot is not None and change.values:
@@ -148,7 +176,7 @@ class Decoder:
         elif operation is None:
             reject(change, UNKNOWN_OPERATION, unknown_operation(record, envelope))
         if document is not None:
-            self._complete_document(document, change)
+            complete_document(document, change, self._published)
         if event is None and self._only_flattened and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, _MIXED)
         check_change(record, envelope, change, self.layout.table)
@@ -156,14 +184,9 @@ class Decoder:
             self._check_required(change)
         return change
 
-    def row_type(self, writer: Writer) -> RecordType:
-        """What the new rows in a writer's envelopes become, if many of them are read together."""
-        reader = self._reader_of((writer.text, True, False, False))
-        return RecordType(partial(convert_rows, reader, self.placeholders))
-
     def segments(self) -> str | None:
         """What the records decoded so far tell of the source's log."""
-        return self._follower.segments()
+        return self.follower.segments()
 
     def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Gives a change without a position its place, unless others of its feed have positions."""
@@ -174,7 +197,8 @@ class Decoder:
         if columns.order is None and not columns.settled:
             change.unlike = True
 
-    def _reader_of(self, wanted: _Wanted) -> RowReader:
+    def reader_of(self, wanted: _Wanted) -> RowReader:
+        """What reads the rows that a schema block describes."""
         if wanted != self._newest:
             self._newest = wanted
             found = self._readers.get(wanted)
@@ -191,17 +215,6 @@ class Decoder:
         reader.native = block is not None and is_avro_block(block)
         self._readers[block, sourced, flattened, loose] = reader
         return reader
-
-    def _complete_document(self, document: DocumentChange, change: Change) -> None:
-        """Says what an update of some fields does not carry; rejects one of parts of a field."""
-        change.snapshot, change.snapshot_last = None, False
-        if document.problem is not None:
-            reject(change, ILLEGAL_CHANGE, document.problem)
-        elif document.partial and change.reason is None:
-            carried = {name.lower() for name in document.envelope.after or ()}
-            names = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
-            kept = [n for n in names if is_published(self.layout.table, n)]
-            change.absent = [name for name in kept if name.lower() not in carried] or None
 
     def _read_upsert(
         self, record: Record, envelope: Envelope, reader: RowReader, change: Change
@@ -300,10 +313,10 @@ class Decoder:
 
         Yields the place of a key, its value there, and what converts it.
         """
-        yield from _keys_in(key_row(record.key), reader)
+        yield from keys_in(key_row(record.key), reader)
         if envelope.op == "d":
-            yield from _keys_in(envelope.before, reader)
-        yield from _keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
+            yield from keys_in(envelope.before, reader)
+        yield from keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
 
     def _fill_keys(
         self,
@@ -375,11 +388,3 @@ class Decoder:
                 message = f"column {name}: found null, expected a value (nullable: false)"
                 reject(change, BAD_VALUE, message)
                 return
-
-
-def _keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:
-    """The keys in a row that are not null: place, value and converter."""
-    if row:
-        for field, at, convert in reversed(reader.plan(row).keys):
-            if row[field] is not None:
-                yield at, row[field], convert

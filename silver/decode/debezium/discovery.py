@@ -28,7 +28,7 @@ from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, reco
 from silver.decode.debezium.evidence import Evidence
 from silver.decode.debezium.values.encodings import Encoding
 from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
-from silver.decode.values.column_types import wider
+from silver.decode.types import wider
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NotJson
 

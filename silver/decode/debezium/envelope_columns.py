@@ -10,7 +10,7 @@ from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, key_row
 from silver.decode.debezium.values.converters import converter_of
 from silver.decode.debezium.values.encodings import Encoding, Kind, Unit
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.typed_values import Converter
 
 _UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}

@@ -1,6 +1,6 @@
 """What records show of how their source writes, beyond their columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,11 +45,29 @@ class NewEvidence:
         self._old_keys = OldKeys(table, known, open_key)
         self._undeclared = UndeclaredFields(declared_types(table), known.left_out)
 
+    @property
+    def looks_into_values(self) -> bool:
+        """Whether values are looked into for fields that no column holds."""
+        return self._undeclared.looks
+
+    def is_of_new_table(self, source: Source | None) -> bool:
+        """Whether a record is of another source table than the first one."""
+        return self._table is not None and self._table.is_new(source)
+
+    def of_new_tables(self, sources: Sequence[Source | None]) -> list[int]:
+        """The places of the sources for which `is_of_new_table`."""
+        if self._table is None:
+            return []
+        plain = [(s.db, s.schema, s.table) if s else _NO_TABLE for s in sources]
+        if all(map(self._table.__eq__, plain)):
+            return []
+        return [at for at, source in enumerate(sources) if self.is_of_new_table(source)]
+
     def is_in(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Whether a record of a change shows any."""
         shows = envelope.before is not None and self._old_keys.look(envelope, record, block)
         shows |= self._undeclared.are_new(envelope.after or {})
-        return shows or (self._table is not None and self._table.is_new(envelope.source))
+        return shows or self.is_of_new_table(envelope.source)
 
 
 def _table_of(source: Source) -> SourceTable | None:

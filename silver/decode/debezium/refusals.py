@@ -18,6 +18,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
+from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.debezium.events.order import has_position
 from silver.decode.debezium.row_plans import Reading, TableLayout
@@ -28,7 +29,7 @@ from silver.decode.debezium.values.encodings import (
     holds_decimals,
 )
 from silver.decode.debezium.values.numbers import is_base64, is_written
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, json_text, text_of
 from silver.decode.values.typed_values import misfit_message
 from silver.decode.wrapped import holds_rows, open_row
@@ -71,8 +72,8 @@ _TYPED = (
     "expected plain JSON, or the topic itself with source.value_format: avro"
 )
 _ROW_TYPE = ".Value"
-_MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
-_INVENTING = (None, "postgresql")
+MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
+INVENTING = (None, "postgresql")
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"
@@ -121,7 +122,7 @@ def check_key(
     before, after, source = envelope.before, envelope.after, envelope.source
     if envelope.op != "u" or not before or after is None or change.reason is not None:
         return
-    is_invented = source is None or source.connector in _INVENTING
+    is_invented = source is None or source.connector in INVENTING
     if is_invented and not layout.columns.whole_old_rows:
         return
     if all(before.get(field) == after[field] for field, _, _ in keys):
@@ -164,6 +165,19 @@ def reject(change: Change, reason: str, message: str) -> None:
     """Makes the change a dead letter."""
     change.operation, change.absent = None, None
     change.reason, change.message = reason, message
+
+
+def complete_document(document: DocumentChange, change: Change, names: Sequence[str]) -> None:
+    """Says what an update of some fields does not carry; rejects one of parts of a field.
+
+    `names` are the columns, other than keys, that the table publishes.
+    """
+    change.snapshot, change.snapshot_last = None, False
+    if document.problem is not None:
+        reject(change, ILLEGAL_CHANGE, document.problem)
+    elif document.partial and change.reason is None:
+        carried = {name.lower() for name in document.envelope.after or ()}
+        change.absent = [name for name in names if name.lower() not in carried] or None
 
 
 def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> None:
@@ -237,7 +251,7 @@ def _is_typed(row: Row | None) -> bool:
 
 def _has_cells(envelope: Envelope) -> bool:
     """Whether the values of the rows are cells that say whether they are set."""
-    if envelope.source is not None and envelope.source.connector not in _MAY_WRITE_CELLS:
+    if envelope.source is not None and envelope.source.connector not in MAY_WRITE_CELLS:
         return False
     return _are_cells(envelope.after) or _are_cells(envelope.before)
 

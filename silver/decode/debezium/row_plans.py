@@ -4,13 +4,13 @@ Rows of a source have few shapes. What the schema block and the names of a row's
 decided once for all rows of that shape.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
-from silver.decode.avro.values import avro_converter_of, needs_no_conversion
+from silver.decode.avro.values import avro_converter_of
 from silver.decode.columns import (
     Column,
     Columns,
@@ -23,7 +23,7 @@ from silver.decode.debezium.events.envelope import Row
 from silver.decode.debezium.events.placeholders import can_be_placeholder
 from silver.decode.debezium.values.converters import converter_of, refuse
 from silver.decode.debezium.values.encodings import Encoding, assumed, in_mode
-from silver.decode.values.column_types import wider
+from silver.decode.types import wider
 from silver.decode.values.typed_values import Converter
 
 _MOST_PLANS = 1_024
@@ -39,7 +39,6 @@ class RowPlan:
     Attributes:
         readings: the fields that are columns; of several that are one column, the best name last.
         keys: those of them that are keys.
-        plain: the places of the columns whose values the schema wrote as they are.
         large: fields whose value the source can leave out, with their columns' names.
         unknown: fields without a column that could have one.
         unfit: whether some field can have no column beside the row's others.
@@ -49,26 +48,11 @@ class RowPlan:
 
     readings: tuple[Reading, ...]
     keys: tuple[Reading, ...]
-    plain: frozenset[int]
     large: tuple[tuple[str, str], ...]
     unknown: tuple[str, ...]
     unfit: bool
     unlike: bool
     odd: bool
-
-
-class ConvertedRow(Row):
-    """A row whose values were converted together with those of others.
-
-    Attributes:
-        plan: how it was read; `large` has no fields that all rows with it carry.
-        converted: its values by the place of their column.
-    """
-
-    __slots__ = ("converted", "plan")
-
-    plan: RowPlan
-    converted: tuple[object, ...]
 
 
 class TableLayout:
@@ -152,8 +136,6 @@ class RowReader:
 
     def plan(self, row: Mapping[str, object]) -> RowPlan:
         """How a row with these fields is read."""
-        if type(row) is ConvertedRow:
-            return row.plan
         names = tuple(row)
         plan = self._plans.get(names)
         if plan is None:
@@ -162,16 +144,21 @@ class RowReader:
             plan = self._plans[names] = self._planned(names)
         return plan
 
-    def converter(self, place: int, field: str) -> Converter:
-        """What converts the values of a field that is the column at this place."""
+    def encoding(self, place: int, field: str) -> Encoding | None:
+        """How the values of a field are written; None where no value fits the column there."""
         layout, encoding = self.layout, self.block.get(field)
         column = layout.columns.columns[place]
         if encoding is None:
-            encoding = assumed(column.type, layout.source, layout.columns.decimal_texts)
-        elif not column.declared and wider(column.type, encoding.type) is None:
+            return assumed(column.type, layout.source, layout.columns.decimal_texts)
+        if not column.declared and wider(column.type, encoding.type) is None:
+            return None
+        return in_mode(encoding, column.type, layout.source)
+
+    def converter(self, place: int, field: str) -> Converter:
+        """What converts the values of a field that is the column at this place."""
+        column, encoding = self.layout.columns.columns[place], self.encoding(place, field)
+        if encoding is None:
             return refuse
-        else:
-            encoding = in_mode(encoding, column.type, layout.source)
         if self.native:
             return avro_converter_of(encoding, column.type)
         return converter_of(encoding, column.type, self.sourced)
@@ -188,7 +175,6 @@ class RowReader:
         return RowPlan(
             readings=readings,
             keys=tuple(reading for reading in readings if reading[1] in layout.keys),
-            plain=frozenset(at for field, at, _ in readings if self._is_plain(field, at)),
             large=tuple((f, columns[at].name) for f, at, _ in readings if self._is_large(at)),
             unknown=unknown,
             unfit=unfit,
@@ -205,12 +191,6 @@ class RowReader:
         columns = self.layout.columns.columns
         known.sort(key=lambda one: one[0] == columns[one[1]].name)
         return [(name, at, self.converter(at, name)) for name, at in known]
-
-    def _is_plain(self, field: str, place: int) -> bool:
-        """Whether Avro's values of a field, in an envelope's row, are values of its column."""
-        encoding = self.block.get(field) if self.native else None
-        type = self.layout.columns.columns[place].type
-        return encoding is not None and needs_no_conversion(encoding, type)
 
     def _is_large(self, place: int) -> bool:
         keys, type = self.layout.keys, self.layout.columns.columns[place].type
@@ -232,3 +212,11 @@ class RowReader:
             return column.type != told
         grows = self.layout.table.schema_changes.widen == "apply"
         return grows and wider(column.type, told) not in (None, column.type)
+
+
+def keys_in(row: Row | None, reader: RowReader) -> Iterator[tuple[int, object, Converter]]:
+    """The keys in a row that are not null: place, value and converter."""
+    if row:
+        for field, at, convert in reversed(reader.plan(row).keys):
+            if row[field] is not None:
+                yield at, row[field], convert

@@ -25,7 +25,7 @@ from silver.decode.expressions.names import (
     time_columns,
 )
 from silver.decode.expressions.sequence_columns import from_column, join
-from silver.decode.flat.rows import EVERY, OF_KEY, OF_VALUES
+from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
 from silver.decode.values.sequences import LONGEST
 
 _ORDERS = "whole numbers from 0 on, timestamps or dates since 1970, or text of 1 to 4 hex sections"

@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from silver.decode.values.column_types import BLANKS, Misfit
+from silver.decode.types import BLANKS, Misfit
 
 _DAY = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})(?:[ T](.*))?", re.DOTALL)
 _TIME = re.compile(

@@ -33,7 +33,7 @@ def plain_value(value: object, type: T.DataType) -> object:
     if isinstance(value, Decimal) and isinstance(type, T.DecimalType):
         return NumberText(f"{value:.{type.scale}f}")
     if isinstance(value, float):
-        return NumberText(repr(value)) if value - value == 0 else _special(value)
+        return NumberText(repr(value)) if value - value == 0 else special_text(value)
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
@@ -64,5 +64,6 @@ def _timestamp(micros: int) -> str:
     return f"{day}T{whole}.{fraction.ljust(digits, '0')}"
 
 
-def _special(value: float) -> str:
+def special_text(value: float) -> str:
+    """A number that is none, or infinite, as JSON's texts have it."""
     return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"

@@ -32,7 +32,7 @@ from typing import TypeVar
 
 from pyspark.sql import types as T
 
-from silver.decode.values.column_types import BLANKS, Misfit
+from silver.decode.types import BLANKS, Misfit
 from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json, text_of
 from silver.decode.values.time_texts import date_of, timestamp_of
 from silver.decode.values.typed_json import plain_value
@@ -195,7 +195,7 @@ def _array(data_type: T.DataType) -> Converter:
     element = converter(data_type.elementType)
 
     def convert(value: object) -> list[object]:
-        return [None if one is None else element(one) for one in _opened(value, list)]
+        return [None if one is None else element(one) for one in opened_value(value, list)]
 
     return convert
 
@@ -205,7 +205,7 @@ def _map(data_type: T.DataType) -> Converter:
     key, item = converter(data_type.keyType), converter(data_type.valueType)
 
     def convert(value: object) -> list[tuple[object, object]]:
-        members = _opened(value, dict).items()
+        members = opened_value(value, dict).items()
         pairs = [(key(name), None if one is None else item(one)) for name, one in members]
         if len({repr(name) for name, _ in pairs}) < len(pairs):
             raise Misfit(value)
@@ -221,7 +221,7 @@ def _struct(data_type: T.DataType) -> Converter:
     wanted = set(names.values())
 
     def convert(value: object) -> dict[str, object]:
-        members = _opened(value, dict)
+        members = opened_value(value, dict)
         if not wanted <= members.keys():
             members = {names.get(n.lower(), n): one for n, one in members.items()} | members
         found = ((name, members.get(name), made) for name, made in fields)
@@ -253,7 +253,7 @@ def _as_json_text(convert: Converter, data_type: T.DataType) -> Converter:
 Opened = TypeVar("Opened")
 
 
-def _opened(value: object, expected: type[Opened]) -> Opened:
+def opened_value(value: object, expected: type[Opened]) -> Opened:
     """The array or object that a value, or the JSON text in it, is."""
     found = _parsed(value) if isinstance(value, str) else value
     if not isinstance(found, expected):

@@ -26,6 +26,11 @@ class UndeclaredFields:
             name.lower(): (name, type) for name, type in types.items() if _holds_structs(type)
         }
 
+    @property
+    def looks(self) -> bool:
+        """Whether any column has structs."""
+        return bool(self._types)
+
     def of(self, row: Mapping[str, object]) -> set[str]:
         """The fields with a value, each as `column.field`."""
         if not self._types:

@@ -26,7 +26,8 @@ from silver.decode.arrow import (
 from silver.decode.change import Change, Record
 from silver.decode.columns import Column, Columns, known_columns
 from silver.decode.debezium.events.log_follower import segments_of
-from silver.decode.protocols import Protocol
+from silver.decode.formats import Protocol
+from silver.decode.slices import Slice
 from tests.avro import envelope_schema, packed, registered
 from tests.builders import table
 
@@ -262,6 +263,22 @@ def test_half_a_surrogate_pair_is_refused_and_a_whole_one_kept(
     assert (found[1]["name"], found[1]["tags"]) == ("\N{GRINNING FACE}", ["\N{GRINNING FACE}"])
 
 
+def test_slices_are_not_read_by_columns_where_that_was_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    class Unlucky(Scripted):
+        def read(self, records: Slice) -> None:
+            asked.append(records.part.num_rows)
+
+    monkeypatch.setattr(arrow, "PROTOCOLS", {"debezium": Protocol(Unlucky, Unlucky)})
+    line = b'{"id": 1, "name": "a"}'
+    parts = decode_batches(plan(EVENTS), iter([batch([line])] * 5))
+    assert sum(part.num_rows for part in parts) == 5
+    assert asked == [1, 1]
+
+
 @pytest.mark.usefixtures("scripted")
 def test_a_message_is_valid_text() -> None:
     (found,) = decoded(
@@ -292,7 +309,7 @@ def test_a_task_without_records_finds_nothing() -> None:
 
 
 def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
-    from silver.decode.arrow_types import carrier
+    from silver.decode.types import carrier
 
     variant = T.ArrayType(T.VariantType())
     assert carrier(variant) == T.StringType()

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from lakehouse.config.table import Table
-from silver.decode.avro.ahead import ConvertsRows, read_ahead
+from silver.decode.arrow import READ
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import Decoder
 from silver.decode.debezium.discovery import Discovery
-from silver.decode.debezium.row_plans import ConvertedRow
-from silver.decode.flat import rows
+from silver.decode.protocols import rows
+from silver.decode.slices import Slice
 from tests.avro import envelope_schema, optional, packed, registered, row_schema, sent
+from tests.both_ways import batch, both_ways, same
 
 Given = dict[str, Any]
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
@@ -152,26 +153,29 @@ NULLS = dict.fromkeys(LARGE) | {"id": 3, "large": ""}
 
 
 @pytest.mark.parametrize(
-    ("more", "fields", "options", "together"),
+    ("more", "fields", "options"),
     [
-        ([], BULK, {}, True),
-        ([{}, {"large": TOKEN, "data": TOKEN.encode()}], BULK, {}, True),
-        ([{"data": TOKEN.encode()}], BULK, {"except_column_list": ["data", "large"]}, True),
-        ([{"name": None}], BULK, {"keys": ["id", "name"]}, True),
-        ([{}], BULK, {"keys": []}, True),
-        ([{"other": 5}], [*BULK, {"name": "other", "type": "long"}], {}, True),
-        ([{}], BULK, {"columns": {"id": "string", "name": "string", "at": "string"}}, True),
-        ([{"name": "x"}], BULK, {"columns": {"name": "int"}}, False),
-        ([{"price": b"\x7f\xff\xff"}], BULK, {"columns": {"price": "decimal(4,2)"}}, False),
-        ([{"NAME": "b"}], [*BULK, {"name": "NAME", **optional("string")}], {}, False),
+        ([], BULK, {}),
+        ([{}, {"large": TOKEN, "data": TOKEN.encode()}], BULK, {}),
+        ([{"data": TOKEN.encode()}], BULK, {"except_column_list": ["data", "large"]}),
+        ([{"name": None}], BULK, {"keys": ["id", "name"]}),
+        ([{}], BULK, {"keys": []}),
+        ([{"other": 5}], [*BULK, {"name": "other", "type": "long"}], {}),
+        ([{}], BULK, {"columns": {"id": "string", "name": "string", "at": "string"}}),
+        ([{"name": "x"}], BULK, {"columns": {"name": "int"}}),
+        ([{"price": b"\x7f\xff\xff"}], BULK, {"columns": {"price": "decimal(4,2)"}}),
+        ([{"NAME": "b"}], [*BULK, {"name": "NAME", **optional("string")}], {}),
     ],
     ids=[
         "usual", "placeholders", "left out", "null in key", "no keys", "new column", "declared",
         "no int", "too large", "one column twice",
     ],
 )  # fmt: skip
-def test_rows_converted_together_are_those_converted_alone(
-    more: list[Given], fields: list[Given], options: Given, together: bool
+def test_rows_read_together_are_those_read_alone(
+    more: list[Given],
+    fields: list[Given],
+    options: Given,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     schema = envelope_schema(fields)
     schemas = registered(schema, KEY)
@@ -189,31 +193,45 @@ def test_rows_converted_together_are_those_converted_alone(
     columns = replace(decoded(of, records[:1], schemas)[0], settled=False)
     columns = replace(columns, columns=tuple(c for c in columns.columns if c.name != "other"))
 
-    alone = [Decoder(of, columns).decode(replace(record)) for record in records]
-    decoder = Decoder(of, columns)
-    read_ahead(records, schemas, decoder.row_type)
-    found = [decoder.decode(record) for record in records]
-
-    assert isinstance(decoder, ConvertsRows)
-    assert found == alone
-    read = [record.value[0].after for record in records if isinstance(record.value, tuple)]
-    assert [type(row) is ConvertedRow for row in read if row] == [together] * (len(more) + 3)
+    part = batch([received(record) for record in records])
+    same(*both_ways(of, columns, part, monkeypatch))
 
 
-def test_rows_of_a_table_without_columns_are_those_converted_alone() -> None:
+def test_rows_of_a_table_without_columns_are_those_read_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     schema = envelope_schema(BULK)
     of = table(keys=[])
     columns = replace(known_columns(of, {}), schemas=registered(schema))
     records = [sent(packed(schema, 1, event("c", LARGE, at)), None, at) for at in (1, 2)]
     assert not columns.columns
 
-    alone = [Decoder(of, columns).decode(replace(record)) for record in records]
-    decoder = Decoder(of, columns)
-    read_ahead(records, columns.schemas, decoder.row_type)
+    part = batch([received(record) for record in records])
+    by_columns, alone = both_ways(of, columns, part, monkeypatch)
+    same(by_columns, alone)
+    assert [change["_unlike"] for change in alone] == [True, True]
 
-    assert all(record.value is not None for record in records)
-    assert [decoder.decode(record) for record in records] == alone
-    assert [change.unlike for change in alone] == [True, True]
+
+def test_envelopes_of_one_schema_are_read_together() -> None:
+    schema = envelope_schema(BULK)
+    schemas = registered(schema, KEY)
+    key = packed(KEY, 2, {"id": 1})
+    spare = dict.fromkeys(LARGE) | {"id": 1, "large": ""}
+    values = [event("c", LARGE, 10), event("u", LARGE, 11), event("d", None, 12, before=spare)]
+    records = [sent(packed(schema, 1, value), key, at) for at, value in enumerate(values * 6)]
+    columns = decoded(table(), [replace(one) for one in records], schemas)[0]
+
+    read = Decoder(table(), columns).read(Slice(batch(map(received, records)), READ))
+
+    assert read is not None
+    assert read.places == [*range(len(records))]
+    assert read.columns["_operation"].to_pylist()[:3] == ["upsert", "upsert", "delete"]
+    assert read.columns["large"].to_pylist()[:3] == ["long text", "long text", None]
+
+
+def received(record: Record) -> dict[str, Any]:
+    """A record as bronze has it."""
+    return {f"_{name}": getattr(record, name) for name in record.__slots__ if name != "value"}
 
 
 CONNECT_FIELDS = [

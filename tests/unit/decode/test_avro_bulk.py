@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from silver.decode.avro.ahead import dictionary_rows, read_ahead
+from silver.decode.avro.ahead import read_ahead
 from silver.decode.avro.binary import NotAvro, parse_schema, read_value
 from silver.decode.avro.bulk import ROW, Unsupported, object_type, read_records
 from silver.decode.avro.schemas import avro_value
@@ -173,7 +173,7 @@ def test_what_is_read_ahead_is_what_is_read_alone() -> None:
     ]
     others = [sent(b"\0\0\0\0\x02\x02"), sent(packed(row, 9, values)), sent(b"{}"), sent(None)]
 
-    read_ahead([*records, *others], schemas, dictionary_rows)
+    read_ahead([*records, *others], schemas, True)
 
     [first, *rest] = [avro_value(record, schemas)[0] for record in records]
     assert all(record.value is not None for record in records)
@@ -187,7 +187,7 @@ def test_where_no_envelopes_are_expected_they_are_rows() -> None:
     envelope = envelope_schema(FIELDS)
     records: list[Record] = [sent(packed(envelope, 1, EVENT))]
 
-    read_ahead(records, registered(envelope), None)
+    read_ahead(records, registered(envelope), False)
 
     value, _ = avro_value(records[0], registered(envelope))
     assert value == EVENT | {"transaction": None}

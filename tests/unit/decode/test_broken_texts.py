@@ -13,8 +13,8 @@ import pytest
 from silver.decode.change import Decoder, Record
 from silver.decode.columns import known_columns
 from silver.decode.expressions.names import FAULT
-from silver.decode.flat.rows import with_fault_column
-from silver.decode.protocols import PROTOCOLS
+from silver.decode.formats import PROTOCOLS
+from silver.decode.protocols.rows import with_fault_column
 from tests.builders import table
 from tests.flat_records import record
 

@@ -1,7 +1,7 @@
 import pytest
 
 from lakehouse.config.column_types import PLAIN, is_type
-from silver.decode.values.column_types import parse_type, wider
+from silver.decode.types import parse_type, wider
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def applied(form: str) -> list[Any]:
         discovery.look(replace(one), one.arrival)
     columns, _ = discovery.settle()
     decoder = Decoder(of, columns)
-    read_ahead(records, known.schemas, decoder.row_type)
+    read_ahead(records, known.schemas, True)
     changes = [decoder.decode(one) for one in records]
     assert [change.message for change in changes if change.reason] == []
     told = [change for change in changes if change.operation != "none"]

@@ -12,7 +12,7 @@ from silver.decode.change import Change, Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import Decoder
 from silver.decode.debezium.events.envelope import Envelope, Source
-from silver.decode.debezium.events.log_follower import LogFollower, segments_of
+from silver.decode.debezium.events.log_follower import LogFollower, Sightings, segments_of
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.debezium.events.restarts import Findings, find_restarts, is_late
 from silver.decode.debezium.events.source_log import (
@@ -437,6 +437,45 @@ def test_any_cut_into_batches_and_tasks_finds_the_same(connector: str) -> None:
             assert sorted(found.restarts) == sorted(one_by_one.restarts), seed
             assert found.reached == one_by_one.reached, seed
             assert sorted(found.alarms) == sorted(one_by_one.alarms), seed
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+@pytest.mark.parametrize("one_partition", [True, False])
+def test_records_seen_together_tell_what_they_tell_one_by_one(
+    connector: str, one_partition: bool
+) -> None:
+    for seed in range(STREAMS // len(CONNECTORS)):
+        chance = random.Random(f"{connector} together {seed}")
+        records = records_of(connector, moved(chance))
+        if one_partition:
+            records = [one for one in records if one.record.partition == 0]
+        reached = in_batches(chance, records[: len(records) // 3]).reached
+        rest, together = records[len(records) // 3 :], LogFollower(reached)
+        while rest:
+            size = chance.choice([1, 9, 40])
+            together.see_all(sightings(rest[:size]))
+            rest = rest[size:]
+
+        text = together.segments()
+        found = [] if text is None else segments_of([text])
+        assert sorted(found) == sorted(followed(records[len(records) // 3 :], reached)), seed
+
+
+def sightings(seen: list[Seen]) -> Sightings:
+    """The records as a slice has them."""
+    records, envelopes, changes = (list(part) for part in zip(*seen, strict=True))
+    return Sightings(
+        topics=[record.topic for record in records],
+        partitions=[record.partition for record in records],
+        offsets=[record.offset for record in records],
+        arrivals=[record.arrival for record in records],
+        stamps=[record.timestamp for record in records],
+        reads=[envelope.op == "r" for envelope in envelopes],
+        sources=[envelope.source for envelope in envelopes],
+        sequences=[change.sequence for change in changes],
+        times=[change.source_time for change in changes],
+        snapshots=[change.snapshot for change in changes],
+    )
 
 
 def _by_commit(change: dict[str, Any]) -> tuple[bool, int, int]:

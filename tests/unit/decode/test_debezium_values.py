@@ -21,7 +21,7 @@ from silver.decode.debezium.values.encodings import (
     in_mode,
 )
 from silver.decode.debezium.values.schema_blocks import block_fields
-from silver.decode.values.column_types import parse_type
+from silver.decode.types import parse_type
 from silver.decode.values.json_values import parse_json
 from silver.decode.values.typed_json import date_text, timestamp_text
 from silver.decode.values.typed_values import Misfit

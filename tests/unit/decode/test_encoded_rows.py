@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from silver.decode.expressions.names import FAULT
-from silver.decode.flat.rows import EVERY
+from silver.decode.protocols.rows import EVERY
 from tests.builders import table
 from tests.flat_records import decoded, micros
 

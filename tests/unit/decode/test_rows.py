@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import types as T
 
 from silver.decode.expressions.names import FAULT, MEMBER, has_expressions, members_read
-from silver.decode.flat.rows import EVERY, OF_KEY, OF_VALUES
+from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, Line, decoded
 

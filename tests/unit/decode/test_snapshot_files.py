@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from silver.decode.flat.snapshot_files import folder_of, sequence_of_day
+from silver.decode.protocols.snapshot_files import folder_of, sequence_of_day
 from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, Line, decoded

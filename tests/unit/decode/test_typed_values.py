@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import parse_json
 from silver.decode.values.time_texts import timestamp_of
 from silver.decode.values.typed_values import converter, misfit_message

@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.decode.columns import known_columns, shown_by, with_shown
-from silver.decode.flat.ydb import Decoder, Discovery
+from silver.decode.protocols.ydb import Decoder, Discovery
 from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, decoded, micros, record

@@ -7,8 +7,8 @@ transform's delete handling mode. The row becomes an envelope again here, so tha
 the same rules as a full one.
 """
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import (
@@ -19,6 +19,7 @@ from silver.decode.debezium.events.envelope import (
     key_row,
 )
 from silver.decode.debezium.events.order import ordered_change
+from silver.decode.debezium.events.places import Events, Places, find_places
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow, holds_rows
@@ -85,6 +86,111 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
         envelope.after = own
     envelope.pk = _bare_key(record.key)
     return FlattenedEvent(envelope, block, flag is not None)
+
+
+class AddedMembers:
+    """The members that the transform adds to the rows of one shape, which has these names.
+
+    `columns` are the values of each name, in the order of the names.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        added = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+        self._at = {name: at for at, name in enumerate(names)}
+        self._source = [
+            (n.removeprefix("source_"), self._at[PREFIX + n])
+            for n in added
+            if n not in _OF_ENVELOPE
+            and n not in _OF_TRANSACTION
+            and n.removeprefix("source_") in _OF_SOURCE
+        ]
+        self._transaction = [
+            (_OF_TRANSACTION[n], self._at[PREFIX + n]) for n in added if n in _OF_TRANSACTION
+        ]
+        told = [name for name, _ in (*self._source, *self._transaction)]
+        odd = {"_id", "payload", "status"} & {*names}
+        self.are_plain = (
+            len({*told}) == len(told) and not odd and not is_other(dict.fromkeys(names))
+        )
+
+    def operations(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Any]:
+        """The operation of each row; one that is not told is an update."""
+        ops = self._column(columns, "op", count)
+        flags = self._column(columns, "deleted", count)
+        gone = {flag: str(flag).lower() in _TRUE for flag in {*map(str, flags)}}
+        if not any(gone.values()):
+            return ["u" if op is None else op for op in ops]
+        return [
+            "d" if gone[str(flag)] else "u" if op is None else op
+            for op, flag in zip(ops, flags, strict=True)
+        ]
+
+    def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Source | None]:
+        """The source block of each row; None where no member of it has a value."""
+        return _structs(Source, self._source, columns, count)
+
+    def transactions(
+        self, columns: Sequence[Sequence[Any]], count: int
+    ) -> Sequence[Transaction | None]:
+        """The transaction of each row."""
+        return _structs(Transaction, self._transaction, columns, count)
+
+    def places(
+        self,
+        columns: Sequence[Sequence[Any]],
+        events: Events,
+        offsets: Sequence[int | None],
+        stamps: Sequence[int | None],
+    ) -> Places:
+        """The places of the rows in order, by the rules of `ordered_event`."""
+        count, found = len(events.ops), find_places(events)
+        times = found.source_time
+        if None in times:
+            ticks = (self._column(columns, name, count) for name in ("ts_us", "ts_ms"))
+            parts = zip(times, stamps, *ticks, strict=True)
+            times = [_sent(*one) if one[0] is None else one[0] for one in parts]
+        flags = self._column(columns, "deleted", count)
+        given = zip(events.sources, found.sequence, times, offsets, flags, strict=True)
+        sequences = [_sequence(*one) for one in given]
+        nothing = [None] * count
+        return found._replace(
+            sequence=sequences, source_time=times, snapshot=nothing, snapshot_last=[False] * count
+        )
+
+    def _column(self, columns: Sequence[Sequence[Any]], name: str, count: int) -> Sequence[Any]:
+        at = self._at.get(PREFIX + name)
+        return [None] * count if at is None else columns[at]
+
+
+def _structs(
+    make: Callable[..., Any],
+    members: Sequence[tuple[str, int]],
+    columns: Sequence[Sequence[Any]],
+    count: int,
+) -> list[Any]:
+    if not members:
+        return [None] * count
+    names = [name for name, _ in members]
+    rows = zip(*[columns[at] for _, at in members], strict=True)
+    return [
+        None if row.count(None) == len(names) else make(**dict(zip(names, row, strict=True)))
+        for row in rows
+    ]
+
+
+def _sent(told: int | None, stamp: int | None, us: object, ms: object) -> int | None:
+    """When a row was sent, else the record's own time."""
+    sent = ordered_change(Envelope(ts_us=us, ts_ms=ms), None).source_time
+    return sent or stamp
+
+
+def _sequence(
+    source: Source | None, told: str | None, time: int | None, offset: int | None, flag: object
+) -> str | None:
+    positioned = source is not None and told is not None
+    if offset is not None and not (flag is not None and positioned):
+        return sequence_of(0, offset)
+    return told if positioned else sequence_of(0, time or 0)
 
 
 def is_flattened(row: Mapping[str, object], keys: Collection[str], record: Record) -> bool:

@@ -7,7 +7,7 @@ partition and offset, or of arrival where they have no offset.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
@@ -49,8 +49,8 @@ _MOST_SERIAL = 0xFFFFFFFF
 _EMPTY = (None, "")
 _NO_ORDER, _READ_BEFORE_SENT_MS = (-1, "-1"), 3_600_000
 _LIMIT = 1 << 63
-_LAST_MICROSECOND = 253_402_300_799_999_999
-_LAST_ROWS = ("last", "last_in_data_collection")
+LAST_MICROSECOND = 253_402_300_799_999_999
+LAST_ROWS, INCREMENTAL = ("last", "last_in_data_collection"), "incremental"
 
 
 def ordered_change(envelope: Envelope, operation: str | None) -> Change:
@@ -65,7 +65,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     change = Change(operation, snapshot_last=False)
     if transaction is not None:
         change.transaction_order = _bigint(transaction.total_order)
-        change.transaction = _transaction(transaction.id)
+        change.transaction = transaction_name(transaction.id)
     if source is None:
         change.source_time = _possible_time(_micros(envelope.ts_us, None, envelope.ts_ms))
         return change
@@ -79,8 +79,8 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
         lsn = None if lsn is not None and text_of(lsn).startswith("-") else lsn
         _place_read_row(change, envelope, source, lsn)
     if envelope.op == "r" and source.step is None and source.ts_hlc is None:
-        change.snapshot_last = source.snapshot in _LAST_ROWS
-        if source.snapshot != "incremental":
+        change.snapshot_last = source.snapshot in LAST_ROWS
+        if source.snapshot != INCREMENTAL:
             change.snapshot = _snapshot(source, lsn, change.sequence)
     return change
 
@@ -172,6 +172,14 @@ def postgresql_commit(source: Source) -> str | None:
             return f"{int(first):016X}"
     pair = [] if text is None else _pair(text)
     return _numbers(pair[0]) if pair else None
+
+
+def postgresql_commits(sequences: Sequence[object]) -> list[str] | None:
+    """What `postgresql_commit` gives of many usual `sequence`s; None if some is another one."""
+    firsts = [text.split('"', 2)[1] for text in sequences if type(text) is str and text[:2] == '["']
+    if len(firsts) < len(sequences) or max(map(len, firsts)) > _SURE_DIGITS:
+        return None
+    return [f"{int(one):016X}" for one in firsts] if all(map(str.isdecimal, firsts)) else None
 
 
 def mysql_sequence(source: Source) -> str | None:
@@ -278,7 +286,7 @@ def _snapshot(source: Source, lsn: object, sequence: str | None) -> str | None:
     return None if place is None else f"{name}:{place}"
 
 
-def _transaction(id: object) -> str | None:
+def transaction_name(id: object) -> str | None:
     """The transaction; of PostgreSQL's `txId:lsn`, whose end differs within one, the first part."""
     if id is None:
         return None
@@ -301,7 +309,7 @@ def _micros(us: object, ns: object, ms: object) -> int | None:
 
 def _possible_time(micros: int | None) -> int | None:
     """The time, None after the year 9999."""
-    return micros if micros is not None and micros <= _LAST_MICROSECOND else None
+    return micros if micros is not None and micros <= LAST_MICROSECOND else None
 
 
 def _ticks(value: object) -> int | None:

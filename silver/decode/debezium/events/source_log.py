@@ -11,7 +11,7 @@ part of `source.sequence`, does: it is no lower than any change of an earlier tr
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from silver.decode.debezium.events.order import (
     SPANNER,
     SQL_SERVER_WIDTH,
     postgresql_commit,
+    postgresql_commits,
 )
 from silver.decode.values.json_values import text_of
 
@@ -243,6 +244,15 @@ def commit_position(source: Source, sequence: str) -> str | None:
     if source.commit_scn is not None:
         return sequence.partition("/")[0]
     return None
+
+
+def commit_positions(sources: Sequence[Source], sequences: Sequence[str]) -> list[str | None]:
+    """What `commit_position` gives of many records."""
+    if all(s.lsn is not None and s.ts_hlc is None and s.connector != SPANNER for s in sources):
+        found = postgresql_commits([source.sequence for source in sources])
+        if found is not None:
+            return [*found]
+    return [commit_position(*one) for one in zip(sources, sequences, strict=True)]
 
 
 def proves_restarts(source: Source) -> bool:

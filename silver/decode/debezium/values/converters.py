@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 
 from silver.decode.debezium.values import moments, numbers
 from silver.decode.debezium.values.encodings import Encoding
-from silver.decode.values.column_types import Misfit
-from silver.decode.values.json_values import NotJson, NumberText, parse_json, text_of
+from silver.decode.types import Misfit
+from silver.decode.values.json_values import NumberText, text_of
 from silver.decode.values.typed_json import date_text, timestamp_text
-from silver.decode.values.typed_values import Converter, converter
+from silver.decode.values.typed_values import Converter, converter, opened_value
 
 _HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
 
@@ -251,19 +251,10 @@ def _array(encoding: Encoding, type: T.ArrayType, sourced: bool) -> Converter:
     convert_item = converter_of(items, type.elementType, sourced)
 
     def convert(value: object) -> list[object]:
-        values = _parsed(value) if isinstance(value, str) else value
-        if not isinstance(values, list):
-            raise Misfit(value)
-        return [None if item is None else convert_item(item) for item in values]
+        items = opened_value(value, list)
+        return [None if item is None else convert_item(item) for item in items]
 
     return convert
-
-
-def _parsed(text: str) -> object:
-    try:
-        return parse_json(text)
-    except NotJson:
-        raise Misfit(text) from None
 
 
 _REFUSALS: dict[str, Callable[[Converter], Converter]] = {

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Source
+from silver.decode.types import CONNECT_TYPES
 
 Kind = Literal[
     "plain", "base64", "base64url", "hex", "octets", "decimal", "variable", "loose",
@@ -58,19 +59,6 @@ _BY_NAME: Mapping[str, Encoding] = {
     _TIME + "IsoTime": Encoding("time", _TEXT),
     _TIME + "IsoTimestamp": Encoding("timestamp", _NTZ),
 }
-_BY_TYPE: Mapping[str, Encoding] = {
-    "int8": Encoding("plain", T.ByteType()),
-    "int16": Encoding("plain", T.ShortType()),
-    "int32": Encoding("plain", T.IntegerType()),
-    "int64": Encoding("plain", T.LongType()),
-    "float": Encoding("plain", T.FloatType()),
-    "float32": Encoding("plain", T.FloatType()),
-    "double": Encoding("plain", T.DoubleType()),
-    "float64": Encoding("plain", T.DoubleType()),
-    "boolean": Encoding("plain", T.BooleanType()),
-    "string": Encoding("plain", _TEXT),
-    "bytes": Encoding("base64", T.BinaryType()),
-}
 _UNITS: Mapping[str, Unit] = {
     "connect": "ms",
     "microseconds": "us",
@@ -92,7 +80,9 @@ def from_block(field: Field) -> Encoding:
     if type == "array" and isinstance(items, Mapping):
         element = from_block(items)
         return Encoding("array", T.ArrayType(element.type), items=element)
-    return _BY_TYPE.get(type, Encoding("json", _TEXT))
+    if type not in CONNECT_TYPES:
+        return Encoding("json", _TEXT)
+    return Encoding("base64" if type == "bytes" else "plain", CONNECT_TYPES[type])
 
 
 def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) -> Encoding:

@@ -9,7 +9,7 @@ import re
 from datetime import datetime
 
 from silver.decode.debezium.values.encodings import Unit
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 from silver.decode.values.json_values import text_of
 from silver.decode.values.time_texts import date_of, timestamp_of
 

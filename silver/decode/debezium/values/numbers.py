@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from functools import partial
 
-from silver.decode.values.column_types import Misfit
+from silver.decode.types import Misfit
 
 LONGEST = 1024
 _WIDEST_SCALE = 16384

@@ -53,6 +53,10 @@ class FileRows:
         """A name as the column is spelled that it means."""
         return self._spelled.get(name.lower(), name)
 
+    def spellings(self, names: tuple[str, ...]) -> list[str]:
+        """The names of a row as the columns are spelled."""
+        return self._respelled(names) or list(names)
+
     def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
         """The names as the columns are spelled, two of which may then be one; None if they are."""
         if names not in self._of_headers:

@@ -7,7 +7,7 @@ from lakehouse.config.table import Table
 from silver.decode.change import Decoder
 from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery
-from silver.decode.flat import bigquery, rows, snapshot_files, ydb
+from silver.decode.protocols import bigquery, rows, snapshot_files, ydb
 
 
 class Protocol(NamedTuple):

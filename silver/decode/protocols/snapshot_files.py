@@ -8,13 +8,24 @@ import re
 from datetime import date, timedelta
 from functools import lru_cache, partial
 
+import pyarrow as pa
+
 from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.slices import (
+    FlatColumns,
+    FlatShape,
+    read_rows,
+    repeated,
+    without_folder_columns,
+)
+from silver.decode.shapes import Parsed
+from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.sequences import literal_sequence
 
 _DAY_OF_1970 = date(1970, 1, 1)
@@ -50,6 +61,7 @@ class Decoder:
         self._table = table
         self._rows = FileRows(table, columns)
         self._reader = RowReader(table, columns)
+        self._flat = FlatColumns(columns, self._reader, self._rows)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
     def decode(self, record: Record) -> Change:
@@ -75,6 +87,25 @@ class Decoder:
             change.operation = None
             change.reason, change.message = fault
         return change
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        files = records.column("_file")
+        days = {file: self._day_of(file or "") for file in {*files}}
+        places = [at for at in without_folder_columns(records) if days[files[at]] is not None]
+
+        def part(shape: FlatShape, parsed: Parsed) -> ReadPart:
+            columns, fits, _ = self._flat.convert(shape, parsed.values)
+            given = [days[files[at]] or ("", 0) for at in parsed.places]
+            columns["_operation"] = repeated(UPSERT, len(given), pa.string())
+            columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())
+            times = pa.array([time for _, time in given], pa.int64())
+            columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))
+            return ReadPart(parsed.places, columns).only(fits)
+
+        return read_rows(
+            records, places, lambda row: self._flat.shape(tuple(row), complete=True), part
+        )
 
 
 class Discovery(FlatDiscovery):

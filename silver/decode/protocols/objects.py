@@ -1,6 +1,5 @@
 """Rows as JSON objects: typed values, columns they lack, and what in them does not fit."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,14 +22,13 @@ from silver.decode.columns import (
     room,
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
-from silver.decode.values.column_types import Misfit
-from silver.decode.values.inference import fits_double
-from silver.decode.values.json_values import NotJson, NumberText, parse_json
-from silver.decode.values.typed_values import Converter, converter, misfit_message
+from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
+from silver.decode.types import Misfit
+from silver.decode.values.json_values import NotJson, parse_json
+from silver.decode.values.typed_values import Converter, misfit_message
 from silver.decode.values.undeclared_fields import UndeclaredFields
 
 _MOST_NAMES = 4 * MOST_COLUMNS
-_HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
@@ -61,6 +59,20 @@ class Row:
     key_fault: Fault | None
     value_fault: Fault | None
     unlike: bool
+
+
+class RowNames(NamedTuple):
+    """What the names of a row's members say of it.
+
+    Attributes:
+        absent: the columns that the row does not carry; None when it carries all.
+        needed: members that must have a value.
+        unknown: members that can be no column of the table as it is, and must have none.
+    """
+
+    absent: list[str] | None
+    needed: Collection[str]
+    unknown: Collection[str]
 
 
 def row_object(raw: bytes) -> dict[str, object] | None:
@@ -124,18 +136,20 @@ class RowReader:
         self._settled = columns.settled
         made = make or plain_converter
         if make is None and table.feeds[0].file_format != "parquet":
-            made = _no_hex
+            made = hexless_converter
         if table.feeds[0].file_format == "csv":
-            made = _of_csv(made)
+            made = of_csv(made)
+        self.reads_csv = table.feeds[0].file_format == "csv"
+        self.tells_decimals = make is not None
         self._tells_bytes = table.feeds[0].file_format == "parquet"
-        self._readers = [
+        self.readers = [
             (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
         self._nullable_keys = table.nullable_keys
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
-        self._names = {name for name, _ in self._readers} | {*protocol, NOT_TEXT}
+        self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
         self._unknown = _UnknownMembers(table, columns, self._names)
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         ignored = table.ignore_null_updates
@@ -169,7 +183,7 @@ class RowReader:
         """
         values: list[object] = []
         misfits: list[int] = []
-        for name, convert in self._readers:
+        for name, convert in self.readers:
             value = row.get(name)
             if value is None:
                 values.append(None)
@@ -199,9 +213,27 @@ class RowReader:
                 values[at] = None
         return Row(values, absent, key_fault, fault, unlike)
 
+    def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
+        """What rows with these names are; None where each of them needs thought."""
+        row: dict[str, object] = dict.fromkeys(names)
+        if self._ignores_nulls or (self._undeclared.looks and not self._settled):
+            return None
+        if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
+            return None
+        if any(self._unknown.judge(row, row.keys() - self._names)):
+            return None
+        unknown = [
+            n for n in row if n not in self._names and any(self._unknown.judge({**row, n: ""}, [n]))
+        ]
+        absent = self._absent(row, [None] * len(self.readers), None, complete)
+        required = {name for _, name in self._required if name not in (absent or ())}
+        if not required <= row.keys():
+            return None
+        return RowNames(absent, required | {name for _, name in self._keys}, frozenset(unknown))
+
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""
-        return [None] * len(self._readers)
+        return [None] * len(self.readers)
 
     def _absent(
         self,
@@ -254,12 +286,12 @@ class RowReader:
         named = {str(name).lower() for name in told} if isinstance(told, list) else set()
         return [
             at
-            for at, (name, _) in enumerate(self._readers)
+            for at, (name, _) in enumerate(self.readers)
             if name.lower() in named and isinstance(self._columns[at].type, _TEXTS)
         ]
 
     def _message(self, row: Mapping[str, object], at: int) -> str:
-        name = self._readers[at][0]
+        name = self.readers[at][0]
         if self._tells_bytes and NOT_TEXT in row and at in self._bytes(row):
             return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
@@ -324,56 +356,3 @@ def _unfit(names: Collection[str]) -> Fault:
 
 def _member(column: Column) -> str:
     return column.name.removeprefix(MEMBER)
-
-
-def plain_converter(column: Column, settled: bool) -> Converter:
-    """What converts the JSON values of a column; `settled` as in `Columns`."""
-    if column.provisional and not settled and isinstance(column.type, T.StringType):
-        return _text_only
-    made = converter(column.type)
-    learned = isinstance(column.type, T.DoubleType) and not column.declared
-    return _exact_double(made) if learned else made
-
-
-def _no_hex(column: Column, settled: bool) -> Converter:
-    """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
-    convert = plain_converter(column, settled)
-    if not isinstance(column.type, T.BinaryType):
-        return convert
-
-    def checked(value: object) -> object:
-        if isinstance(value, str) and _HEX.fullmatch(value):
-            raise Misfit(value)
-        return convert(value)
-
-    return checked
-
-
-def _of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:
-    """Converters that read `""` as null where it is no value: writers that quote all write so."""
-
-    def made(column: Column, settled: bool) -> Converter:
-        convert = make(column, settled)
-        if isinstance(column.type, T.StringType | T.BinaryType):
-            return convert
-        return lambda value: None if value == "" else convert(value)
-
-    return made
-
-
-def _exact_double(convert: Converter) -> Converter:
-    """For a column that nobody declared to be double: no digits of its numbers are lost."""
-
-    def exact(value: object) -> object:
-        if isinstance(value, NumberText) and not fits_double(value):
-            raise Misfit(value)
-        return convert(value)
-
-    return exact
-
-
-def _text_only(value: object) -> str:
-    """Text for a column whose type may turn out to be another one when all values are seen."""
-    if not isinstance(value, str) or isinstance(value, NumberText):
-        raise Misfit(value)
-    return value

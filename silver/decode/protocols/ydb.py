@@ -13,6 +13,10 @@ changes. Values of type String (bytes) are base64.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
@@ -26,10 +30,14 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import UPDATES, Columns, Shape
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.objects import Fault, Row, RowReader, row_object, time_of
-from silver.decode.values.json_values import json_text, text_of
-from silver.decode.values.sequences import literal_sequence, section
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.objects import Fault, Row, RowReader, row_object, time_of
+from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
+from silver.decode.protocols.virtual_times import plain_moment, stamped_change
+from silver.decode.shapes import Parsed
+from silver.decode.slices import ReadPart, Slice
+from silver.decode.values.json_values import json_text
+from silver.decode.values.sequences import literal_sequence
 
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")
@@ -43,11 +51,25 @@ _UNDECLARED = (
 _WITHOUT_NEW_ROWS = ("old_image", "keys_only")
 _WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
-_LARGEST_SECONDS = 10**11
-_LARGEST_TIME = 1 << 63
 
 Members = Mapping[str, object]
 _NO_MEMBERS: Members = {}
+
+
+class _Event(msgspec.Struct, gc=False):
+    """A record of which the rows are structs of one shape."""
+
+    key: list[object]
+    newImage: object = None
+    reset: object = None
+    update: object = None
+    erase: object = None
+    oldImage: object = None
+    ts: object = None
+
+
+_ERASED = object()
+"""In place of the row of an erase."""
 
 
 class Decoder:
@@ -58,6 +80,7 @@ class Decoder:
         self._reader = RowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(known) and set(known) <= set(table.keys)
+        self._flat = FlatColumns(columns, self._reader, None)
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
@@ -76,7 +99,7 @@ class Decoder:
         if members is None:
             message = "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
-        change = _stamped(record, _first_of(members, "ts", "resolved"))
+        change = stamped_change(record, _first_of(members, "ts", "resolved"))
         if (
             members is _NO_MEMBERS
             or _is_no_change(members)
@@ -97,6 +120,68 @@ class Decoder:
             change.absent = row.absent if row is not None else None
         change.unlike |= self._may_learn and _shows_updates(members)
         return change
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        wholes = records.column("_whole")
+        places = [at for at in records.places if not wholes[at]]
+        return read_rows(
+            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+        )
+
+    def _shape(self, members: Members) -> FlatShape | None:
+        written = _first_of(members, *_WRITTEN)
+        if not isinstance(written, dict) or not written or not self._tells_row(members, written):
+            return None
+        complete = _first_of(members, "newImage", "reset") is not None
+        return self._flat.shape(tuple(written), _event_of, self._table.keys, complete)
+
+    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        events = parsed.values
+        rows = [self._written(shape, event) for event in events]
+        keys = [
+            event.key if row is not None else [None] * len(self._table.keys)
+            for event, row in zip(events, rows, strict=True)
+        ]
+        nothing = shape.row.struct(*[None] * len(shape.names))
+        beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
+        own = [nothing if row is None or row is _ERASED else row for row in rows]
+        columns, fits, _ = self._flat.convert(shape, own, [*beside])
+        moments = [plain_moment(event.ts) for event in events]
+        topics = records.column("_topic")
+        given = zip(fits, rows, moments, parsed.places, strict=True)
+        fits = [
+            fit
+            and row is not None
+            and moment is not None
+            and not self._is_before(moment[0], topics[at])
+            for fit, row, moment, at in given
+        ]
+        told = list(zip(*[moment or (None, None, None) for moment in moments], strict=True))
+        sequences, times, transactions = told or ((), (), ())
+        erased = [row is _ERASED for row in rows]
+        columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
+        absent = [None if e else shape.absent for e in erased]
+        columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
+        columns["_sequence"] = pa.array(sequences, pa.string())
+        columns["_transaction"] = pa.array(transactions, pa.string())
+        columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        return ReadPart(parsed.places, columns).only(fits)
+
+    def _written(self, shape: FlatShape, event: _Event) -> object:
+        """The row that an event wrote, or that it erased one; None where it needs thought."""
+        key = event.key
+        if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
+            return None
+        if len(key) != len(self._table.keys):
+            return None
+        if event.erase is not None:
+            return _ERASED if event.erase == {} else None
+        if event.newImage is not None:
+            return event.newImage if shape.complete else None
+        if self._mode in _WITH_NEW_ROWS or (self._may_learn and event.oldImage is None):
+            return None
+        return event.reset if shape.complete else event.update
 
     def _row(self, members: Members) -> Row | None:
         """The record's row, which for an erase is its key; None without a key of the right size."""
@@ -148,9 +233,11 @@ class Decoder:
         return self._writes_keys or members.get("update") is None
 
     def _is_early(self, record: Record, sequence: str | None) -> bool:
-        return sequence is not None and any(
-            sequence < start and topic in (None, record.topic) for start, topic in self._starts
-        )
+        return sequence is not None and self._is_before(sequence, record.topic)
+
+    def _is_before(self, sequence: str, topic: str | None) -> bool:
+        """Whether a change comes before the place where its feed is to begin."""
+        return any(sequence < start and feed in (None, topic) for start, feed in self._starts)
 
 
 class Discovery(FlatDiscovery):
@@ -185,6 +272,12 @@ class Discovery(FlatDiscovery):
         """The table's columns and the shapes of its rows."""
         columns, shapes = super().settle(whole)
         return replace(columns, feed_mode=self.feed_mode), shapes
+
+
+def _event_of(row: type[Any]) -> type[Any]:
+    """The struct of an event whose rows have one shape."""
+    rows = [(name, row | None, None) for name in _WRITTEN]
+    return msgspec.defstruct("Event", rows, bases=(_Event,), gc=False)
 
 
 def _learns_mode(table: Table) -> bool:
@@ -249,45 +342,6 @@ def _is_no_change(members: Members) -> bool:
     names = map(str.lower, members)
     of_schema = any("schema" in name or name.startswith("tablechange") for name in names)
     return members.get("resolved") is not None or of_schema
-
-
-def _stamped(record: Record, moment: object) -> Change:
-    """A change with the order, time and transaction that the virtual timestamp gives.
-
-    Without a timestamp the record's offset is the order.
-    """
-    if moment is None:
-        return Change(None, (), section(record.offset or 0), source_time=time_of(record))
-    parts = moment if isinstance(moment, list) else []
-    numbers = [_number(part) for part in parts]
-    time = _micros(numbers[0]) if numbers else None
-    change = Change(None, source_time=time_of(record) if time is None else time)
-    if len(numbers) == 2 and None not in numbers:
-        change.sequence = f"{numbers[0]:016X}/{numbers[1]:016X}"
-    change.transaction = "/".join([text_of(part) for part in parts if part is not None])
-    return change
-
-
-def _number(part: object) -> int | None:
-    """An unsigned 64-bit number of a virtual timestamp, or its digits; None for all else."""
-    if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
-        part = int(part)
-    return part if type(part) is int and 0 <= part < 1 << 64 else None
-
-
-def _micros(count: int | None) -> int | None:
-    """Microseconds of a count of seconds, milli-, micro- or nanoseconds, told by its size.
-
-    Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
-    (from the spring of 1973), and so on.
-    """
-    if count is None or count >= _LARGEST_TIME:
-        return None
-    if count < _LARGEST_SECONDS:
-        return count * 1_000_000
-    if count < _LARGEST_SECONDS * 1_000:
-        return count * 1_000
-    return count if count < _LARGEST_SECONDS * 1_000_000 else count // 1_000
 
 
 def _fault_of_flags(members: Members) -> Fault | None:

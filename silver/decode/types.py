@@ -1,7 +1,9 @@
-"""Spark SQL types of columns: read from text, and widened, without a JVM; values that misfit."""
+"""Types of columns: their names, how they widen, and what carries them in Arrow; without a JVM."""
 
 import re
+from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
@@ -30,6 +32,33 @@ _PLAIN: dict[str, T.DataType] = {
     "decimal": T.DecimalType(10, 0),
     "dec": T.DecimalType(10, 0),
     "numeric": T.DecimalType(10, 0),
+}
+CONNECT_TYPES: Mapping[str, T.DataType] = {
+    "int8": T.ByteType(),
+    "int16": T.ShortType(),
+    "int32": T.IntegerType(),
+    "int64": T.LongType(),
+    "float": T.FloatType(),
+    "float32": T.FloatType(),
+    "double": T.DoubleType(),
+    "float64": T.DoubleType(),
+    "boolean": T.BooleanType(),
+    "string": T.StringType(),
+    "bytes": T.BinaryType(),
+}
+"""The types of Kafka Connect's schema blocks, and of Avro's, as columns have them."""
+_ARROW: dict[type[T.DataType], pa.DataType] = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", tz="UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
 }
 _SIZED = re.compile(r"(?:char|varchar)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
@@ -82,6 +111,11 @@ def wider(one: T.DataType, other: T.DataType) -> T.DataType | None:
     return one if one == other else None
 
 
+def widens(old: T.DataType, new: T.DataType) -> bool:
+    """Whether a column of the type `old` grows to `new` by Delta type widening."""
+    return old != new and not isinstance(new, T.ArrayType) and wider(old, new) == new
+
+
 def _nested(kind: str, inner: list[str]) -> T.DataType:
     if kind == "array":
         (element,) = inner
@@ -109,3 +143,40 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def arrow_type(type: T.DataType) -> pa.DataType:
+    """The Arrow type of a Spark type that `is_carried`.
+
+    Raises:
+        TypeError: no Arrow type carries it.
+    """
+    if isinstance(type, T.StringType):
+        return pa.string()
+    if isinstance(type, T.DecimalType):
+        return pa.decimal128(type.precision, type.scale)
+    if isinstance(type, T.ArrayType):
+        return pa.list_(pa.field("element", arrow_type(type.elementType)))
+    if isinstance(type, T.MapType):
+        key = pa.field("key", arrow_type(type.keyType), nullable=False)
+        return pa.map_(key, pa.field("value", arrow_type(type.valueType)))
+    if isinstance(type, T.StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type.fields])
+    for plain, arrow in _ARROW.items():
+        if isinstance(type, plain):
+            return arrow
+    raise TypeError(f"no Arrow type carries {type.simpleString()}")
+
+
+def is_carried(type: T.DataType) -> bool:
+    """Whether Arrow carries values of the type; others leave a function as JSON text."""
+    try:
+        arrow_type(type)
+    except TypeError:
+        return False
+    return True
+
+
+def carrier(type: T.DataType) -> T.DataType:
+    """The Spark type in which values of a column leave a function: its own, or text."""
+    return type if is_carried(type) else T.StringType()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
@@ -18,11 +19,23 @@ from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
+from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.values.encodings import declares_binaries, declares_decimals
 from silver.decode.expressions.names import FAULT
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.encoded_rows import RowOpener
-from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.encoded_rows import RowOpener
+from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.slices import (
+    FlatColumns,
+    FlatShape,
+    read_rows,
+    record_times,
+    repeated,
+    without_folder_columns,
+    without_texts,
+)
+from silver.decode.shapes import Parsed
+from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import NotJson, parse_json, text_of
 from silver.decode.wrapped import holds_rows
 
@@ -60,6 +73,9 @@ class Decoder:
         told = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
         self._reader = self._made(None) if told else RowReader(table, columns, self._protocol)
         self._only_rows_delete = table.apply_as_deletes is not None
+        self._flat: FlatColumns | None = None
+        if self._opener.takes_plain_rows and not self._listing:
+            self._flat = FlatColumns(columns, self._reader, self._opener.rows)
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
@@ -89,6 +105,30 @@ class Decoder:
             row.values[-1] = OF_VALUES if row.key_fault is None else OF_KEY
             change.reason, change.message = fault
         return change
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        if self._flat is None:
+            return None
+        places = without_folder_columns(records)
+        places = without_texts(records, places, self._opener.marks)
+        return read_rows(
+            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+        )
+
+    def _shape(self, row: Mapping[str, object]) -> FlatShape | None:
+        if self._flat is None or has_added_members(row) or _is_envelope(row, self._table):
+            return None
+        return self._flat.shape(tuple(row))
+
+    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        assert self._flat is not None
+        columns, fits, _ = self._flat.convert(shape, parsed.values)
+        count = len(parsed.places)
+        columns["_operation"] = repeated(UPSERT, count, pa.string())
+        columns["_absent"] = repeated(shape.absent, count, pa.list_(pa.string()))
+        columns["_source_time"] = record_times(records, parsed.places)
+        return ReadPart(parsed.places, columns).only(fits)
 
     def _made(self, block: bytes | None) -> RowReader:
         make = partial(self._opener.converter, block)

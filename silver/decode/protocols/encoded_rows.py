@@ -27,9 +27,9 @@ from silver.decode.debezium.values.encodings import (
     in_mode,
 )
 from silver.decode.debezium.values.schema_blocks import row_block_fields
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.flat.objects import plain_converter
-from silver.decode.values.column_types import Misfit, parse_type
+from silver.decode.protocols.converters import plain_converter
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.types import Misfit, parse_type
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.typed_values import Converter
 from silver.decode.wrapped import open_row
@@ -71,6 +71,21 @@ class RowOpener:
             for name, column in table.columns.items()
             if not can_be_placeholder(parse_type(column.type))
         } | {*table.keys}
+
+    @property
+    def rows(self) -> FileRows:
+        """How the names of rows are spelled."""
+        return self._rows
+
+    @property
+    def takes_plain_rows(self) -> bool:
+        """Whether records may be plain rows in JSON."""
+        return True not in self._avro
+
+    @property
+    def marks(self) -> list[bytes]:
+        """Texts in a record that is maybe no plain row: wrapped, or with values left out."""
+        return [b'"payload"', *self._tokens]
 
     def spelled(self, name: str) -> str:
         """A name as the column is spelled that it means."""

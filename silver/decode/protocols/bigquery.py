@@ -9,6 +9,8 @@ most 16 key columns and 2,000 columns. A row that leaves columns out changes onl
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver.contract import DELETE, NONE, UPSERT
@@ -20,9 +22,18 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import Columns
-from silver.decode.flat.discovery import FlatDiscovery
-from silver.decode.flat.file_rows import FileRows
-from silver.decode.flat.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.slices import (
+    FlatColumns,
+    FlatShape,
+    read_rows,
+    record_times,
+    without_folder_columns,
+)
+from silver.decode.shapes import Parsed
+from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import arrival_sequence, canonical_sequence
 
@@ -42,6 +53,42 @@ class Decoder:
         if len(table.keys) > MOST_BIGQUERY_KEYS:
             message = f"{len(table.keys)} key columns, at most {MOST_BIGQUERY_KEYS}"
             self._too_many_keys = Fault(ILLEGAL_CHANGE, message)
+
+        self._flat = FlatColumns(columns, self._reader, self._rows)
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        if self._too_many_keys is not None:
+            return None
+        places = without_folder_columns(records)
+        return read_rows(
+            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+        )
+
+    def _shape(self, row: Mapping[str, object]) -> FlatShape | None:
+        return None if len(row) > MOST_BIGQUERY_COLUMNS else self._flat.shape(tuple(row))
+
+    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        columns, fits, members = self._flat.convert(shape, parsed.values)
+        count = len(parsed.places)
+        types = members.get(_TYPE, [None] * count)
+        operations = [_OPERATIONS.get(kind) if type(kind) is str else None for kind in types]
+        sequences: list[str | None] = [None] * count
+        if self._numbered:
+            arrivals = records.column("_arrival")
+            numbers = zip(parsed.places, members.get(_NUMBER, sequences), strict=True)
+            sequences = [
+                arrival_sequence(arrivals[at]) if n is None else canonical_sequence(text_of(n))
+                for at, n in numbers
+            ]
+            fits = [one and s is not None for one, s in zip(fits, sequences, strict=True)]
+        fits = [one and op is not None for one, op in zip(fits, operations, strict=True)]
+        absent = [shape.absent if op == UPSERT else None for op in operations]
+        columns["_operation"] = pa.array(operations, pa.string())
+        columns["_sequence"] = pa.array(sequences, pa.string())
+        columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
+        columns["_source_time"] = record_times(records, parsed.places)
+        return ReadPart(parsed.places, columns).only(fits)
 
     def decode(self, record: Record) -> Change:
         """The change that a row says; its sequence is None where `sequence_by` orders the rows."""

@@ -18,7 +18,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.expressions.names import MEMBER, members_read
-from silver.decode.flat.file_rows import FileRows
+from silver.decode.protocols.file_rows import FileRows
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
 

@@ -1,0 +1,138 @@
+"""A slice of bronze records, and what of it was read by columns."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from silver.decode.change import Record
+from silver.decode.shapes import sound_places
+
+MOST_SHAPES, FEWEST = 4, 16
+"""So many shapes of a slice are read by columns, each of which has so many records at least."""
+
+
+class Slice:
+    """Some records of bronze, one entry of each column per record."""
+
+    def __init__(self, part: pa.RecordBatch, names: Sequence[str]) -> None:
+        self.part = part
+        self._names = names
+        self._listed: dict[str, list[Any]] = {}
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column of bronze."""
+        if name not in self._listed:
+            self._listed[name] = self.part.column(name).to_pylist()
+        return self._listed[name]
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The places of records that are texts in UTF-8, not nested too deeply."""
+        return sound_places(self.part.column("_raw"), self.column("_raw"))
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """The places of records that have a value."""
+        return [at for at, text in enumerate(self.column("_raw")) if text is not None]
+
+    def record(self, at: int) -> Record:
+        """The record at a place."""
+        return Record(*[self.part.column(name)[at].as_py() for name in self._names])
+
+    def has_any(self, name: str) -> bool:
+        """Whether a column has values."""
+        return bool(self.part.column(name).null_count < self.part.num_rows)
+
+
+class ReadPart:
+    """Changes that were read by columns.
+
+    Attributes:
+        places: the places of their records in the slice, in order.
+        columns: their values by the names of columns and of what a change tells; a name that is
+            missing is null.
+        facts: lists with an entry for each change, for who reads the slice.
+    """
+
+    def __init__(
+        self, places: list[int], columns: dict[str, pa.Array], facts: Sequence[Sequence[Any]] = ()
+    ) -> None:
+        self.places = places
+        self.columns = columns
+        self.facts = facts
+
+    def others(self, count: int) -> list[int]:
+        """The places of the other records of a slice of so many."""
+        return sorted({*range(count)}.difference(self.places))
+
+    def only(self, fits: Sequence[bool]) -> "ReadPart":
+        """Those of the changes for which `fits` says so."""
+        if all(fits):
+            return self
+        mask = pa.array(fits)
+        columns = {name: values.filter(mask) for name, values in self.columns.items()}
+        facts = [list(compress(fact, fits)) for fact in self.facts]
+        return ReadPart(list(compress(self.places, fits)), columns, facts)
+
+
+@runtime_checkable
+class ReadsSlices(Protocol):
+    """A decoder that reads records of one shape by columns."""
+
+    def read(self, records: Slice) -> ReadPart | None:
+        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        ...
+
+
+@runtime_checkable
+class FollowsSlices(Protocol):
+    """A decoder that follows the source's log through what it has read."""
+
+    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
+        """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
+        ...
+
+
+def read_shapes(
+    places: list[int], read: Callable[[list[int]], tuple[ReadPart | None, list[int]]]
+) -> ReadPart | None:
+    """Reads records shape by shape.
+
+    Args:
+        places: the places of the records.
+        read: reads those that have the shape of the first, and says which are left.
+    """
+    found: list[ReadPart] = []
+    for _ in range(MOST_SHAPES):
+        if len(places) < FEWEST:
+            break
+        part, left = read(places)
+        if part is not None:
+            found.append(part)
+        if part is None or 4 * len(part.places) < len(places):
+            break
+        places = left
+    return joined(found) if found else None
+
+
+def joined(parts: Sequence[ReadPart]) -> ReadPart:
+    """Parts as one, in the order of the records."""
+    if len(parts) == 1:
+        return parts[0]
+    places = [at for part in parts for at in part.places]
+    order = np.argsort(np.array(places, np.int64), kind="stable")
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    columns = {}
+    for name in names:
+        type = next(part.columns[name].type for part in parts if name in part.columns)
+        each = [part.columns.get(name, pa.nulls(len(part.places), type)) for part in parts]
+        columns[name] = pa.concat_arrays(each).take(pa.array(order))
+    facts = []
+    for lists in zip(*[part.facts for part in parts], strict=True):
+        all = [one for each in lists for one in each]
+        facts.append([all[at] for at in order])
+    return ReadPart([places[at] for at in order], columns, facts)

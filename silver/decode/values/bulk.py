@@ -1,0 +1,276 @@
+"""Values of a whole column converted together, where all of them have the usual form.
+
+A bulk converter takes the values of one column as they were parsed, nulls among them, and gives an
+Arrow array, or None where some value is not of the form that it knows. What it gives is what the
+converter of single values gives of each: that one has the law, and reads all columns with None.
+"""
+
+import binascii
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as T
+
+from silver.decode.debezium.values.encodings import Encoding
+from silver.decode.types import Misfit
+from silver.decode.values.json_values import NumberText
+from silver.decode.values.typed_values import Converter
+
+Values = Sequence[Any]
+BulkConverter = Callable[[Values], pa.Array | None]
+
+_REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
+_NONE = type(None)
+_WHOLE = r"^[+-]?[0-9]{1,18}$"
+_NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
+_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_PACKED = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$"
+_DAYS = (-719_162, 2_932_896)
+_MICROS = (-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000 - 1)
+_UTC, _LOCAL_TIME = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_MILLIS_BELOW, _MICROS_FROM = 10_000_000_000_000, 300_000_000_000_000
+_MOST_OCTETS = 8
+_FEW = 64
+_DOUBLE_DIGITS = 17
+
+
+def convert_column(
+    values: Values, convert: Converter, bulk: BulkConverter | None, type: pa.DataType
+) -> tuple[pa.Array, list[int]]:
+    """The values of a column in its Arrow type, and the places of those that do not fit."""
+    if bulk is not None:
+        try:
+            found = bulk(values)
+        except _REFUSALS:
+            found = None
+        if found is not None:
+            return found, []
+    try:
+        return pa.array(_converted(values, convert), type), []
+    except _REFUSALS:
+        return _one_by_one(values, convert, type)
+
+
+def bulk_converter(
+    encoding: Encoding, type: T.DataType, arrow: pa.DataType
+) -> BulkConverter | None:
+    """The bulk converter of values in an encoding into a column's type; None without one."""
+    kind = encoding.kind
+    if isinstance(type, T.StringType):
+        return bulk_text if kind in ("plain", "loose", "json", "base64") else None
+    if isinstance(type, T.IntegralType) and kind in ("plain", "precise"):
+        return partial(_whole_numbers, arrow)
+    if isinstance(type, T.DoubleType) and kind in ("plain", "precise"):
+        return _doubles
+    if isinstance(type, T.BooleanType):
+        return _booleans
+    if isinstance(type, T.DecimalType):
+        return _decimal_converter(encoding, type, arrow)
+    if isinstance(type, T.DateType) and kind == "date":
+        return _dates
+    if isinstance(type, T.TimestampType | T.TimestampNTZType) and kind == "timestamp":
+        return partial(_moments, encoding.unit, arrow)
+    return None
+
+
+def plain_bulk_converter(type: T.DataType, arrow: pa.DataType) -> BulkConverter | None:
+    """The bulk converter of plain JSON values and texts; None without one."""
+    if isinstance(type, T.DateType):
+        return partial(_dates, days=False)
+    if isinstance(type, T.TimestampType | T.TimestampNTZType):
+        return partial(_moments, None, arrow)
+    return bulk_converter(Encoding("plain", type), type, arrow)
+
+
+def kinds_of(values: Values) -> set[type]:
+    """The Python types of the values that are not null."""
+    return set(map(type, values)) - {_NONE}
+
+
+def _converted(values: Values, convert: Converter) -> list[object]:
+    """The values one by one; of few different texts each once."""
+    if kinds_of(values) == {str}:
+        different = set(values)
+        if len(different) <= _FEW:
+            known = {value: None if value is None else convert(value) for value in different}
+            return list(map(known.__getitem__, values))
+    return [None if value is None else convert(value) for value in values]
+
+
+def _one_by_one(
+    values: Values, convert: Converter, type: pa.DataType
+) -> tuple[pa.Array, list[int]]:
+    found: list[object] = []
+    misfits: list[int] = []
+    for at, value in enumerate(values):
+        try:
+            one = None if value is None else convert(value)
+            pa.array([one], type)
+        except (Misfit, *_REFUSALS):
+            misfits.append(at)
+            one = None
+        found.append(one)
+    return pa.array(found, type), misfits
+
+
+def bulk_text(values: Values) -> pa.Array | None:
+    """Texts as they are."""
+    return pa.array(values, pa.string()) if kinds_of(values) <= {str} else None
+
+
+def _matched(values: Values, pattern: str) -> pa.Array | None:
+    """Texts as an array; None where one does not match."""
+    texts = pa.array(values, pa.string())
+    matched = pc.all(pc.match_substring_regex(texts, pattern)).as_py()
+    return None if matched is False else texts
+
+
+def _whole_numbers(type: pa.DataType, values: Values) -> pa.Array | None:
+    kinds = kinds_of(values)
+    if kinds <= {int}:
+        return pa.array(values, type)
+    texts = _matched(values, _WHOLE) if kinds == {str} else None
+    return None if texts is None else pc.utf8_ltrim(texts, "+").cast(type)
+
+
+def _doubles(values: Values) -> pa.Array | None:
+    kinds = kinds_of(values)
+    if kinds <= {float}:
+        found = pa.array(values, pa.float64())
+    elif kinds <= {float, int, NumberText}:
+        found = pa.array([None if v is None else float(v) for v in values], pa.float64())
+    elif kinds == {str}:
+        texts = _matched(values, _NUMBER)
+        found = None if texts is None else texts.cast(pa.float64())
+    else:
+        return None
+    return None if found is None or pc.any(pc.is_inf(found)).as_py() else found
+
+
+def exact_doubles(values: Values) -> pa.Array | None:
+    """JSON numbers of which a double holds every digit."""
+    kinds = kinds_of(values)
+    if not kinds <= {int, NumberText}:
+        return None
+    numbers = [value for value in values if type(value) is NumberText]
+    return _doubles(values) if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS else None
+
+
+def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
+    """A converter that reads empty texts as null."""
+    return lambda values: bulk([None if value == "" else value for value in values])
+
+
+def _booleans(values: Values) -> pa.Array | None:
+    return pa.array(values, pa.bool_()) if kinds_of(values) <= {bool} else None
+
+
+def _decimal_converter(
+    encoding: Encoding, type: T.DecimalType, arrow: pa.DataType
+) -> BulkConverter | None:
+    if encoding.kind in ("plain", "written"):
+        return partial(_decimals, arrow)
+    if encoding.kind not in ("decimal", "precise", "packed") or encoding.scale != type.scale:
+        return None
+    return partial(_packed_decimals, type, arrow, encoding.kind == "precise")
+
+
+def _decimals(type: pa.DataType, values: Values) -> pa.Array | None:
+    """Numbers as they are written, as texts or JSON numbers."""
+    kinds = kinds_of(values)
+    if int in kinds:
+        values = [str(value) if type(value) is int else value for value in values]
+    texts = _matched(values, _NUMBER) if kinds <= {str, NumberText, int} else None
+    return None if texts is None else texts.cast(type)
+
+
+def _packed_decimals(
+    type: T.DecimalType, arrow: pa.DataType, or_written: bool, values: Values
+) -> pa.Array | None:
+    """Base64 or bytes of two's complement with the column's own scale."""
+    kinds = kinds_of(values)
+    if kinds == {str} and _matched(values, _PACKED) is None:
+        no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
+        return _decimals(arrow, values) if no_base64 else None
+    if kinds == {str}:
+        octets = [None if v is None else binascii.a2b_base64(v) for v in values]
+    elif kinds <= {bytes}:
+        octets = list(values)
+    else:
+        return None
+    return packed_decimals(octets, type.precision, arrow)
+
+
+def packed_decimals(
+    octets: Sequence[bytes | None], precision: int, arrow: pa.DataType
+) -> pa.Array | None:
+    """Decimals from two's complement; None where some number is longer than 8 bytes or the type."""
+    sizes = set(map(len, filter(None, octets)))
+    if b"" in octets or (sizes and max(sizes) > _MOST_OCTETS):
+        return None
+    read = partial(int.from_bytes, byteorder="big", signed=True)
+    low = np.array([0 if one is None else read(one) for one in octets], np.int64)
+    limit = 10**precision
+    if limit < 1 << 63 and ((low >= limit) | (low <= -limit)).any():
+        return None
+    both = np.empty((len(low), 2), np.int64)
+    both[:, 0], both[:, 1] = low, low >> 63
+    valid = pa.array([one is not None for one in octets], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
+
+
+def _dates(values: Values, days: bool = True) -> pa.Array | None:
+    kinds = kinds_of(values)
+    if days and kinds <= {int}:
+        numbers = pa.array(values, pa.int32())
+        return numbers.cast(pa.date32()) if _is_within(numbers, *_DAYS) else None
+    texts = _matched(values, _DATE) if kinds <= {str} else None
+    if texts is None:
+        return None
+    found = texts.cast(pa.date32())
+    return found if _is_within(found.cast(pa.int32()), *_DAYS) else None
+
+
+def _moments(unit: str | None, type: pa.DataType, values: Values) -> pa.Array | None:
+    """Ticks of a unit, or texts in UTC; without a unit texts alone."""
+    kinds = kinds_of(values)
+    if kinds <= {str}:
+        texts = _matched(values, _MOMENT)
+        if texts is not None:
+            found = texts.cast(_UTC)
+        elif (texts := _matched(values, _LOCAL)) is not None:
+            found = texts.cast(_LOCAL_TIME)
+        else:
+            return None
+        found = found.cast(pa.int64())
+    elif kinds <= {int} and unit is not None:
+        found = _micros(pa.array(values, pa.int64()), unit)
+    else:
+        return None
+    return None if found is None or not _is_within(found, *_MICROS) else found.cast(type)
+
+
+def _micros(ticks: pa.Array, unit: str) -> pa.Array | None:
+    if unit == "guess":
+        if _is_within(ticks, -_MILLIS_BELOW, _MILLIS_BELOW):
+            unit = "ms"
+        elif _is_within(ticks, _MICROS_FROM, _MICROS[1]):
+            unit = "us"
+        else:
+            return None
+    if unit == "us":
+        return ticks
+    if unit == "ms":
+        return pc.multiply_checked(ticks, 1_000)
+    return pc.divide(ticks, 1_000) if _is_within(ticks, 0, 1 << 62) else None
+
+
+def _is_within(numbers: pa.Array, first: int, last: int) -> bool:
+    found = pc.min_max(numbers).as_py()
+    return found["min"] is None or (first <= found["min"] and found["max"] <= last)
