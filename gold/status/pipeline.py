@@ -196,7 +196,7 @@ def _failures(sources: Sources) -> str:
     """The newest of the layers' failures that no later work on the same layer has mended."""
     newest = (
         "SELECT `table`, layer, max(ended_at) AS ended_at, max_by(message, ended_at) AS message"
-        f" FROM {_ledger(sources)} GROUP BY `table`, layer"
+        f" FROM {_ledger(sources)} AS ledger WHERE status <> 'begun' GROUP BY `table`, layer"
     )
     told = "if(layer = 'silver', message, concat(layer, ': ', message))"
     return (
