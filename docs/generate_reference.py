@@ -263,6 +263,7 @@ _SILVER: Mapping[str, tuple[str, Columns]] = {
     "T_history": ("The changes of every key in order, and", silver.HISTORY_COLUMNS),
     "T_dead_letters": ("What could not be applied.", silver.DEAD_LETTER_COLUMNS),
     "T_digests": ("The live keys of a snapshot table, and", side_columns.DIGEST_COLUMNS),
+    ledger.TABLE: ("The ledger: what every run did to every table.", ledger.COLUMNS),
     gaps.TABLE: ("Records that are gone at the source.", gaps.COLUMNS),
     silver.TRANSACTIONS: ("Ends of transactions.", side_columns.TRANSACTION_COLUMNS),
 }
