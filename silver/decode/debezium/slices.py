@@ -229,11 +229,12 @@ class SliceReader:
 
     def _part(self, shape: EventShape, rows: _Rows, places: Places) -> ReadPart:
         """The changes of the rows whose values fit."""
-        fits = self._fitting(shape, rows, places)
+        given = shape.row.columns(rows.rows)
+        fits = self._fitting(shape, rows, places, given)
         if not all(fits):
             rows = rows.only(fits)
             places = Places._make(list(compress(one, fits)) for one in places)
-        given = shape.row.columns(rows.rows)
+            given = [list(compress(column, fits)) for column in given]
         columns: dict[str, pa.Array] = {}
         fits = [True] * len(rows.places)
         for one in shape.readings:
@@ -257,9 +258,14 @@ class SliceReader:
         told = (reads, rows.sources, places.sequence, places.source_time, places.snapshot)
         return ReadPart([*rows.places], columns, told).only(fits)
 
-    def _fitting(self, shape: EventShape, rows: _Rows, places: Places) -> list[bool]:
+    def _fitting(
+        self,
+        shape: EventShape,
+        rows: _Rows,
+        places: Places,
+        columns: Sequence[Sequence[object]],
+    ) -> list[bool]:
         """Which rows need no thought: keys, values that must be there, nothing new or left out."""
-        columns = shape.row.columns(rows.rows)
         odd = {at for at, sequence in enumerate(places.sequence) if sequence is None}
         needed = {one.field for one in shape.readings if one.at in self._tools.required}
         for field in {*shape.keys, *needed}:
