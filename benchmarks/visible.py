@@ -24,14 +24,13 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
-from silver import states
 from silver.changelog import bronze_rows, log, order
+from silver.changelog.extend import extend_log
 from silver.merge import pending_view
 from silver.run import Run, SilverTable
-from silver.state import fingerprint
-from silver.state.batch import TableState
-from silver.state.summary import Summary, summarize
-from silver.table_run import Upstream, extend_log
+from silver.state.summary import summarize
+from silver.state.table_state import TableState, read_state
+from silver.table_run import logged_part
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
 LOGGED, LAID_OUT, READ = "into the change log", "shown to gold", "its first read"
@@ -85,24 +84,22 @@ class _Lake:
         ours.drop(root, files)
         one_round(self._round(), [self.table], ["bronze"])
         name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
-        remembered = fingerprint.Built(fingerprint.read(self.spark, self.target).get(name))
-        self.seen = states.applied(self.spark, self.target)[name]._replace(built=remembered)
-        done = {name: dict(self.seen.positions)}
+        self.before = read_state(self.spark, self.target, name)
+        done = {name: self.before.positions}
         found = bronze_rows.arrived(self.spark, self.target, [self.table], done)
-        table = SilverTable(Lake(self.spark, self.target), self.table)
-        upstream = Upstream(found, newest)
-        self.after, self.summary = extend_log(Run("benchmark", print), table, self.seen, upstream)
+        self.silver_table = SilverTable(Lake(self.spark, self.target), self.table)
+        run = Run("benchmark", print)
+        self.after = extend_log(run, self.silver_table, self.before, newest, found)
         return {}
 
     def _laid_out(self) -> Parts:
-        given, newest = (self.spark, self.target, self.table), self.after.batch
-        rows = log.read(*given).where(f"_batch <= {newest}")
-        new = rows.where(f"_batch > {self.seen.batch}")
-        summary = self.summary or summarize(new)
-        placed = order.place(self.table, rows, self.seen, self.after, summary)
-        assert pending_view.shows(*given, placed, summary, self.seen), "more than may wait"
-        shown = pending_view.show(*given, placed, summary, self.seen._replace(highest=self.highest))
-        self.highest = shown.highest
+        rows = logged_part(self.silver_table, self.before, self.after).rows
+        new = rows.where(f"_batch > {self.before.batch}")
+        summary = self.after.waits or summarize(new)
+        placed = order.place(self.table, rows, self.before, self.after, summary)
+        assert pending_view.shows(self.silver_table, placed, summary, self.before), "too much"
+        state = self.after.replace(highest=self.highest)
+        self.highest = pending_view.show(self.silver_table, placed, summary, state).highest
         return {}
 
     def _read(self) -> Parts:

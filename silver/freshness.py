@@ -5,7 +5,8 @@ readers see them there at once (`silver.merge.pending_view`), or once they have 
 as `max_staleness` allows. The MERGE waits until it pays:
 
 - as many changes wait as make every read slow, or as many as a good part of the table;
-- in a run that ends, the oldest of them has waited for an hour;
+- a run that ends works on few tables, so that their MERGEs take no longer than its start, or the
+  oldest change has waited for an hour;
 - in a run that goes on, all its merges together take a fifth of the time of one thread at most, and
   ten minutes have passed since the last one;
 - with `max_staleness`, half the promised interval has passed: the table is merged at most twice per
@@ -32,6 +33,8 @@ LEAST_PENDING = 20_000
 """So few changes do not pay a MERGE, however small the table is."""
 PART_OF_TABLE = 2
 """What waits is merged once it is more than this part of the table."""
+FEW_TABLES = 4
+"""A run that ends merges so many tables at once: their MERGEs are done side by side."""
 LONGEST_SECONDS = 3600.0
 """So long a run that ends lets changes wait."""
 TOGETHER = 1.5
@@ -60,6 +63,8 @@ def is_due(table: SilverTable, state: TableState, now: datetime, memory: Memory)
         lull = max(LULL_SECONDS, SHARE * memory.among * (state.took or 0))
         lull *= 1 if table.name in memory.alone else TOGETHER
         return now.timestamp() - state.applied_at / 1_000_000 >= lull
+    if not promised and memory.worked_on <= FEW_TABLES:
+        return True
     due = due_at(table.config, state)
     return due is None or now.timestamp() >= due
 

@@ -8,23 +8,26 @@ woven into the history or gave a row the columns that no newer change carries. T
 change log. A table with a history applies every change in its turn; of a table without one, only
 the newest change of a key in a run is applied and the others are superseded. Records that an
 earlier run has counted as `pending` (see `silver.freshness`) are no records again: they are taken
-off what is pending.
+off what is pending. A dead letter is counted by the run that finds it, though the rest waits.
 """
+
+from collections.abc import Mapping
 
 from lakehouse.errors import AccountMismatch
 from silver.contract import ACCOUNT_NOTES
 from silver.fold.spark import Counts
 from silver.state.summary import Summary
+from silver.state.table_state import TableState
 
 
-def outcomes(table: str, summary: Summary, counts: Counts, pending: int) -> dict[str, int]:
+def outcomes(table: str, summary: Summary, counts: Counts, before: TableState) -> dict[str, int]:
     """Counts the records of a run by outcome.
 
     Args:
         table: the table's name.
         summary: what the records are.
         counts: what became of the changes among them.
-        pending: how many of the records an earlier run has counted.
+        before: what is known of the table without them: which of them are counted already.
 
     Returns:
         The outcomes that occur; beside them `records`, their sum, and the notes: changes without
@@ -37,10 +40,17 @@ def outcomes(table: str, summary: Summary, counts: Counts, pending: int) -> dict
     found |= {"truncate": summary.truncates, "without_change": summary.without_change}
     found |= counts.outcomes
     check(table, summary.records, found)
+    found |= new_letters(summary, before.counted)
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs, "ties": counts.ties}
-    notes["pending"] = -pending
+    notes["pending"] = -before.pending
     kept = {name: n for name, n in (found | notes).items() if n}
-    return {"records": summary.records - pending} | kept
+    return {"records": summary.records - before.known_records} | kept
+
+
+def new_letters(summary: Summary, counted: Mapping[str, int]) -> dict[str, int]:
+    """The dead letters, by outcome, that no run has counted yet."""
+    found = summary.rejected.items()
+    return {f"dead_letter:{reason}": n - counted.get(reason, 0) for reason, n in found}
 
 
 def check(table: str, records: int, counts: dict[str, int]) -> None:

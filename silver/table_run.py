@@ -85,11 +85,16 @@ def _let_wait(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> Ta
     before, state, summary = part.before, part.after, _summary(part)
     if before.waits is None or before.waits.rejected != summary.rejected:
         state = dead_letters.keep(run, table, placed, summary, state)
-    state = state.replace(batch=before.batch, whole=before.whole, pending=summary.records)
+    pending = summary.records - sum(summary.rejected.values())
+    state = state.replace(
+        batch=before.batch, whole=before.whole, pending=pending, counted=summary.rejected
+    )
     if waits_in_log(table.target, table.config):
         state = pending_view.show(table, placed, summary, state)
-    came = summary.records - before.pending
-    return TableResult(state, {"records": came, "pending": came})
+    counts = reconciliation.new_letters(summary, before.counted)
+    counts["records"] = summary.records - before.known_records
+    counts["pending"] = pending - before.pending
+    return TableResult(state, {name: n for name, n in counts.items() if n})
 
 
 def _summary(part: LogPart) -> Summary:
@@ -116,7 +121,7 @@ def _merge(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> Table
     if before.shown > before.batch or table.target.catalog:
         pending_view.hide(table)
     noted = dead_letters.keep(run, table, placed, summary, part.after)
-    found = reconciliation.outcomes(table.name, summary, counts, before.pending)
+    found = reconciliation.outcomes(table.name, summary, counts, before)
     if table.config.max_staleness is not None:
         found["bytes"] = size_of(table)
     state = noted.replace(
@@ -127,6 +132,7 @@ def _merge(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> Table
         whole=placed.new,
         waits=None,
         pending=0,
+        counted={},
         waiting_since=None,
         shown=0,
         applied_at=int(began.timestamp() * 1_000_000),

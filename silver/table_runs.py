@@ -43,6 +43,7 @@ def run_tables(
     done = {name: state.positions for name, state in states.items()}
     feeds = bronze_rows.arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
     states = _begin(run, lake, tables, states, feeds)
+    run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
     def work(config: Table) -> Outcome:
         run.progress(f"silver {config.table}")
@@ -99,6 +100,17 @@ def _read(
         states |= {table.table: stored.get(table.table, TableState()) for table in asked}
         logged |= log.newest_of(lake.spark, lake.target, asked)
     return states, logged
+
+
+def _has_work(
+    table: Table,
+    state: TableState,
+    logged: Mapping[str, int | None],
+    feeds: Mapping[str, Arrived],
+) -> bool:
+    """Whether something of a table is new, or waits."""
+    waits = state.pending > 0 or (logged[table.table] or 0) > state.batch
+    return waits or bronze_rows.has_new(table, state.positions, feeds)
 
 
 def _newest(table: SilverTable, logged: int | None) -> int:

@@ -46,6 +46,7 @@ class Memory:
     Attributes:
         among: how many tables a run works on that goes on; None for a run that ends.
         merge_all: whether the run merges everything that waits.
+        worked_on: how many tables have something new, or something that waits.
         feeds: of each feed what arrived.
         tables: of each table its `silver.state.table_state.TableState`, which nothing here may
             import.
@@ -64,6 +65,7 @@ class Memory:
     def __init__(self, among: int | None = None) -> None:
         self.among = among
         self.merge_all = False
+        self.worked_on = 0
         self.feeds: dict[str, Arrived] = {}
         self.tables: dict[str, Any] = {}
         self.defers = False

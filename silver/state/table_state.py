@@ -125,6 +125,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         waits: what the change log holds above `batch`; None where nothing waits, or a look at
             the log has to tell.
         pending: how many records the ledger counts as pending.
+        counted: how many dead letters of what waits the ledger has counted, by reason.
         waiting_since: when the oldest of that came to the change log (µs since 1970).
         shown: the newest batch that readers see in the change log.
         applied_at: when the last run that applied anything began (µs since 1970).
@@ -148,6 +149,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     logged: int = 0
     waits: Summary | None = None
     pending: int = 0
+    counted: dict[str, int] = {}
     waiting_since: int | None = None
     shown: int = 0
     applied_at: int | None = None
@@ -192,6 +194,11 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     def waiting(self) -> int:
         """How many records wait in the change log, as far as that is known."""
         return self.pending if self.waits is None else self.waits.records
+
+    @property
+    def known_records(self) -> int:
+        """How many records of what waits the ledger has counted, be it as dead letters."""
+        return self.pending + sum(self.counted.values())
 
     def to_text(self) -> str:
         """The state as JSON."""

@@ -9,7 +9,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage import names
-from tests.going_on import Lake, table
+from tests.going_on import Lake, record, table
 from tests.oracle import Event
 
 
@@ -39,9 +39,10 @@ AFTER = {1: "a11", 3: "a9", 4: "a4", 5: "a14"}
 
 @pytest.mark.parametrize("among", [1, None])
 def test_changes_are_shown_from_the_log_until_they_are_merged(
-    spark: SparkSession, target: Target, among: int | None
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, among: int | None
 ) -> None:
     """By a run that goes on as by one that ends; another run goes on where one was killed."""
+    monkeypatch.setattr("silver.freshness.FEW_TABLES", 0)
     lake = Lake(spark, target)
     lake.memory = Memory(among)
     lake.tick(FIRST)
@@ -79,6 +80,26 @@ def rows_table() -> Table:
 
 def row(key: int, at: int, a: str) -> dict[str, Any]:
     return {"id": key, "a": a, "b": "b", "at": at}
+
+
+def test_a_run_that_ends_merges_few_tables_at_once(spark: SparkSession, target: Target) -> None:
+    lake = Lake(spark, target)
+    lake.memory = Memory()
+    lake.tick(FIRST)
+    assert "pending" not in lake.tick(SECOND).counts
+    assert merged(lake) == values(lake) == AFTER
+
+
+def test_a_dead_letter_is_counted_by_the_run_that_finds_it(
+    spark: SparkSession, target: Target
+) -> None:
+    lake = Lake(spark, target)
+    lake.tick(FIRST)
+    bad = {"topic": "t", "partition": 0, "offset": 90, "value": {"op": "?", "after": {"id": 1}}}
+    found = lake.land([record(upsert(1, 11)), bad]).counts
+    assert found == {"records": 2, "pending": 1, "dead_letter:unknown_operation": 1}
+    assert lake.tick([upsert(2, 12)]).counts == {"records": 1, "pending": 1}
+    assert lake.merge().counts == {"records": 0, "pending": -2, "updated": 2}
 
 
 def test_what_waits_is_merged_in_one_go_when_it_gets_much(

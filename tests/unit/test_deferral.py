@@ -34,6 +34,12 @@ def state(applied: timedelta, waits: timedelta = timedelta(0), **known: Any) -> 
     return TableState(batch=7, waits=Summary(records=5), **(times | known))
 
 
+def ending(tables: int = 20) -> Memory:
+    memory = Memory()
+    memory.worked_on = tables
+    return memory
+
+
 def going_on(among: int, alone: bool = True) -> Memory:
     memory = Memory(among)
     memory.gather(["t"] if alone else ["t", "other"])
@@ -44,14 +50,20 @@ def going_on(among: int, alone: bool = True) -> Memory:
     ("waited", "due"), [(timedelta(minutes=59), False), (timedelta(minutes=60), True)]
 )
 def test_a_run_that_ends_merges_what_has_waited_for_an_hour(waited: timedelta, due: bool) -> None:
-    assert is_due(table(), state(timedelta(days=1), waited), NOW, Memory()) is due
+    assert is_due(table(), state(timedelta(days=1), waited), NOW, ending()) is due
+
+
+def test_a_run_that_ends_merges_few_tables_at_once() -> None:
+    due = [is_due(table(), state(timedelta(0)), NOW, ending(tables)) for tables in (4, 5)]
+    assert due == [True, False]
+    assert not is_due(table("1 day"), state(timedelta(0)), NOW, ending(1))
 
 
 @pytest.mark.parametrize("options", [{"stored_as_scd_type": 2}, {"consistency_group": "shop"}])
 def test_what_no_reader_can_see_in_the_log_is_merged_at_once(options: dict[str, Any]) -> None:
     known = state(timedelta(0))
-    assert is_due(table(**options), known, NOW, Memory())
-    assert is_due(table("10 minutes", **options), known, NOW, Memory())
+    assert is_due(table(**options), known, NOW, ending())
+    assert is_due(table("10 minutes", **options), known, NOW, ending())
     assert is_due(table(**options), known, NOW, going_on(1))
 
 
@@ -68,11 +80,11 @@ def test_a_run_that_goes_on_lets_such_a_table_lag_for_half_of_its_promise() -> N
 def test_a_table_is_due_when_it_was_applied_half_its_promise_ago(
     promise: str | int | None, minutes: int, due: bool
 ) -> None:
-    assert is_due(table(promise), state(timedelta(minutes=minutes)), NOW, Memory()) is due
+    assert is_due(table(promise), state(timedelta(minutes=minutes)), NOW, ending()) is due
 
 
 def test_a_table_that_was_never_applied_is_due() -> None:
-    assert is_due(table("1 day"), TableState(), NOW, Memory())
+    assert is_due(table("1 day"), TableState(), NOW, ending())
 
 
 def test_a_run_that_is_told_to_merges_everything() -> None:
