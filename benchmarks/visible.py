@@ -62,9 +62,9 @@ class _Lake:
 
     def __init__(self, spark: SparkSession, target: Target, table: Table, work: Workload) -> None:
         self.spark, self.target, self.table, self.work = spark, target, table, work
-        self.seen = self.after = TableState()
-        self.summary: Summary | None = None
-        self.highest: str | None = None
+        self.before = self.after = TableState()
+        self.silver_table = SilverTable(Lake(spark, target), table)
+        self.highest: bytes | None = None
         self.wrong = 0
 
     def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
@@ -87,7 +87,6 @@ class _Lake:
         self.before = read_state(self.spark, self.target, name)
         done = {name: self.before.positions}
         found = bronze_rows.arrived(self.spark, self.target, [self.table], done)
-        self.silver_table = SilverTable(Lake(self.spark, self.target), self.table)
         run = Run("benchmark", print)
         self.after = extend_log(run, self.silver_table, self.before, newest, found)
         return {}
