@@ -32,13 +32,9 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         (
             "/_checkpoints/",
             "damaged note",
-            "STREAMING_CHECKPOINT",
-            "MALFORMED_LOG_FILE",
-            "Incomplete log file",
-            "offset log",
         ),
-        "the stream's memory is damaged: remove the feed's folder below checkpoints and run again; "
-        "what bronze holds is recognised and not taken twice",
+        "a note of what was read is damaged: remove the feed's folder below checkpoints and run "
+        "again; what bronze holds is recognised and not taken twice",
     ),
     (
         ("is not a Parquet file", "FAILED_READ_FILE", "CANNOT_READ_FILE", "ChecksumException"),

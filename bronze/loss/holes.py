@@ -3,7 +3,7 @@
 Offsets of YDB's topics follow one another, so a jump means that records were deleted before they
 were read (the offsets of the last record read and of the earliest one available "will differ by
 more than one"). Offsets of Kafka's topics may jump, by compaction and by transactions of their
-producers: there Spark itself tells when records are gone, and `jumps` finds which.
+producers: there bronze compares the next offset with the first one that the broker still has.
 """
 
 import re

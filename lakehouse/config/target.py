@@ -56,7 +56,7 @@ class Target(Strict):
     )
     checkpoints: Folder = Field(
         default_factory=_below_root("lake/_checkpoints"),
-        description="The folder of the streams' checkpoints.",
+        description="The folder of the notes of what bronze has read.",
     )
     remote: str | None = Field(
         default=None, description="The Spark Connect server, `sc://host:port`."

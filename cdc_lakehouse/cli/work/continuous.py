@@ -301,7 +301,7 @@ def settled(
     left = [t for t in tables if t.table in waits and not seconds(t.max_staleness or 0)]
     if memory is None or not left:
         return list(told)
-    memory.among = None
+    memory.among, memory.merge_all = None, True
     sums: Sums = {(entry.layer, entry.table): entry for entry in told}
     sum_and_tell(sums, do("silver", left), tell)
     return list(sums.values())

@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 @command("maintain")
 def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
-    """Compact, cluster, purge tombstones and VACUUM where thresholds say so.
+    """Merge what waits; compact, cluster, purge tombstones and VACUUM where thresholds say so.
 
     A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
     or more than 20 small files.
