@@ -24,7 +24,7 @@ from lakehouse.config.table import Table
 from silver.decode.arrow import CARRIED, READ, DecodePlan, decode_batches
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.discovery import DebeziumDiscovery
 
 QUESTION = "Decoding a batch of changes, by the format of its values"
 JSON, BLOCKS = "JSON without schema blocks", "JSON with schema blocks"
@@ -123,7 +123,7 @@ def _table(work: Workload, name: str) -> Table:
 
 def _plan(table: Table, records: Sequence[Record], schemas: Mapping[str, str]) -> DecodePlan:
     """As silver decodes a batch of which it looked through the first records."""
-    discovery = Discovery(table, replace(known_columns(table, {}), schemas=schemas))
+    discovery = DebeziumDiscovery(table, replace(known_columns(table, {}), schemas=schemas))
     for record in records[:_FIRST]:
         discovery.look(replace(record), record.arrival)
     found, _ = discovery.settle(whole=False)

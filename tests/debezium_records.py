@@ -10,8 +10,8 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, Shape, known_columns
-from silver.decode.debezium.decoder import Decoder
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.decoder import DebeziumDecoder
+from silver.decode.debezium.discovery import DebeziumDiscovery
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Types = Mapping[str, T.DataType]
@@ -67,7 +67,7 @@ def discovered(
     of: Table, records: Iterable[Record], learned: Types | None = None
 ) -> tuple[Columns, list[Shape]]:
     """The columns and shapes that the records show; their positions are their numbers."""
-    discovery = Discovery(of, known_columns(of, learned or {}))
+    discovery = DebeziumDiscovery(of, known_columns(of, learned or {}))
     for at, record in enumerate(records):
         discovery.look(record, str(at))
     return discovery.settle()
@@ -75,7 +75,7 @@ def discovered(
 
 def decoded_with(of: Table, columns: Columns, records: Iterable[Record]) -> list[dict[str, Any]]:
     """Each change as one dictionary: its columns by name, then the change's fields with `_`."""
-    decoder = Decoder(of, columns)
+    decoder = DebeziumDecoder(of, columns)
     return [_row(columns, decoder, record) for record in records]
 
 
@@ -84,7 +84,7 @@ def decoded(of: Table, records: list[Record], learned: Types | None = None) -> l
     return decoded_with(of, discovered(of, records, learned)[0], records)
 
 
-def _row(columns: Columns, decoder: Decoder, record: Record) -> dict[str, Any]:
+def _row(columns: Columns, decoder: DebeziumDecoder, record: Record) -> dict[str, Any]:
     change = decoder.decode(record)
     values = change.values or [None] * len(columns.columns)
     pairs = zip(columns.columns, values, strict=True)

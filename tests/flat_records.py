@@ -26,10 +26,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "bigquery": Format(bigquery.Decoder, bigquery.Discovery),
-    "rows": Format(rows.Decoder, rows.Discovery),
-    "snapshot": Format(snapshot_files.Decoder, snapshot_files.Discovery),
-    "ydb": Format(ydb.Decoder, ydb.Discovery),
+    "bigquery": Format(bigquery.BigQueryDecoder, bigquery.BigQueryDiscovery),
+    "rows": Format(rows.RowsDecoder, rows.RowsDiscovery),
+    "snapshot": Format(snapshot_files.SnapshotDecoder, snapshot_files.SnapshotDiscovery),
+    "ydb": Format(ydb.YdbDecoder, ydb.YdbDiscovery),
 }
 
 

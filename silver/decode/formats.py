@@ -18,9 +18,9 @@ class Protocol(NamedTuple):
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
-    "debezium": Protocol(decoder.Decoder, discovery.Discovery),
-    "ydb": Protocol(ydb.Decoder, ydb.Discovery),
-    "bigquery": Protocol(bigquery.Decoder, bigquery.Discovery),
-    "rows": Protocol(rows.Decoder, rows.Discovery),
-    "snapshot": Protocol(snapshot_files.Decoder, snapshot_files.Discovery),
+    "debezium": Protocol(decoder.DebeziumDecoder, discovery.DebeziumDiscovery),
+    "ydb": Protocol(ydb.YdbDecoder, ydb.YdbDiscovery),
+    "bigquery": Protocol(bigquery.BigQueryDecoder, bigquery.BigQueryDiscovery),
+    "rows": Protocol(rows.RowsDecoder, rows.RowsDiscovery),
+    "snapshot": Protocol(snapshot_files.SnapshotDecoder, snapshot_files.SnapshotDiscovery),
 }

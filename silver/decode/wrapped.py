@@ -34,12 +34,12 @@ class _Wrapper(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     schema: msgspec.Raw = msgspec.Raw()
 
 
-class _Whole(msgspec.Struct, gc=False):
+class _WholeRow(msgspec.Struct, gc=False):
     value: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _parse_wrapper = parser_of(_Wrapper)
-_parse_whole = parser_of(_Whole)
+_parse_whole = parser_of(_WholeRow)
 
 
 def unframed(data: bytes) -> bytes:

@@ -89,7 +89,7 @@ _Wanted = tuple[bytes | None, bool, bool, bool]
 """A schema block, and whether a source block, a flattened event or a document is described."""
 
 
-class Decoder:
+class DebeziumDecoder:
     """Decodes the records of one table."""
 
     def __init__(self, table: Table, columns: Columns) -> None:

@@ -67,7 +67,7 @@ class _Shown:
         self.values: dict[str, SeenValues] = {}
 
 
-class Discovery:
+class DebeziumDiscovery:
     """What the records of a batch show of their table's columns.
 
     What full envelopes show is kept apart from what flattened events show, as a feed has events of
@@ -108,7 +108,7 @@ class Discovery:
         elif envelope is not None:
             self._look_at_rows(envelope, record, first, document is not None)
 
-    def merge(self, other: "Discovery") -> None:
+    def merge(self, other: "DebeziumDiscovery") -> None:
         """Takes in what another discovery of the same table has seen."""
         for form, first in other.forms.items():
             self._note_form(form, first)

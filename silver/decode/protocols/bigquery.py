@@ -24,7 +24,7 @@ from silver.decode.change import (
 from silver.decode.columns import Columns
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
@@ -41,13 +41,13 @@ _TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
 _OPERATIONS = {"UPSERT": UPSERT, "DELETE": DELETE}
 
 
-class Decoder:
+class BigQueryDecoder:
     """Decodes the change rows of one table."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._rows = FileRows(table, columns, (_TYPE, _NUMBER))
-        self._reader = RowReader(table, columns, (_TYPE, _NUMBER))
+        self._reader = FlatRowReader(table, columns, (_TYPE, _NUMBER))
         self._numbered = not table.sequence_by
         self._too_many_keys: Fault | None = None
         if len(table.keys) > MOST_BIGQUERY_KEYS:
@@ -120,7 +120,7 @@ class Decoder:
         return change
 
 
-class Discovery(FlatDiscovery):
+class BigQueryDiscovery(FlatDiscovery):
     """Finds the columns of change rows."""
 
 

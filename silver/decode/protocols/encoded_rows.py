@@ -37,7 +37,7 @@ from silver.decode.wrapped import open_row
 _FIRST_WRITES = ("c", "r")
 
 
-class OpenedRow(NamedTuple):
+class EncodedRow(NamedTuple):
     """A row out of its wrapper.
 
     Attributes:
@@ -91,7 +91,7 @@ class RowOpener:
         """A name as the column is spelled that it means."""
         return self._rows.spelled(name)
 
-    def open(self, record: Record) -> OpenedRow:
+    def open(self, record: Record) -> EncodedRow:
         """The row that a record holds.
 
         Raises:
@@ -111,7 +111,7 @@ class RowOpener:
         if members is None:
             if block is None and b'"payload"' not in raw:
                 raise NotJson("found null, expected an object")
-            return OpenedRow(None)
+            return EncodedRow(None)
         if not isinstance(members, dict):
             raise NotJson("found no object")
         members = self._rows.completed(members, record)
@@ -120,7 +120,7 @@ class RowOpener:
         if any(token in raw for token in self._tokens):
             left_out = self._left_out(members)
             members = members | dict.fromkeys(left_out)
-        return OpenedRow(members, block, encoded, left_out)
+        return EncodedRow(members, block, encoded, left_out)
 
     def converter(self, block: bytes | None, column: Column, settled: bool) -> Converter:
         """What converts the values of a column that Debezium wrote.

@@ -118,7 +118,7 @@ def time_of(record: Record) -> int:
     return record.arrived_at if record.timestamp is None else record.timestamp
 
 
-class RowReader:
+class FlatRowReader:
     """Reads the rows of one table.
 
     `protocol` names members that are read by the format itself and are no columns; `make` gives a

@@ -24,7 +24,7 @@ from silver.decode.debezium.values.encodings import declares_binaries, declares_
 from silver.decode.expressions.names import FAULT
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.encoded_rows import RowOpener
-from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
@@ -60,7 +60,7 @@ def with_fault_column(columns: Columns) -> Columns:
     return replace(columns, columns=(*columns.columns, fault))
 
 
-class Decoder:
+class RowsDecoder:
     """Decodes flat rows; the last one of `columns` must be `FAULT`."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
@@ -71,7 +71,7 @@ class Decoder:
         self._protocol = [self._listing] if self._listing else []
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
         told = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
-        self._reader = self._made(None) if told else RowReader(table, columns, self._protocol)
+        self._reader = self._made(None) if told else FlatRowReader(table, columns, self._protocol)
         self._only_rows_delete = table.apply_as_deletes is not None
         self._flat: FlatColumns | None = None
         if self._opener.takes_plain_rows and not self._listing:
@@ -130,9 +130,9 @@ class Decoder:
         columns["_source_time"] = record_times(records, parsed.places)
         return ReadPart(parsed.places, columns).only(fits)
 
-    def _made(self, block: bytes | None) -> RowReader:
+    def _made(self, block: bytes | None) -> FlatRowReader:
         make = partial(self._opener.converter, block)
-        return RowReader(self._table, self._columns, self._protocol, make)
+        return FlatRowReader(self._table, self._columns, self._protocol, make)
 
     def _nothing(self, record: Record, time: int) -> Change:
         """A null value: it follows a row that says the delete, or it would be a lost delete."""
@@ -157,7 +157,7 @@ class Decoder:
         return [self._opener.spelled(text_of(name)) for name in named if name is not None]
 
 
-class Discovery(FlatDiscovery):
+class RowsDiscovery(FlatDiscovery):
     """Finds the columns of flat rows."""
 
     def __init__(self, table: Table, columns: Columns) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from silver.decode.columns import Column, Columns
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.protocols.objects import RowReader, row_object
+from silver.decode.protocols.objects import FlatRowReader, row_object
 from silver.decode.shapes import (
     Parsed,
     RowShape,
@@ -61,7 +61,7 @@ class FlatShape(NamedTuple):
 class FlatColumns:
     """Reads the values of one table's rows by columns."""
 
-    def __init__(self, columns: Columns, reader: RowReader, rows: FileRows | None) -> None:
+    def __init__(self, columns: Columns, reader: FlatRowReader, rows: FileRows | None) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
         self._reader, self._rows = reader, rows

@@ -16,7 +16,7 @@ from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.protocols.objects import Fault, RowReader, broken_row, time_of
+from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
@@ -54,13 +54,13 @@ def day_of_sequence(sequence: str) -> date:
     return _DAY_OF_1970 + timedelta(days=int(sequence, 16))
 
 
-class Decoder:
+class SnapshotDecoder:
     """Decodes rows of snapshot files."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._rows = FileRows(table, columns)
-        self._reader = RowReader(table, columns)
+        self._reader = FlatRowReader(table, columns)
         self._flat = FlatColumns(columns, self._reader, self._rows)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
@@ -108,7 +108,7 @@ class Decoder:
         )
 
 
-class Discovery(FlatDiscovery):
+class SnapshotDiscovery(FlatDiscovery):
     """Finds the columns of rows in snapshot files."""
 
 

@@ -31,7 +31,7 @@ from silver.decode.change import (
 )
 from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.protocols.discovery import FlatDiscovery
-from silver.decode.protocols.objects import Fault, Row, RowReader, row_object, time_of
+from silver.decode.protocols.objects import Fault, FlatRowReader, Row, row_object, time_of
 from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
 from silver.decode.protocols.virtual_times import plain_moment, stamped_change
 from silver.decode.shapes import Parsed
@@ -72,12 +72,12 @@ _ERASED = object()
 """In place of the row of an erase."""
 
 
-class Decoder:
+class YdbDecoder:
     """Decodes the records of one YDB changefeed."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
-        self._reader = RowReader(table, columns)
+        self._reader = FlatRowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(known) and set(known) <= set(table.keys)
         self._flat = FlatColumns(columns, self._reader, None)
@@ -240,7 +240,7 @@ class Decoder:
         return any(sequence < start and feed in (None, topic) for start, feed in self._starts)
 
 
-class Discovery(FlatDiscovery):
+class YdbDiscovery(FlatDiscovery):
     """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES.
 
     YDB tells names apart by their case.
@@ -265,7 +265,7 @@ class Discovery(FlatDiscovery):
     def merge(self, other: FlatDiscovery) -> None:
         """Takes in what another discovery of the same table has seen."""
         super().merge(other)
-        if isinstance(other, Discovery):
+        if isinstance(other, YdbDiscovery):
             self.feed_mode = self.feed_mode or other.feed_mode
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:

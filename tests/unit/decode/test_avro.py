@@ -12,8 +12,8 @@ from lakehouse.config.table import Table
 from silver.decode.arrow import READ
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
-from silver.decode.debezium.decoder import Decoder
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.decoder import DebeziumDecoder
+from silver.decode.debezium.discovery import DebeziumDiscovery
 from silver.decode.protocols import rows
 from silver.decode.slices import Slice
 from tests.avro import envelope_schema, optional, packed, registered, row_schema, sent
@@ -77,12 +77,12 @@ def decoded(
     of: Table, records: list[Record], schemas: dict[str, str] = SCHEMAS
 ) -> tuple[Columns, list[Change]]:
     known = replace(known_columns(of, {}), schemas=schemas)
-    kind = rows.Discovery if of.format == "rows" else Discovery
+    kind = rows.RowsDiscovery if of.format == "rows" else DebeziumDiscovery
     discovery = kind(of, known)
     for at, record in enumerate(records):
         discovery.look(replace(record), str(at))
     columns, _ = discovery.settle()
-    made = rows.Decoder(of, columns) if of.format == "rows" else Decoder(of, columns)
+    made = rows.RowsDecoder(of, columns) if of.format == "rows" else DebeziumDecoder(of, columns)
     return columns, [made.decode(record) for record in records]
 
 
@@ -221,7 +221,7 @@ def test_envelopes_of_one_schema_are_read_together() -> None:
     records = [sent(packed(schema, 1, value), key, at) for at, value in enumerate(values * 6)]
     columns = decoded(table(), [replace(one) for one in records], schemas)[0]
 
-    read = Decoder(table(), columns).read(Slice(batch(map(received, records)), READ))
+    read = DebeziumDecoder(table(), columns).read(Slice(batch(map(received, records)), READ))
 
     assert read is not None
     assert read.places == [*range(len(records))]

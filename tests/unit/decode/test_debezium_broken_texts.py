@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.decoder import DebeziumDecoder
 from tests.debezium_records import decoded_with, discovered, event, plain, table, wrapped
 
 ODD = '{}[]",:\\0nx \t'
@@ -29,7 +29,7 @@ def test_a_text_that_is_no_json_is_a_dead_letter(seed: int) -> None:
     random = Random(seed)
     texts = [made(random, at) for at in range(100)]
     torn = [broken(random, text, random.choice(texts)) for text in texts]
-    decoder = Decoder(table(), known_columns(table(), {}))
+    decoder = DebeziumDecoder(table(), known_columns(table(), {}))
 
     def reasons(lines: list[str]) -> list[str | None]:
         records = plain(*lines)
@@ -64,7 +64,7 @@ def test_no_json_raises(value: dict[str, Any], key: Any, inside: bool) -> None:
     record.key, record.headers = json.dumps(key).encode(), json.dumps(key).encode()
     record.whole = inside
 
-    change = Decoder(table(), known_columns(table(), {})).decode(record)
+    change = DebeziumDecoder(table(), known_columns(table(), {})).decode(record)
 
     assert change.reason in REASONS
     assert (change.operation is None) == (change.reason is not None)
@@ -75,7 +75,7 @@ def test_no_bytes_raise(text: bytes) -> None:
     [record] = plain(text)
     record.key = record.headers = text
 
-    assert Decoder(table(), known_columns(table(), {})).decode(record).reason in REASONS
+    assert DebeziumDecoder(table(), known_columns(table(), {})).decode(record).reason in REASONS
 
 
 def made(random: Random, at: int) -> str:

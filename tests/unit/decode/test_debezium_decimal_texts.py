@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from silver.decode.columns import Columns, known_columns
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.discovery import DebeziumDiscovery
 from tests.debezium_records import decoded, decoded_with, discovered, event, plain, table, whole
 
 TYPES = {"id": "int", "qty": "decimal(12,0)", "price": "decimal(12,2)"}
@@ -87,7 +87,7 @@ def test_what_is_known_of_the_source_counts_beside_the_batch() -> None:
     known = Columns(known_columns(of, {}).columns, decimal_texts="base64")
 
     def settled(*texts: tuple[object, object]) -> str | None:
-        discovery = Discovery(of, known)
+        discovery = DebeziumDiscovery(of, known)
         for at, record in enumerate(plain(*rows(*texts))):
             discovery.look(record, str(at))
         return discovery.settle()[0].decimal_texts
@@ -98,7 +98,7 @@ def test_what_is_known_of_the_source_counts_beside_the_batch() -> None:
 
 def test_discoveries_of_two_tasks_are_put_together() -> None:
     of = table(columns=TYPES)
-    first, second = (Discovery(of, known_columns(of, {})) for _ in range(2))
+    first, second = (DebeziumDiscovery(of, known_columns(of, {})) for _ in range(2))
     first.look(plain(*rows(("12345", None)))[0], "0")
     second.look(plain(*rows(("AQ==", None)))[0], "1")
 

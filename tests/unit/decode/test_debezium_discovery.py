@@ -13,7 +13,7 @@ from lakehouse.config.table import Table
 from silver.decode import columns as columns_module
 from silver.decode.change import Record
 from silver.decode.columns import Column, Columns, Shape, known_columns
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.discovery import DebeziumDiscovery
 from tests.debezium_records import (
     Types,
     decoded,
@@ -137,7 +137,7 @@ def test_types_of_json_values(values: list[Any], type: str | None) -> None:
 
 
 def test_types_are_asked_only_of_fields_that_nothing_tells() -> None:
-    discovery = Discovery(table(columns={}), known_columns(table(columns={}), {"a": INT}))
+    discovery = DebeziumDiscovery(table(columns={}), known_columns(table(columns={}), {"a": INT}))
     for record in rows({"id": 1, "a": 1, "B": 2, "c": None}):
         discovery.look(record, "p")
 
@@ -399,7 +399,7 @@ def test_shapes_come_in_order_of_arrival_with_the_place_of_their_first_record() 
     records = [first, then, *blocks({"id": "int64"})]
     of, made = table(columns={}), []
     for part in ([2], [1], [0]):
-        discovery = Discovery(of, known_columns(of, {}))
+        discovery = DebeziumDiscovery(of, known_columns(of, {}))
         for at in part:
             discovery.look(replace(records[at], arrival=f"{at}"), f"t/0/{at}")
         made.append(pickle.loads(pickle.dumps(discovery)))
@@ -435,7 +435,7 @@ def test_what_is_found_does_not_depend_on_how_the_batch_was_cut(seed: int) -> No
     of = table(columns={}, schema_changes={"add_column": random.choice(["apply", "ignore"])})
     records = plain(*[some_line(random) for _ in range(30)])
     whole_batch = discovered(of, records)
-    parts = [Discovery(of, known_columns(of, {})) for _ in range(3)]
+    parts = [DebeziumDiscovery(of, known_columns(of, {})) for _ in range(3)]
     for at, record in enumerate(records):
         random.choice(parts).look(record, str(at))
     random.shuffle(parts)

@@ -10,7 +10,7 @@ import pytest
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.documents import id_text, plain_value
 from silver.decode.values.json_values import NumberText
 from tests.debezium_records import decoded, discovered, from_kafka, plain, table, whole
@@ -244,7 +244,7 @@ def test_a_document_with_fewer_fields_needs_no_look() -> None:
     of = clips()
     announced = {"id": "string", "title": "string", "size": "int"}
     columns = replace(known_columns(of, {}), announced=announced)
-    decode = Decoder(of, columns).decode
+    decode = DebeziumDecoder(of, columns).decode
 
     assert not decode(sent(event("c", {"_id": OID, "title": "a"}))).unlike
     assert decode(sent(event("c", {"_id": OID, "new": 1}))).unlike

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, known_columns
-from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.opening import FULL, REWRITTEN, waits_for_form
 from tests.debezium_records import decoded, discovered, event, plain, table
 
@@ -348,8 +348,8 @@ def test_a_record_that_shows_its_form_first_makes_the_batch_be_looked_at() -> No
     known = known_columns(of, {})
     record = sent(1, None, {"id": 1, "name": "a"})
 
-    found = Decoder(of, known).decode(record)
-    again = Decoder(of, discovered(of, [record])[0]).decode(record)
+    found = DebeziumDecoder(of, known).decode(record)
+    again = DebeziumDecoder(of, discovered(of, [record])[0]).decode(record)
 
     assert (found.operation, found.unlike) == ("upsert", True)
     assert (again.operation, again.unlike) == ("upsert", False)
@@ -359,7 +359,7 @@ def test_the_form_that_is_known_counts() -> None:
     of = flat()
     columns = Columns(known_columns(of, {}).columns, envelope="flattened")
 
-    assert Decoder(of, columns).decode(sent(1, {"id": 1}, None)).operation == "delete"
+    assert DebeziumDecoder(of, columns).decode(sent(1, {"id": 1}, None)).operation == "delete"
 
 
 NOTIFICATION: Given = {

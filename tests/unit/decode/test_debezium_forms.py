@@ -10,8 +10,8 @@ from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import Decoder
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.decoder import DebeziumDecoder
+from silver.decode.debezium.discovery import DebeziumDiscovery
 from tests.forms import CHANGES, COLUMNS, FORMS, SCHEMAS, Sent
 
 KEPT = {str(id): json.dumps(schema) for id, schema in SCHEMAS.items()}
@@ -42,11 +42,11 @@ def applied(form: str) -> list[Any]:
     of = Table.model_validate(given)
     known = replace(known_columns(of, {}), schemas=KEPT if form.endswith("avro") else {})
     records = [record(sent, offset) for offset, sent in enumerate(FORMS[form](CHANGES))]
-    discovery = Discovery(of, known)
+    discovery = DebeziumDiscovery(of, known)
     for one in records:
         discovery.look(replace(one), one.arrival)
     columns, _ = discovery.settle()
-    decoder = Decoder(of, columns)
+    decoder = DebeziumDecoder(of, columns)
     read_ahead(records, known.schemas, True)
     changes = [decoder.decode(one) for one in records]
     assert [change.message for change in changes if change.reason] == []

@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
-from silver.decode.debezium.discovery import Discovery
+from silver.decode.debezium.discovery import DebeziumDiscovery
 from silver.decode.debezium.events.envelope import Envelope
 from silver.decode.debezium.old_keys import OldKeys
 from tests.debezium_records import (
@@ -170,7 +170,7 @@ def test_parts_of_a_record_s_key_that_the_table_does_not_declare_are_known(
 
 def test_discoveries_of_two_tasks_know_the_key_parts_of_both() -> None:
     records = [record(event("c", after={"id": 1}), key={"id": 1, part: 1}) for part in "ab"]
-    first, second = (Discovery(table(), discovered(table(), [])[0]) for _ in range(2))
+    first, second = (DebeziumDiscovery(table(), discovered(table(), [])[0]) for _ in range(2))
     first.look(whole(records[0])[0], "0")
     second.look(whole(records[1])[0], "1")
 
@@ -225,7 +225,7 @@ def test_what_tells_source_tables_apart_is_known_unless_a_key_tells_it(
     of: Table, lines: list[dict[str, Any]], parts: tuple[str, ...]
 ) -> None:
     assert discovered(of, plain(*lines))[0].key_parts == parts
-    first, second = (Discovery(of, discovered(of, [])[0]) for _ in range(2))
+    first, second = (DebeziumDiscovery(of, discovered(of, [])[0]) for _ in range(2))
     first.look(plain(lines[0])[0], "0")
     second.look(plain(lines[1])[0], "1")
     first.merge(second)
@@ -458,7 +458,7 @@ def test_keys_that_only_an_old_row_has_are_known_where_its_values_may_be_made_up
     of: Table, records: list[dict[str, Any]], lacked: tuple[str, ...]
 ) -> None:
     assert discovered(of, whole(*records))[0].lacked_keys == lacked
-    parts = [Discovery(of, discovered(of, [])[0]) for _ in records]
+    parts = [DebeziumDiscovery(of, discovered(of, [])[0]) for _ in records]
     for part, one in zip(parts, records, strict=True):
         part.look(whole(one)[0], "0")
     for part in parts[1:]:
@@ -503,7 +503,7 @@ def test_lacked_keys_are_the_same_in_any_order_and_any_batches(
     of, values = two_keys(WIDE_KEY), [SHOWN[at] for at in order]
     remembered: dict[str, str] = {}
     for begin, end in pairwise([0, *cuts, len(values)]):
-        batch = Discovery(of, with_shown(known_columns(of, {}), remembered))
+        batch = DebeziumDiscovery(of, with_shown(known_columns(of, {}), remembered))
         for value in values[begin:end]:
             batch.look(whole(record(value, OWN))[0], "0")
         remembered |= shown_by(batch.settle()[0])

@@ -10,7 +10,7 @@ import pytest
 
 from silver.decode.change import Change, Record
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import Decoder
+from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.log_follower import LogFollower, Sightings, segments_of
 from silver.decode.debezium.events.order import ordered_change
@@ -501,7 +501,7 @@ def test_a_real_connector_that_is_killed_and_takes_snapshots_raises_no_alarm(
     sent, of = whole(*captured(capture)), table()
     segments: list[Segment] = []
     for start in range(0, len(sent), size):
-        decoder = Decoder(of, known_columns(of, {}))
+        decoder = DebeziumDecoder(of, known_columns(of, {}))
         for one in sent[start : start + size]:
             decoder.decode(one)
         segments += segments_of([decoder.segments() or "[]"])

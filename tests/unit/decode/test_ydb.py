@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.decode.columns import known_columns, shown_by, with_shown
-from silver.decode.protocols.ydb import Decoder, Discovery
+from silver.decode.protocols.ydb import YdbDecoder, YdbDiscovery
 from silver.decode.values.sequences import literal_sequence
 from tests.builders import table
 from tests.flat_records import ARRIVED_AT, decoded, micros, record
@@ -154,7 +154,7 @@ def test_a_dead_letter_keeps_the_key_and_the_sequence_that_could_be_read() -> No
 
 def test_an_update_of_keys_alone_is_a_change_of_a_table_that_has_no_other_columns() -> None:
     keys = known_columns(table("ydb", ["id"], columns={"id": "int"}), {})
-    change = Decoder(table("ydb", ["id"]), keys).decode(record({"key": [1], "update": {}}))
+    change = YdbDecoder(table("ydb", ["id"]), keys).decode(record({"key": [1], "update": {}}))
     assert (change.operation, list(change.values)) == ("upsert", [1])
 
 
@@ -197,9 +197,9 @@ def test_the_mode_that_earlier_batches_showed_is_known() -> None:
     shown = shown_by(decoded(typed, [WRITES]).columns)
     known = known_columns(typed, {})
 
-    unknown = Decoder(typed, known)
+    unknown = YdbDecoder(typed, known)
     assert [unknown.decode(record(line)).unlike for line in (KEYS_ALONE, WRITES)] == [False, True]
-    knows = Decoder(typed, with_shown(known, shown))
+    knows = YdbDecoder(typed, with_shown(known, shown))
     change = knows.decode(record(KEYS_ALONE))
     assert (change.operation, change.absent, change.unlike) == ("upsert", ["qty"], False)
     assert not knows.decode(record(WRITES)).unlike
@@ -225,7 +225,7 @@ def test_the_declared_mode_says_which_updates_tell_what_they_wrote(
 ) -> None:
     lines = [KEYS_ALONE, WRITES, RESETS, *([] if mode == "updates" else [NEW_ROW]), ERASES]
     typed = table("ydb", ["id"], {"feed_mode": mode}, columns={"id": "int", "qty": "int"})
-    one = Decoder(typed, known_columns(typed, {}))
+    one = YdbDecoder(typed, known_columns(typed, {}))
 
     for line in lines:
         change = one.decode(record(line))
@@ -257,7 +257,7 @@ def test_one_of_several_feeds_says_nothing_of_the_others_mode() -> None:
 
     assert found.told("reason") == [None, "illegal_change"]
     earlier = with_shown(known_columns(typed, {}), {"feed mode": "UPDATES"})
-    one = Decoder(typed, earlier)
+    one = YdbDecoder(typed, earlier)
     changes = [one.decode(record(line)) for line in (WRITES, KEYS_ALONE)]
     assert [change.reason for change in changes] == [None, "illegal_change"]
     assert not any(change.unlike for change in changes)
@@ -265,7 +265,7 @@ def test_one_of_several_feeds_says_nothing_of_the_others_mode() -> None:
 
 def test_discoveries_of_two_tasks_know_the_mode() -> None:
     typed = table("ydb", ["id"], columns={"id": "int", "qty": "int"})
-    one, other = (Discovery(typed, known_columns(typed, {})) for _ in range(2))
+    one, other = (YdbDiscovery(typed, known_columns(typed, {})) for _ in range(2))
     other.look(record(WRITES), "0")
     one.merge(other)
 

@@ -64,16 +64,16 @@ class DocumentEvent(msgspec.Struct, gc=False):
     ts_ms: object = None
 
 
-class _Value(DocumentEvent, gc=False):
+class _DocumentValue(DocumentEvent, gc=False):
     payload: DocumentEvent | None = None
 
 
-class _Whole(msgspec.Struct, gc=False):
-    value: _Value | None = None
+class _WholeDocument(msgspec.Struct, gc=False):
+    value: _DocumentValue | None = None
 
 
-_parse_value = parser_of(_Value)
-_parse_whole = parser_of(_Whole)
+_parse_value = parser_of(_DocumentValue)
+_parse_whole = parser_of(_WholeDocument)
 
 
 def open_document(record: Record) -> DocumentChange | None:
