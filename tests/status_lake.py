@@ -10,6 +10,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
+from silver.state.table_state import GroupState, SchemaChange, TableState, Waiting
 
 NOW = datetime.now(timezone.utc)
 SOURCE = {"format": "debezium", "path": "shop"}
@@ -63,14 +64,28 @@ KEPT = {
     " FROM VALUES ('no_key', false, NULL, NULL), ('no_key', false, '{\"id\":1}', 'A'),"
     " ('too_late', false, '{\"id\":3}', 'd'), ('no_key', true, '{\"id\":4}', 'e')"
     " AS t(reason, resolved, _key, _order)",
-    "_schema_drift": "SELECT 'orders' AS `table`, current_timestamp() - n * INTERVAL 5 DAYS AS at,"
-    " 'add_column' AS kind, concat('c', n) AS column FROM VALUES (2), (0), (1) AS t(n)",
     "_gaps": "SELECT 'people' AS `table`, current_timestamp() - n * INTERVAL 1 HOUR AS found_at,"
     " n AS `from`, if(n = 2, current_timestamp(), NULL) AS resolved_at"
     " FROM VALUES (1), (2), (3) AS t(n)",
-    "_groups": "SELECT * FROM VALUES ('g', 1L, array(named_struct('records', map('orders', 1L)))),"
-    " ('g', 2L, array(named_struct('records', map('orders', 2L, 'people', 1L)),"
-    " named_struct('records', map('people', 1L)))) AS t(`group`, pass, waiting)",
+}
+
+
+def added(days_ago: int, column: str) -> SchemaChange:
+    at = (NOW - timedelta(days=days_ago)).isoformat().replace("+00:00", "Z")
+    return SchemaChange(at, "r", "add_column", column, None, "int", "applied", "p")
+
+
+def waits(transaction: str, **records: int) -> Waiting:
+    return Waiting(transaction, None, records, "its END", False)
+
+
+OLD = GroupState("g", 1, waiting=[waits("1", orders=1)])
+NEW = GroupState("g", 2, waiting=[waits("2", orders=2, people=1), waits("3", people=1)])
+STATES = {
+    "orders": TableState(
+        batch=2, group=OLD, schema_changes=[added(10, "c2"), added(5, "c1"), added(0, "c0")]
+    ),
+    "people": TableState(group=NEW),
 }
 TIMED = ("orders", "people_history", "clicks")
 
@@ -85,4 +100,7 @@ def fill(spark: SparkSession, target: Target) -> None:
             f" AS SELECT /*+ COALESCE(1) */ *{time} FROM ({query})"
         )
     spark.sql(f"DELETE FROM {names.name(target, 'silver', 'orders')} WHERE id = 4")
-    ledger.append(spark, target, RUNS)
+    states = [
+        entry(name, 300, status="begun", state=state.to_text()) for name, state in STATES.items()
+    ]
+    ledger.append(spark, target, [*states, *RUNS])
