@@ -66,7 +66,7 @@ def is_due(table: SilverTable, state: TableState, now: datetime, memory: Memory)
     if not promised and memory.worked_on <= FEW_TABLES:
         return True
     due = due_at(table.config, state)
-    return due is None or now.timestamp() >= due
+    return due is not None and now.timestamp() >= due
 
 
 def due_at(table: Table, state: TableState) -> float | None:

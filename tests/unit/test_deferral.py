@@ -53,6 +53,11 @@ def test_a_run_that_ends_merges_what_has_waited_for_an_hour(waited: timedelta, d
     assert is_due(table(), state(timedelta(days=1), waited), NOW, ending()) is due
 
 
+def test_what_has_just_come_waits_in_a_run_of_many_tables() -> None:
+    fresh = TableState(batch=7, applied_at=micros(timedelta(days=1)), waits=Summary(records=5))
+    assert not is_due(table(), fresh, NOW, ending())
+
+
 def test_a_run_that_ends_merges_few_tables_at_once() -> None:
     due = [is_due(table(), state(timedelta(0)), NOW, ending(tables)) for tables in (4, 5)]
     assert due == [True, False]
