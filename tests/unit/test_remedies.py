@@ -33,7 +33,7 @@ def test_a_full_disk_is_told_before_spark_starts(
         ("java.io.IOException: No space left on device", "the disk is full"),
         ("org.apache.hadoop...: /lake/silver (Read-only file system)", "make it writable"),
         ("RuntimeException: /l/a.parquet is not a Parquet file", "put it back from a copy"),
-        ("[MALFORMED_LOG_FILE] Log file was malformed", "remove the feed's folder"),
+        ("DamagedNotes: damaged note /l/taken/1.json", "remove the feed's folder"),
         ("[DELTA_TRUNCATED_TRANSACTION_LOG] /l/silver/t", "lakehouse rebuild"),
         ("java.lang.OutOfMemoryError: GC overhead limit exceeded", "more driver_memory"),
         ("SparkException: Could not allocate memory to grow BytesToBytesMap.", "driver_memory"),
