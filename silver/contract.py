@@ -333,7 +333,4 @@ SCHEMA_CHANGES_TYPE = (
 )
 """What a table's state says of the changes of its source's columns."""
 
-BUILT_TYPE = "built map<string,string>"
-"""What a table's state says of what the table was built with, and of what its source has shown."""
-
 TRANSACTIONS = "_transactions"
