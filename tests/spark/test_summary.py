@@ -7,7 +7,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.lake import Lake
 from silver.changelog import log
+from silver.run import SilverTable
 from silver.state.summary import summarize
 from tests import core
 from tests.oracle import Event
@@ -41,10 +43,10 @@ def test_a_write_tells_what_the_log_holds_or_nothing(
     config = core.table()
     rows = local_rows(spark, [core.change(e, at, 1) for at, e in enumerate(events)], core.SCHEMA)
     before = datetime.now(timezone.utc)
-    told = log.append(spark, target, config, rows, 1)
+    told = log.append(SilverTable(Lake(spark, target), config), rows, 1).summary()
     found = summarize(log.read(spark, target, config))
     assert found.came is None
-    counted = told and told._replace(came=None, first_order=None, last_order=None)
+    counted = told and told.replace(came=None, first_order=None, last_order=None)
     assert counted == (found if tells else None)
     if told is not None:
         assert told.first_order and told.last_order and told.first_order <= told.last_order

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.work.maintain import tend
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from silver.changelog import late_changes
 from silver.maintenance import tombstones
 from tests.arrivals import applied, arrive, raw, silver
 from tests.lake import quiet
@@ -68,4 +67,3 @@ def test_a_table_that_keeps_no_tombstones_is_left_alone(
     history = ORDERS.model_copy(update={"stored_as_scd_type": 2})
     assert tombstones.survey(spark, target, history) is None
     assert tend(spark, target, [history], False, quiet, shared=False)[0].counts == {}
-    assert late_changes.horizons(spark, target) == {}
