@@ -92,8 +92,7 @@ def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> Ta
     The newest batch is written anew where that run left it without some columns.
     """
     own = table.spark, table.target, table.config
-    left = log.read(*own).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
-    newest = left.where(F.col("_batch") == logged)
+    newest = log.read(*own).where(F.col("_batch") == logged)
     if not newest.where("_unlike").isEmpty():
         spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
         parts = [bronze_rows.between(*own, *span) for span in spans]
@@ -105,5 +104,6 @@ def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> Ta
         write_looked_through(batch, batch.known(first=logged == 1), rewrite)
         state = batch.after(run.id)
     late_changes.reject(*own, state.logged, state.horizon, state.batch)
+    left = log.read(*own).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
     after = state.at(log.positions(left)).logs_batch(logged, None)
     return follow_source(run, table, after, log.source_log(left))

@@ -80,6 +80,6 @@ def _broken(step: str, name: str) -> Callable[..., Any]:
 
 def _table_of(given: Any) -> Any:
     """The name of the table that an argument is, or belongs to; of a feed, its own name."""
-    for inner in ("config", "table", "table"):
+    for inner in ("table", "config", "table", "table"):
         given = getattr(given, inner, given)
     return given.name if isinstance(given, Feed) else given

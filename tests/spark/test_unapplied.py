@@ -66,6 +66,7 @@ def test_rows_with_an_order_of_their_own_are_shown_too(spark: SparkSession, targ
     assert lake.land([lost]).counts == {"records": 1, "pending": 1}
     assert values(lake) == {1: "won", 2: "b"}
     lake.merge()
+    lake.memory = Memory(among=1)
     assert merged(lake) == values(lake) == {1: "won", 2: "b"}
     assert lake.land([row(2, 5, "c")]).counts.get("pending", 0) == 0
     assert merged(lake) == values(lake) == {1: "won", 2: "c"}
