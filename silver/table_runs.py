@@ -45,7 +45,7 @@ def run_tables(
     states = _begin(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
-    def work(config: Table) -> Outcome:
+    def work(config: Table) -> TableOutcome:
         run.progress(f"silver {config.table}")
         table, began = SilverTable(lake, config), datetime.now(timezone.utc)
         state, message = states[config.table], None
@@ -177,7 +177,7 @@ def _is_little(table: SilverTable, state: TableState) -> bool:
     return not table.kept.exists or size_of(table) < SMALL
 
 
-class Outcome(NamedTuple):
+class TableOutcome(NamedTuple):
     """The ledger entry of a table, and what is known of the table now."""
 
     entry: Entry
@@ -186,16 +186,16 @@ class Outcome(NamedTuple):
 
 def _outcome(
     run: Run, table: str, began: datetime, result: TableResult, message: str | None
-) -> Outcome:
+) -> TableOutcome:
     entry, state = ledger.told(run.id, "silver", table, began, message), result.state
     done = entry.done(result.counts, state.batch, state.positions)
-    return Outcome(done.model_copy(update={"state": state.to_text()}), state)
+    return TableOutcome(done.model_copy(update={"state": state.to_text()}), state)
 
 
 def _record(
     run: Run,
     lake: Lake,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[TableOutcome],
     before: Mapping[str, TableState],
 ) -> None:
     """Keeps what the run did in one commit for all tables; nothing when nothing came.

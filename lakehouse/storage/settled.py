@@ -28,7 +28,7 @@ class Inputs(Strict):
     landing: str
 
 
-class Waiting(Strict):
+class PendingTable(Strict):
     """Records of a table's change log that are merged later; the times are in seconds since 1970.
 
     Attributes:
@@ -58,7 +58,7 @@ class Mark(Strict):
     inputs: Inputs
     lake: str
     marked_at: float
-    waiting: list[Waiting]
+    waiting: list[PendingTable]
     warnings: list[tuple[str, str]]
 
     def holds(self, inputs: Inputs, lake: str, now: float) -> bool:

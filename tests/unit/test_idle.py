@@ -16,7 +16,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.settled import (
     Mark,
-    Waiting,
+    PendingTable,
     digest_of_lake,
     remove_mark,
     write_mark,
@@ -293,7 +293,7 @@ def test_what_waits_is_said_until_it_is_due(
 ) -> None:
     now, merges = asked
     set_clock(monkeypatch, now)
-    waits = Waiting(table="orders", records=3, since=NOW - 100, due_at=NOW + 100)
+    waits = PendingTable(table="orders", records=3, since=NOW - 100, due_at=NOW + 100)
     leave_mark(root, waiting=[waits])
     assert is_idle(root, merges) is expected
     told = capsys.readouterr().out

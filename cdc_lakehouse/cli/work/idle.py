@@ -17,7 +17,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage.settled import (
     Inputs,
     Mark,
-    Waiting,
+    PendingTable,
     digest_of_lake,
     inputs_of,
     read_mark,
@@ -115,11 +115,11 @@ def _is_open(given: Round) -> bool:
     return any(state.group is not None and state.group.waiting for state in states)
 
 
-def _waiting(given: Round) -> list[Waiting] | None:
+def _waiting(given: Round) -> list[PendingTable] | None:
     """What silver leaves to be merged later; None where nobody knows when that is due."""
     from silver.freshness import due_at
 
-    found = list[Waiting]()
+    found = list[PendingTable]()
     for table in given.everything or ():
         state: TableState | None = given.memory.tables.get(table.table) if given.memory else None
         if state is None:
@@ -128,6 +128,6 @@ def _waiting(given: Round) -> list[Waiting] | None:
             due, since = due_at(table, state), (state.applied_at or 0) / 1_000_000
             if due is None:
                 return None
-            one = Waiting(table=table.table, records=state.pending, since=since, due_at=due)
+            one = PendingTable(table=table.table, records=state.pending, since=since, due_at=due)
             found.append(one)
     return found
