@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bronze.kafka.avro_schemas import known
@@ -42,6 +43,7 @@ def event(id: int, lsn: int, row: dict[str, Any] | None) -> bytes:
     return packed(SCHEMAS[id], id, value)
 
 
+@pytest.mark.slow
 def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_the_registry(
     spark: SparkSession, target: Target
 ) -> None:

@@ -35,11 +35,9 @@ AGAIN = [copied(4, AT + RESTART), copied(8), copied()]
 """Delivered again: after a restart, as a file of new offsets, and as the same file."""
 
 
-@pytest.mark.parametrize(
-    "cuts",
-    [pytest.param([], marks=pytest.mark.slow), [2], pytest.param([1, 3], marks=pytest.mark.slow)],
-)
-@pytest.mark.parametrize("wait", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cuts", [[], [2], [1, 3]])
+@pytest.mark.parametrize("wait", [False, True])
 def test_the_rows_of_a_copy_are_as_many_as_they_were(
     spark: SparkSession, target: Target, cuts: list[int], wait: bool
 ) -> None:

@@ -132,6 +132,7 @@ def killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_table_that_failed_is_asked_for_again(spark: SparkSession, target: Target) -> None:
     good, memory = table(), Memory()
     bad = table(keys=["v"])

@@ -100,9 +100,8 @@ def test_a_stale_key_is_hidden_and_no_other(spark: SparkSession, target: Target,
     assert shown(spark, target) == {("t", 1): "a", (None, 2): "c", (None, None): "d"}
 
 
-@pytest.mark.parametrize(
-    "id", ["1", pytest.param(None, marks=pytest.mark.slow, id="all of it null")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("id", ["1", pytest.param(None, id="all of it null")])
 def test_a_key_with_a_null_is_erased_and_no_other(
     spark: SparkSession, target: Target, id: str | None
 ) -> None:
@@ -132,6 +131,7 @@ def debezium(op: str, id: int, lsn: int, big: str, headers: Any = None) -> dict[
     return record | {"headers": headers or {}}
 
 
+@pytest.mark.slow
 def test_a_large_value_moves_from_a_key_with_a_null(spark: SparkSession, target: Target) -> None:
     columns = {"tenant": {"type": "string", "nullable": True}, "id": "int", "big": "string"}
     of = table("debezium", KEYS, columns=columns)
@@ -150,7 +150,8 @@ def test_a_large_value_moves_from_a_key_with_a_null(spark: SparkSession, target:
     assert (row["tenant"], row["id"], row["big"]) == (None, 2, "changed")
 
 
-@pytest.mark.parametrize("mode", ["full", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["full", "delta"])
 def test_snapshot_files_are_compared_by_keys_with_nulls(
     spark: SparkSession, target: Target, mode: str
 ) -> None:

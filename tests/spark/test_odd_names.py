@@ -33,7 +33,7 @@ def line(key: int, text: str, at: int) -> dict[str, object]:
     [
         pytest.param(KEYS, 1, False, marks=pytest.mark.slow),
         (KEYS, 2, False),
-        ([], 1, False),
+        pytest.param([], 1, False, marks=pytest.mark.slow),
         pytest.param(KEYS, 1, True, marks=pytest.mark.slow),
         pytest.param(KEYS, 2, True, marks=pytest.mark.slow),
         pytest.param([], 1, True, marks=pytest.mark.slow),

@@ -60,9 +60,8 @@ def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_o
         assert scd == 1 or got.history == want.history
 
 
-@pytest.mark.parametrize(
-    ("first", "left"), [(1, "a"), pytest.param("no number", "gone since", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "left"), [(1, "a"), ("no number", "gone since")])
 def test_a_last_row_that_is_a_dead_letter_ends_its_snapshot_if_any_row_of_it_is_sound(
     spark: SparkSession, target: Target, first: object, left: str
 ) -> None:

@@ -37,7 +37,7 @@ BEFORE = {1: "a1", 2: "a2", 3: "a9", 4: "a4"}
 AFTER = {1: "a11", 3: "a9", 4: "a4", 5: "a14"}
 
 
-@pytest.mark.parametrize("among", [1, None])
+@pytest.mark.parametrize("among", [1, pytest.param(None, marks=pytest.mark.slow)])
 def test_changes_are_shown_from_the_log_until_they_are_merged(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, among: int | None
 ) -> None:
@@ -57,6 +57,7 @@ def test_changes_are_shown_from_the_log_until_they_are_merged(
     assert (merged(lake), values(lake), lake.waits()) == (then, then, False)
 
 
+@pytest.mark.slow
 def test_rows_with_an_order_of_their_own_are_shown_too(spark: SparkSession, target: Target) -> None:
     """A change that comes again never wins; what may tie with a merged row is merged at once."""
     lake = Lake(spark, target, rows_table())

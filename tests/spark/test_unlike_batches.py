@@ -88,6 +88,7 @@ def test_a_first_batch_is_taken_for_what_its_first_records_are(
     assert ("more" in rows.columns) == (MORE in records)
 
 
+@pytest.mark.slow
 def test_a_batch_of_known_columns_is_not_looked_at_and_another_is_once(
     spark: SparkSession, target: Target, looks: list[int | None]
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_file_without_a_readable_line_deletes_nothing_either(lake: Lake) -> No
     assert len(lake.waits()) == 1
 
 
+@pytest.mark.slow
 def test_they_happen_when_a_replay_reads_the_line(spark: SparkSession, target: Target) -> None:
     """A null in the key, which the configuration allows by now."""
     tenant = {"type": "string", "nullable": True}
