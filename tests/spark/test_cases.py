@@ -162,6 +162,8 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, datetime | date):
         return value.isoformat()
+    if isinstance(value, str):
+        return re.sub(r"(?<=\dT\d\d:\d\d:\d\d)Z$", "", value)
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(bytes(value)).decode()
     return value
