@@ -49,10 +49,13 @@ def order(sequence: int, arrival: int = 0) -> bytes:
     return make_order(f"{sequence:016X}", f"{arrival:08X}")
 
 
-def cutoff(sequence: int, time: int | None = None) -> Cutoff:
-    """A truncate point, committed at its sequence in seconds unless told otherwise."""
+def cutoff(sequence: int, time: int | None = None, until: int | None = None) -> Cutoff:
+    """A truncate point, committed at its sequence in seconds unless told otherwise.
+
+    `until` makes it the beginning of a snapshot, whose rows stand below that.
+    """
     at = sequence if time is None else time
-    return Cutoff(order(sequence), at * SECOND)
+    return Cutoff(order(sequence), at * SECOND, b"" if until is None else order(until))
 
 
 def lists(changes: Sequence[Change], new: Sequence[bool]) -> Changes:

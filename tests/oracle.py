@@ -37,19 +37,33 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
     memory: dict[int, dict[str, Any]] = {}
     seen: set[int] = set()
     open_versions: dict[int, dict[str, Any]] = {}
+    cut: dict[int, tuple[dict[str, Any], Event]] = {}
     history: list[dict[str, Any]] = []
     flagged: dict[int, dict[str, Any]] = {}
     orders: dict[int, dict[str, int]] = {}
 
-    def close(key: int, time: int) -> None:
+    def close(key: int, time: int, by: Event | None = None) -> None:
         version = open_versions.pop(key, None)
-        if version is not None:
+        if version is None:
+            return
+        if by is None:
             history.append(version | {"to": time})
+        else:
+            cut[key] = version | {"to": time}, by
+
+    def leave_cut(key: int, event: Event) -> None:
+        """A version that a truncate ended goes on to a row of its snapshot, or put back at once."""
+        version, by = cut.pop(key)
+        shown = event.snapshot is not None and event.snapshot == by.snapshot
+        if event.operation == "upsert" and (shown or event.time == by.time):
+            open_versions[key] = version | {"to": None}
+        else:
+            history.append(version)
 
     for event in in_order(events):
         if event.operation == "truncate":
             for key in list(rows):
-                close(key, event.time)
+                close(key, event.time, event)
             rows.clear()
             memory.clear()
             seen.clear()
@@ -58,6 +72,8 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
             continue
         key = event.key
         seen.add(key)
+        if key in cut:
+            leave_cut(key, event)
         if event.operation == "delete":
             close(key, event.time)
             if key in rows:
@@ -83,7 +99,7 @@ def outcome(events: set[Event], columns: list[str], tracked: list[str]) -> Outco
         else:
             close(key, event.time)
             open_versions[key] = {"key": key, "row": row, "from": event.time, "to": None}
-    history += open_versions.values()
+    history += [*open_versions.values(), *(version for version, _ in cut.values())]
     lines = sorted(
         ((v["key"], v["from"], v["to"], *[v["row"][c] for c in columns]) for v in history), key=repr
     )
@@ -109,5 +125,5 @@ def in_order(events: set[Event]) -> list[Event]:
         rows = [e for e in events if e.snapshot == s]
         if any(e.last for e in rows):
             first = min(e.time for e in rows)
-            placed.append(((epoch[s], -1, 0, 0), Event("truncate", 0, time=first)))
+            placed.append(((epoch[s], -1, 0, 0), Event("truncate", 0, time=first, snapshot=s)))
     return [e for _, e in sorted(placed, key=lambda p: p[0])]

@@ -56,8 +56,7 @@ def list_files(
     """
     if is_seen_here(target, folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
-        scheme = "dbfs:" if target.kind == "databricks" else "file:"
-        return list(_listed(os.path.normpath(folder), scheme, is_known))
+        return list_here(target, folder, is_known)
     options = {"recursiveFileLookup": "true", "pathGlobFilter": FINISHED}
     found = spark.read.format("binaryFile").options(**options)
     try:
@@ -69,6 +68,12 @@ def list_files(
             return []
         raise
     return [DroppedFile(*row) for row in rows if not is_known(row[0])]
+
+
+def list_here(target: Target, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
+    """The finished files below a folder that this process sees and that are not known."""
+    scheme = "dbfs:" if target.kind == "databricks" else "file:"
+    return list(_listed(os.path.normpath(folder), scheme, is_known))
 
 
 def is_seen_here(target: Target, folder: str) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -18,9 +19,6 @@ from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap
 from lakehouse.storage.names import name
 
-# Debezium's block, which no text within a row's values can look like: quotes are escaped there.
-_ID = r'"transaction": *\{"id": *"([0-9]+)'
-_ORDER = r'"data_collection_order": *"?([0-9]+)'
 LOOK_BACK = 20
 IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
 """Whether a record may be a change that is numbered within its transaction, in SQL."""
@@ -28,7 +26,29 @@ IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
 Orders: TypeAlias = Mapping[tuple[str | None, str], set[int]]
 """The numbers of changes by topic and transaction."""
 
-_SIGN, _ID_BYTES, _ORDER_BYTES = b'"data_collection_order"', _ID.encode(), _ORDER.encode()
+_SIGN = b'"data_collection_order"'
+_TX_ID_AND_LSN = r"^([0-9]+):[0-9]+$"
+"""PostgreSQL's id, whose end differs within a transaction."""
+_BLOCK = "transaction: struct<id: string, data_collection_order: string>"
+_PAYLOAD = f"{_BLOCK}, payload: struct<{_BLOCK}>"
+_RECORD = f"struct<{_PAYLOAD}, value: struct<{_PAYLOAD}>>"
+_PLACES = ("transaction", "payload.transaction", "value.transaction", "value.payload.transaction")
+
+
+class _Layer(msgspec.Struct):
+    """What Debezium's block may lie in: the event, its envelope, or a record with the event."""
+
+    transaction: msgspec.Raw = msgspec.Raw()
+    payload: msgspec.Raw = msgspec.Raw()
+    value: msgspec.Raw = msgspec.Raw()
+
+
+class _Block(msgspec.Struct):
+    id: str | int | None = None
+    data_collection_order: int | None = None
+
+
+_LAYERS, _BLOCKS = msgspec.json.Decoder(_Layer), msgspec.json.Decoder(_Block, strict=False)
 
 
 def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
@@ -57,33 +77,52 @@ def numbered(topics: Iterable[str | None], records: Iterable[bytes | None]) -> O
     for topic, raw in zip(topics, records, strict=True):
         if raw is None or _SIGN not in raw:
             continue
-        transaction, order = re.search(_ID_BYTES, raw), re.search(_ORDER_BYTES, raw)
-        if transaction and order:
-            orders.setdefault((topic, transaction[1].decode()), set()).add(int(order[1]))
+        try:
+            block = _block(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        if block is not None and block.id and block.data_collection_order is not None:
+            transaction = re.sub(_TX_ID_AND_LSN, r"\1", str(block.id))
+            orders.setdefault((topic, transaction), set()).add(block.data_collection_order)
     return orders
 
 
-def torn_transactions(
-    spark: SparkSession, target: Target, feed: Feed, after: int, orders: Orders | None
-) -> list[Gap]:
-    """Changes that Debezium counted in a transaction and bronze lacks, of those since `after`.
+def _block(raw: bytes | msgspec.Raw) -> _Block | None:
+    """Debezium's block about the transaction in a record."""
+    layer = _LAYERS.decode(raw)
+    if bytes(layer.transaction).startswith(b"{"):
+        return _BLOCKS.decode(layer.transaction)
+    inner = [each for each in (layer.payload, layer.value) if bytes(each).startswith(b"{")]
+    return next((found for each in inner if (found := _block(each)) is not None), None)
 
-    Each table's changes of a transaction are numbered from 1. `orders` are the numbers since then;
-    None asks bronze. A transaction may have begun in an earlier batch: where some are missing, a
-    few earlier batches are looked through, then all.
+
+def torn_transactions(
+    spark: SparkSession, target: Target, feed: Feed, looked: range, orders: Orders | None
+) -> tuple[list[Gap], Orders]:
+    """Changes that Debezium counted in a transaction and bronze lacks, of those in some batches.
+
+    Each table's changes of a transaction are numbered from 1. `orders` are the numbers in these
+    batches; None asks bronze. A transaction may have begun in an earlier batch: where some are
+    missing, a few earlier batches are looked through, then all. What is missing of one that the
+    last batch brought may come with the next: such a transaction is returned to be looked at again.
     """
     rows = _rows(spark, target, feed)
+    torn: Mapping[tuple[str | None, str], object]
     if orders is None:
-        torn = _torn(_numbered(rows.where(F.col("_batch") > after)))
+        torn = _torn(_numbered(rows.where(F.col("_batch") >= looked.start)))
     else:
-        torn = {key: sorted(seen) for key, seen in orders.items() if len(seen) < max(seen)}
-    for earliest in (after - LOOK_BACK, 0):
+        torn = {key: seen for key, seen in orders.items() if len(seen) < max(seen)}
+    found: dict[tuple[str | None, str], tuple[int, list[int]]] = {}
+    for earliest in (looked.start - LOOK_BACK, 0):
         if not torn:
-            return []
-        earlier = _numbered(rows.where(F.col("_batch") > earliest))
-        torn = _torn(earlier.where(_is_one_of(torn)))
-    return [gap for (topic, transaction), seen in torn.items()
+            return [], {}
+        earlier = _numbered(rows.where(F.col("_batch") >= earliest))
+        torn = found = _torn(earlier.where(_is_one_of(torn)))
+    waiting = {key: set(seen) for key, (batch, seen) in found.items() if batch == looked[-1]}
+    gaps = [gap for (topic, transaction), (_, seen) in found.items()
+            if (topic, transaction) not in waiting
             for gap in _holes(feed, topic, transaction, seen)]  # fmt: skip
+    return gaps, waiting
 
 
 def filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool:
@@ -104,27 +143,32 @@ def _rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
 
 
 def _numbered(rows: DataFrame) -> DataFrame:
-    """Changes that are numbered within a transaction: `_topic`, `_transaction`, `_order`."""
-    return (
-        rows.where(IS_NUMBERED)
-        .select(
-            "_topic",
-            F.regexp_extract("_raw", _ID, 1).alias("_transaction"),
-            F.regexp_extract("_raw", _ORDER, 1).try_cast("bigint").alias("_order"),
-        )
-        .where("_transaction <> '' AND _order IS NOT NULL")
+    """Changes numbered within a transaction: `_batch`, `_topic`, `_transaction`, `_order`."""
+    read = rows.where(IS_NUMBERED).select(
+        "_batch", "_topic", F.from_json(F.col("_raw").cast("string"), _RECORD).alias("_read")
     )
+    block = F.coalesce(*(F.col(f"_read.{place}") for place in _PLACES))
+    told = read.select(
+        "_batch",
+        "_topic",
+        F.regexp_replace(block["id"], _TX_ID_AND_LSN, "$1").alias("_transaction"),
+        block["data_collection_order"].try_cast("bigint").alias("_order"),
+    )
+    return told.where("_transaction <> '' AND _order IS NOT NULL")
 
 
-def _torn(orders: DataFrame) -> dict[tuple[str | None, str], list[int]]:
-    """The numbers seen of every table's part of a transaction that lacks some."""
+def _torn(orders: DataFrame) -> dict[tuple[str | None, str], tuple[int, list[int]]]:
+    """The newest batch and the numbers of every table's part of a transaction that lacks some."""
     parts = orders.groupBy("_topic", "_transaction").agg(
+        F.max("_batch").alias("batch"),
         F.count_distinct("_order").alias("n"),
         F.max("_order").alias("last"),
         F.collect_set("_order").alias("seen"),
     )
     found = parts.where("n < last").collect()
-    return {(row["_topic"], row["_transaction"]): sorted(row["seen"]) for row in found}
+    return {
+        (row["_topic"], row["_transaction"]): (row["batch"], sorted(row["seen"])) for row in found
+    }
 
 
 def _is_one_of(torn: Mapping[tuple[str | None, str], object]) -> Column:

@@ -50,8 +50,6 @@ def watch(
             continue
         reached[feed.name] = came.newest
         known[feed.name] = came._replace(looked_through=came.newest)
-        if isinstance(came.checkpoint, FeedState):
-            came.checkpoint.orders = {}
     left, fails = _reopened(spark, target, mine, reached), strict(tables)
     told = [_at(_with_failure(entry, mine, unread), mine, reached) for entry in entries]
     return [with_loss(entry, left) if entry.table in fails else entry for entry in told]
@@ -71,15 +69,22 @@ def _looked(
 
 
 def _found(spark: SparkSession, target: Target, feed: Feed, since: int, came: Arrived) -> list[Gap]:
-    """Holes since the last look; one that went further was at a table that has been lost since."""
+    """Holes since the last look; one that went further was at a table that has been lost since.
+
+    The last batch of that look counts too: transactions in it may have waited for the next.
+    """
     if since == came.newest:
         return []
     after = since if since < came.newest else 0
     if feed.format != "debezium":
         return jumps(spark, target, feed, after)
-    state = came.checkpoint
-    orders = state.orders if isinstance(state, FeedState) else None
-    return torn_transactions(spark, target, feed, after, orders if after == since else None)
+    state = came.checkpoint if isinstance(came.checkpoint, FeedState) else None
+    orders = state.orders if state is not None and after == since else None
+    looked = range(after, came.newest + 1)
+    gaps, waiting = torn_transactions(spark, target, feed, looked, orders)
+    if state is not None:
+        state.orders = waiting
+    return gaps
 
 
 def _at(entry: Entry, feeds: Mapping[str, Feed], reached: Mapping[str, int]) -> Entry:

@@ -60,8 +60,12 @@ class Letters(NamedTuple):
 
 
 def troubles(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """What asks for attention, as (table, sentence)."""
-    return [(record["table"], each.text) for record in records for each in list_serious(record)]
+    """What asks for attention, as (table, sentence): warnings too, where the record has them."""
+    return [
+        (record["table"], text)
+        for record in records
+        for text in (*(each.text for each in list_serious(record)), *record.get("warnings", ()))
+    ]
 
 
 def tiles(records: Sequence[Record]) -> list[Tile]:

@@ -30,11 +30,17 @@ batch is applied, and the others are superseded.
 class Cutoff(NamedTuple):
     """A truncate point or a snapshot cut-off: every older change counts no more.
 
-    `order` is its order key; `time` its commit time in µs since 1970, where that is known.
+    `order` is its order key; `time` its commit time in µs since 1970, where that is known. The rows
+    of a snapshot stand below `until`: what they show was there all along.
     """
 
     order: bytes
     time: int | None = None
+    until: bytes = b""
+
+    def spares(self, order: bytes, time: int | None) -> bool:
+        """Whether a history goes on to a row: of the snapshot itself, or put back at that time."""
+        return order < self.until or (time is not None and time == self.time)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Histories under the law: one row per change of a key, cut into versions.
 
 A row holds the values that the table had at its change's place in order. A version is a run of
-upserts that agree on the tracked columns, without a delete or cut-off between them. Its newest row
-is shown, and says where the version begins and ends. Rows that are not shown stay: a delete that
-arrives late between two of them must find them. Of several changes at one sequence (a tie) only the
-last one counts.
+upserts that agree on the tracked columns, without a delete between them or a cut-off that ends it.
+A snapshot's cut-off ends the versions of rows that it does not show, a truncate those of rows that
+are not back at the same time. A version's newest row is shown, and says where the version begins
+and ends. Rows that are not shown stay: a delete that arrives late between two of them must find
+them. Of several changes at one sequence (a tie) only the last one counts.
 
 The first stored row of a key carries all that is older, so a batch reads no row before it. At most
 two rows of a key are held at a time: the row that may still turn out to be its version's newest
@@ -214,7 +215,7 @@ class HistoryFold(KeyFold):
         if row.from_time is None:
             row.from_time, row.from_order = row.time, row.order
         if before is not None:
-            if before.life == row.life and self._agree(before.content, row.content):
+            if self._goes_on(before, row) and self._agree(before.content, row.content):
                 row.from_time, row.from_order = before.from_time, before.from_order
                 self._emit(before, False, None, None)
             else:
@@ -238,9 +239,9 @@ class HistoryFold(KeyFold):
 
     def _end_version(self, row: _Row, by: _Row | None) -> None:
         """Emits a version's newest row with the version's end: a change, a cut-off, or none yet."""
-        cutoff = self._cutoff_after(row.order)
-        if cutoff is not None and (by is None or cutoff.order < by.order):
-            order, time = cutoff
+        cutoff = self._ending(row, by)
+        if cutoff is not None:
+            order, time = cutoff.order, cutoff.time
         elif by is not None:
             order, time = by.order, by.time
         else:
@@ -285,7 +286,21 @@ class HistoryFold(KeyFold):
             late = {source: "late" for source, name in self.notes.items() if name in _APPLIED}
             self.notes |= late
 
-    def _cutoff_after(self, order: bytes) -> Cutoff | None:
-        if order > self._rules.newest_cutoff:
+    def _goes_on(self, row: _Row, to: _Row) -> bool:
+        """Whether only cut-offs that end no version stand between a row and the next one."""
+        if row.life == to.life:
+            return True
+        passed = bisect_left(self._cutoffs, to.order)
+        of_cutoff = passed > 0 and self._cutoffs[passed - 1] == to.life
+        return of_cutoff and self._ending(row, to) is None
+
+    def _ending(self, row: _Row, by: _Row | None) -> Cutoff | None:
+        """The first cut-off before the next change that ends the row's version."""
+        if row.order > self._rules.newest_cutoff:
             return None
-        return self._rules.cutoffs[bisect_left(self._cutoffs, order)]
+        begin = bisect_left(self._cutoffs, row.order)
+        end = None if by is None else bisect_left(self._cutoffs, by.order)
+        passed = self._rules.cutoffs[begin:end]
+        if by is not None and by.upsert:
+            passed = tuple(c for c in passed if not c.spares(by.order, by.time))
+        return passed[0] if passed else None

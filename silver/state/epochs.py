@@ -74,6 +74,11 @@ class Epoch(NamedTuple):
         """The order key at the start of the epoch, before all its changes."""
         return make_order(f"{2 * self.number:0{WIDTH}X}")
 
+    @property
+    def streamed(self) -> bytes:
+        """The order key at the end of the snapshot's rows, before all that is streamed."""
+        return make_order(f"{2 * self.number + 1:0{WIDTH}X}")
+
 
 class Sighting(NamedTuple):
     """What one batch showed of one snapshot in one domain.

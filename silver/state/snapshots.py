@@ -28,7 +28,7 @@ class TableChanges(NamedTuple):
 
     def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
-        of_snapshots = [Cutoff(e.cutoff, e.started) for e in self.epochs if e.complete]
+        of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
         known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
         return sorted(known, key=lambda each: each.order)
 

@@ -93,11 +93,15 @@ def stream(random: Random, length: int) -> list[Event]:
 
 
 def snapshot(random: Random, keys: list[int], lsn: int, at: int, step: int) -> list[Event]:
-    """A full snapshot of three rows, sometimes broken off before its last marker."""
+    """A full snapshot of three rows, sometimes broken off before its last marker.
+
+    Some of its rows may be what the source's changes made of them.
+    """
     whole = random.random() < 0.8
+    values = [(f"v{random.randint(0, 2)}", random.choice("xy")) for _ in keys]
     return [
         Event(
-            "upsert", lsn, key, (("a", f"s{step}{n}"), ("b", f"sb{step}")), None, at + n, at,
+            "upsert", lsn, key, (("a", values[n][0]), ("b", values[n][1])), None, at + n, at,
             snapshot=f"s:{lsn}", last=whole and n == len(keys) - 1,
         )
         for n, key in enumerate(keys)

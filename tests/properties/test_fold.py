@@ -85,7 +85,7 @@ def stream(random: Random, grouped: bool, ties: bool) -> list[Event]:
         taken.add(place)
         kind, key = random.random(), random.randint(1, 3)
         if kind < 0.07:
-            events[Event("truncate", place - 1, time=place - 1)] = None
+            events[Event("truncate", place - 1, time=place - random.randint(0, 1))] = None
         elif kind < 0.3:
             events[Event("delete", place, key, time=place)] = None
         else:

@@ -88,26 +88,36 @@ class Reference:
 
     def versions(self) -> list[tuple[Any, ...]]:
         """Beginning, end and values of each version; times never run back."""
-        ends: list[tuple[bytes, int]] = []
+        counting = [(a, a.change.order) for a in self.ordered if not self.is_tied(a)]
+        times = {
+            o: max(a.change.time or 0 for a in self.ordered if a.change.order <= o)
+            for _, o in counting
+        }
+        cuts = [c for c in self.cutoffs if not self._spared(c, counting, times)]
+        breaks = [c.order for c in cuts] + [a.change.order for a in self.ordered if not a.upsert]
         lines: list[dict[str, Any]] = []
-        latest = 0
-        for each in self.ordered:
-            latest = max(latest, each.change.time or 0)
-            if self.is_tied(each):
-                continue
-            ends.append((each.change.order, latest))
+        for each, place in counting:
             if not each.upsert:
                 continue
-            row, life = self.values(each), self.life(each)
+            row = self.values(each)
+            life = max((order for order in breaks if order < place), default=b"")
             content = life, [row[c] for c in self.tracked]
             if lines and lines[-1]["content"] == content:
-                lines[-1] |= {"row": row, "last": each.change.order}
+                lines[-1] |= {"row": row, "last": place}
             else:
-                new = {"content": content, "row": row, "from": latest, "last": each.change.order}
-                lines.append(new)
-        for cut in self.cutoffs:
-            ends.append((cut.order, (cut.time or 0) // SECOND))
-        return [(v["from"], _end(v, sorted(ends)), v["row"]["a"], v["row"]["b"]) for v in lines]
+                lines.append({"content": content, "row": row, "from": times[place], "last": place})
+        ends = sorted([*times.items(), *((c.order, (c.time or 0) // SECOND) for c in cuts)])
+        return [(v["from"], _end(v, ends), v["row"]["a"], v["row"]["b"]) for v in lines]
+
+    @staticmethod
+    def _spared(
+        cut: Cutoff, counting: list[tuple[Arrived, bytes]], times: dict[bytes, int]
+    ) -> bool:
+        """Whether the next change is an upsert of the snapshot that begins there, or at once."""
+        after = [(a, place) for a, place in counting if place > cut.order]
+        if not after or not after[0][0].upsert:
+            return False
+        return after[0][1] < cut.until or times[after[0][1]] * SECOND == cut.time
 
     def woven(self, own: Arrived) -> str:
         """The outcome of a change of a history."""
@@ -196,7 +206,12 @@ def ties(known: dict[Any, Arrived]) -> int:
 
 def deliveries(random: Random) -> tuple[tuple[Cutoff, ...], list[list[Change]]]:
     """Cut-offs, and changes of one key with many ties in batches, some of them again."""
-    cutoffs = tuple(cutoff(n) for n in sorted(random.sample([3, 7], random.choice([0, 0, 1, 2]))))
+    chosen = sorted(random.sample([3, 7], random.choice([0, 0, 1, 2])))
+    ends = [(None, None), (None, 5), (1, None)]
+    cutoffs = tuple(
+        cutoff(n, later and n + later, until and n + until - 3)
+        for n, (later, until) in ((n, random.choice(ends)) for n in chosen)
+    )
     changes = [_change(random) for _ in range(random.randint(1, 9))]
     again = [random.choice(changes) for _ in range(random.randint(0, 4))]
     delivered = [c._replace(arrival=n) for n, c in enumerate(changes + again, start=1)]

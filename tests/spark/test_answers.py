@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lakehouse.cli.ask.queries import print_answer
+from cdc_lakehouse.cli.ask.queries import is_question, print_answer
 from cdc_lakehouse.terminal.answers import csv_lines, json_lines, texts, unique_names
 from lakehouse.errors import QueryRefused
 from tests.conftest import target_at
@@ -67,11 +67,64 @@ def test_a_statement_without_columns_answers_nothing(spark: SparkSession) -> Non
     assert list(json_lines(spark.sql("SELECT 1").select())) == []
 
 
-def test_a_statement_without_an_answer_says_that_it_was_done(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+COMMANDS = """
+DROP TABLE silver.orders
+DELETE FROM delta.`lake/silver/orders`
+UPDATE silver.orders SET a = 1
+MERGE INTO silver.orders t USING s ON t.a = s.a WHEN MATCHED THEN DELETE
+INSERT INTO silver.orders SELECT 1
+INSERT OVERWRITE DIRECTORY '/tmp/x' USING parquet SELECT 1
+WITH a AS (SELECT 1) INSERT INTO silver.orders SELECT * FROM a
+FROM s INSERT INTO silver.orders SELECT a INSERT INTO silver.others SELECT b
+/* SELECT */ CREATE OR REPLACE TABLE silver.orders AS SELECT 1
+ALTER TABLE silver.orders ADD COLUMN b INT
+RESTORE TABLE silver.orders TO VERSION AS OF 1
+CREATE TABLE a SHALLOW CLONE silver.orders
+VACUUM silver.orders
+OPTIMIZE silver.orders
+CALL system.remove()
+EXECUTE IMMEDIATE 'DROP TABLE silver.orders'
+BEGIN DROP TABLE silver.orders; END
+SET spark.sql.ansi.enabled = false
+USE silver
+"""
+QUESTIONS = """
+SELECT 'DROP TABLE x' AS a
+(SELECT 1) UNION (SELECT 2)
+WITH a AS (SELECT 'INSERT INTO t' AS b) SELECT * FROM a
+FROM range(3) SELECT id
+FROM range(3) |> WHERE id = 1
+VALUES (1)
+SELECT * FROM range(3)
+SHOW DATABASES
+DESCRIBE DATABASE default
+EXPLAIN DROP TABLE silver.orders
+"""
+
+
+@pytest.mark.parametrize("query", COMMANDS.strip().splitlines())
+def test_a_command_is_refused_before_it_runs(
+    spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
-    print_answer(spark, target_at(tmp_path), "DROP VIEW IF EXISTS nothing", "table")
-    assert capsys.readouterr().out.splitlines()[-1] == "done"
+    with pytest.raises(QueryRefused) as told:
+        print_answer(spark, target_at(tmp_path), query, "table")
+    assert "`lakehouse sql` only asks" in str(told.value)
+    assert "do:       " in str(told.value)
+    assert not is_question(query)
+
+
+@pytest.mark.parametrize("query", QUESTIONS.strip().splitlines())
+def test_a_question_is_answered(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str
+) -> None:
+    print_answer(spark, target_at(tmp_path), query, "json")
+    assert capsys.readouterr().out
+    assert is_question(query)
+
+
+def test_an_erased_key_is_what_a_delete_is_pointed_to(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(QueryRefused, match="lakehouse erase TABLE --key"):
+        print_answer(spark, target_at(tmp_path), "DELETE FROM silver.orders", "table")
 
 
 @pytest.mark.parametrize("written", ["gold.order", "orders", "`gold`.`ordres`"])

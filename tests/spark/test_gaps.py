@@ -50,8 +50,10 @@ def ydb(*offsets: int, partition: int = 0) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def change(transaction: int, order: int, total: int, key: int = 1) -> dict[str, object]:
-    block = {"id": f"{transaction}:9", "total_order": total, "data_collection_order": order}
+def change(
+    transaction: int, order: int, total: int, key: int = 1, id: str | None = None
+) -> dict[str, object]:
+    block = {"id": id or f"{transaction}:9", "total_order": total, "data_collection_order": order}
     source = {"connector": "postgresql", "lsn": transaction * 100 + total, "txId": transaction,
               "ts_ms": 1, "schema": "s", "table": "t"}  # fmt: skip
     value = {
@@ -105,6 +107,8 @@ def test_a_gap_is_closed_when_what_was_missing_turns_up(
 
 def test_a_hole_in_a_transaction_is_data_loss(spark: SparkSession, target: Target) -> None:
     land(target, "a", change(7, 1, 1), change(7, 2, 4), change(8, 1, 3), change(8, 4, 9))
+    assert run(spark, target, table("debezium")).status == "ok"
+    land(target, "b", change(9, 1, 10))
     entry = run(spark, target, table("debezium"))
     assert entry.status == "failed"
     assert "changes 2 to 3 of transaction 8 of s.t are gone" in str(entry.message)
@@ -117,8 +121,41 @@ def test_a_transaction_may_come_in_two_batches(spark: SparkSession, target: Targ
     land(target, "b", change(7, 3, 3))
     assert run(spark, target, table("debezium")).status == "ok"
     land(target, "c", change(7, 5, 5))
+    assert run(spark, target, table("debezium")).status == "ok"
+    land(target, "d", change(8, 1, 6))
     assert run(spark, target, table("debezium")).status == "failed"
     assert still_open(spark, target) == [(4, 4)]
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_part_of_a_transaction_that_comes_with_the_next_files_is_not_gone(
+    spark: SparkSession, target: Target, remembers: bool
+) -> None:
+    config, memory = table("debezium"), Memory() if remembers else None
+    for file, order in (("a", 1), ("b", 4), ("c", 3), ("d", 2)):
+        land(target, file, change(7, order, order))
+        if file != "b":
+            assert run(spark, target, config, memory).status == "ok"
+    assert still_open(spark, target) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("0a001f00b3000000", "0a00a100b3000000"),
+        ("00000025:00000d98:00a2", "00000025:00000d99:00a2"),
+        ("3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "3e11fa47-71ca-11e1-9e33-c80aa9429562:24"),
+    ],
+)
+def test_transactions_are_told_apart_by_their_whole_ids(
+    spark: SparkSession, target: Target, one: str, other: str
+) -> None:
+    changes = [change(7, 1, 1, id=one), change(8, 2, 2, id=other)]
+    land(target, "a", *changes)
+    assert run(spark, target, table("debezium")).status == "ok"
+    land(target, "b", change(9, 1, 3, id=one[:-1] + "0"))
+    entry = run(spark, target, table("debezium"))
+    assert f"changes 1 to 1 of transaction {other} of s.t are gone" in str(entry.message)
 
 
 @pytest.mark.parametrize("began", ["later", "earlier"])

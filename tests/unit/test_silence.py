@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bronze.feed_state import Note, read_state
+from bronze.feeds import feeds
+from bronze.files.ingest import overwritten_files
+from bronze.files.listing import list_here
 from bronze.loss.missing_input import missing_input
-from cdc_lakehouse.cli.work.silence import Warner, without_yaml
+from cdc_lakehouse.cli.work.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -242,6 +247,32 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
 def test_values_that_look_encoded(name: str, kind: str, column: Column, looks: str | None) -> None:
     found = encoded_as(name, kind, column)
     assert (found is None) if looks is None else (found is not None and looks in found[0])
+
+
+def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    target, one = Target(root=str(tmp_path)), table()
+    shop = tmp_path / "landing" / "shop"
+    shop.mkdir(parents=True)
+    files = [shop / f"{name} 1.json" for name in "abcdefg"]
+    for file in files:
+        file.write_text("1")
+    (feed,) = feeds([one])
+    listed = list_here(target, str(shop), lambda path: False)
+    read_state(target, feed).note(Note(1, files={f.path: (f.length, f.changed) for f in listed}))
+    assert overwritten_files(target, [one]) == {}
+    files[0].write_text("another")
+    again = f"'{files[0]}' '{shop}/again-{files[0].name}'"
+    (text,) = warnings_of(target, [one])["orders"]
+    assert "and not read again: shop/a 1.json; do: mv " in text and again in text
+    os.utime(files[0], (1, 1))
+    for file in files[1:5]:
+        file.unlink()
+        file.write_text("other")
+    assert "shop/c 1.json and 2 more; do:" in overwritten_files(target, [one])["orders"][0]
+    files[0].rename(shop / f"again-{files[0].name}")
+    assert "again: shop/b 1.json" in overwritten_files(target, [one])["orders"][0]
 
 
 def test_each_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

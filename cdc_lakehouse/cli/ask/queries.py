@@ -18,12 +18,34 @@ from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.spark.failures import in_short
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
     from gold.status.trouble import Record
     from lakehouse.run.unread import Unread
 
 MOST_TROUBLE_LINES = 10
+
+_ASKS = "SELECT, WITH, FROM, VALUES, TABLE, SHOW, DESCRIBE or EXPLAIN"
+_TELLING = ("Show", "Describe", "Explain")
+"""What the names of the commands begin with that only tell."""
+_COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
+_CHANGING = re.compile(r"\.(Call|InsertIntoDir|\w+ExecuteImmediate|\w+Statement)$|\bdelta\.")
+"""Plans that are no commands before they are analysed, and change what lies there."""
+_QUOTED = re.compile(r"'(?:\\.|[^'])*'|\"(?:\\.|[^\"])*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUESTION = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.I)
+_WRITES = re.compile(
+    r"[\s(]*(WITH|FROM)\b.*\b(INSERT\s+(INTO|OVERWRITE)|MERGE\b.*\bINTO|DELETE\s+FROM|UPDATE\b.*\bSET)\b",
+    re.I | re.DOTALL,
+)
+_INSTEAD = {
+    "DELETE": "lakehouse erase TABLE --key … removes a key from every layer",
+    "OPTIMIZE": "lakehouse maintain",
+    "VACUUM": "lakehouse maintain",
+    "ANALYZE": "lakehouse maintain",
+    "REORG": "lakehouse maintain",
+}
+_BY_YAML = "change the table's YAML or its source; lakehouse run and lakehouse rebuild write tables"
 
 Shown = Annotated[
     Literal["table", "json", "csv"], typer.Option("--format", help="How the answer is printed.")
@@ -89,7 +111,7 @@ def print_answer(
     `views` are what a name that nothing has may have meant.
 
     Raises:
-        QueryRefused: Spark does not understand it, or a table is not there.
+        QueryRefused: Spark does not understand it, a table is not there, or it is no question.
         QueryFailed: Spark could not carry it out.
     """
     from py4j.protocol import Py4JJavaError
@@ -100,6 +122,7 @@ def print_answer(
 
     try:
         with progress("asking"):
+            _refuse_commands(spark, query)
             open_catalog(spark, target, query, as_of=as_of)
             answer = spark.sql(query)
         _print_rows(answer, shown)
@@ -250,6 +273,40 @@ def utc(text: str, option: str = "--as-of") -> str:
         raise ConfigurationError("command line", option, text, expected, "correct it") from wrong
     known = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _refuse_commands(spark: "SparkSession", query: str) -> None:
+    """Lets questions pass only, by what Spark's parser says of them; a server's by their words."""
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None:
+        passes = is_question(query)
+    else:
+        passes = _only_asks(session.sessionState().sqlParser().parsePlan(query))
+    if passes:
+        return
+    found = (_QUOTED.sub(" ", query).upper().split() or [""])[0]
+    raise QueryRefused(
+        f"the query\n  found:    a command, {found} …: `lakehouse sql` only asks\n"
+        f"  expected: {_ASKS}\n  do:       {_INSTEAD.get(found, _BY_YAML)}"
+    )
+
+
+def is_question(query: str) -> bool:
+    """Whether a query begins as a question does, and does not go on to write."""
+    words = _QUOTED.sub(" ", query)
+    return _QUESTION.match(words) is not None and _WRITES.match(words) is None
+
+
+def _only_asks(plan: "JavaObject") -> bool:
+    """Whether nothing in a plan that the parser made changes what lies there."""
+    kind = plan.getClass()
+    if kind.getSimpleName().startswith(_TELLING):
+        return True
+    command = kind.getClassLoader().loadClass(_COMMAND)
+    if command.isInstance(plan) or _CHANGING.search(kind.getName()):
+        return False
+    children = plan.children()
+    return all(_only_asks(children.apply(at)) for at in range(children.size()))
 
 
 def _refusal(message: str, views: Sequence[str]) -> str:

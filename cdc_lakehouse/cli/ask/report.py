@@ -7,6 +7,7 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.silence import warnings_of
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.words import counted
@@ -32,10 +33,14 @@ def report(chosen: Chosen, output: Output = None) -> None:
     spark = start(target, tables)
 
     from gold.report.html import write
+    from gold.status.table_status import status
 
     with progress("report") as tell:
         tell(f"asking about {counted(len(tables), 'table')}")
-        write(spark, target, tables, file, everything=everything)
+        warnings = warnings_of(target, tables)
+        known = status(spark, target, tables)
+        records = [record | {"warnings": warnings[record["table"]]} for record in known]
+        write(spark, target, tables, file, records, everything)
     print(f"report of {counted(len(tables), 'table')} in {file}")
 
 

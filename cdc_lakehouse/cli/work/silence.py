@@ -8,12 +8,13 @@ from lakehouse.config.target import Target
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table: sources that brought nothing, columns that never came or look encoded."""
+    """By table: no input, overwritten files, columns that never came or look encoded."""
+    from bronze.files.ingest import overwritten_files
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 
-    first, second = missing_input(target, tables), column_hints(target, tables)
-    return {t.table: [*first.get(t.table, ()), *second.get(t.table, ())] for t in tables}
+    found = [of(target, tables) for of in (missing_input, overwritten_files, column_hints)]
+    return {t.table: [text for each in found for text in each.get(t.table, ())] for t in tables}
 
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:

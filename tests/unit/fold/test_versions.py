@@ -132,6 +132,34 @@ def test_a_cut_off_ends_every_open_version() -> None:
     assert key.versions == [(1, 4, "x", "y"), (6, None, "x", None)]
 
 
+def test_a_snapshot_ends_no_version_of_a_row_that_it_shows() -> None:
+    shown = cutoff(4, until=8)
+    key = after([at(1, a="x", b="y")], [at(6, a="x", b="y")], cutoffs=(shown,))
+    assert key.versions == [(1, None, "x", "y")]
+    key = after([at(1, a="x", b="y")], [at(6, a="z", b="y")], cutoffs=(shown,))
+    assert key.versions == [(1, 6, "x", "y"), (6, None, "z", "y")]
+    key = after([at(1, a="x", b="y")], [at(9, a="x", b="y")], cutoffs=(shown,))
+    assert key.versions == [(1, 4, "x", "y"), (9, None, "x", "y")]
+
+
+def test_a_snapshot_that_comes_in_force_late_ends_no_version_of_a_row_that_it_shows() -> None:
+    key = after([at(1, a="x", b="y"), at(6, a="x", b="y")])
+    key.rules = FoldRules(COLUMNS, tracked=COLUMNS, cutoffs=(cutoff(4, until=8),))
+    assert key.take() == {}
+    assert key.versions == [(1, None, "x", "y")]
+
+
+def test_the_second_of_two_snapshots_shows_a_row_that_the_first_one_lacks() -> None:
+    cutoffs = (cutoff(4, until=5), cutoff(7, until=9))
+    key = after([at(1, a="x", b="y")], [at(8, a="x", b="y")], cutoffs=cutoffs)
+    assert key.versions == [(1, 4, "x", "y"), (8, None, "x", "y")]
+
+
+def test_a_row_that_is_back_at_the_time_of_the_truncate_goes_on() -> None:
+    key = after([at(1, a="x", b="y"), at(6, a="x", b="y")], cutoffs=(cutoff(4, time=6),))
+    assert key.versions == [(1, None, "x", "y")]
+
+
 def test_a_late_cut_off_ends_a_version_and_forgets_what_came_before_it() -> None:
     key = after([at(1, a="x", b="y"), at(6, a="x")])
     key.rules = FoldRules(COLUMNS, tracked=COLUMNS, cutoffs=(cutoff(4),))
