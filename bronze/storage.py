@@ -1,7 +1,7 @@
 """The bronze table of a feed: made with its comments, appended to, never changed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
 from bronze.feed_state import forget_state
-from bronze.feeds import Feed
+from bronze.feeds import Feed, feeds
 from bronze.loss.holes import IS_NUMBERED, Orders, numbered
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import literal, name
+from lakehouse.storage.names import exists, literal, name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -140,3 +141,9 @@ def hexadecimal(number: Column, digits: int) -> Column:
 
 def _listed(pairs: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
+
+
+def of_feeds(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
+    """SQL names of the tables' feeds that exist."""
+    found = [feed.name for feed in feeds(tables)]
+    return [name(target, "bronze", feed) for feed in found if exists(spark, target, "bronze", feed)]

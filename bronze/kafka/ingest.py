@@ -19,8 +19,7 @@ from bronze.contract import beginning
 from bronze.feed_state import FeedState, Note, Offsets, old_stream
 from bronze.feeds import Feed
 from bronze.files.batches import mark
-from bronze.kafka.avro_schemas import keep_schemas
-from bronze.kafka.headers import headers_json
+from bronze.kafka.avro_schemas import headers_json, keep_schemas
 from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
 from bronze.loss.holes import users
 from bronze.storage import News, append_here, append_spread, hexadecimal
@@ -28,7 +27,7 @@ from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap, record
 from lakehouse.spark.jars import Jar
-from lakehouse.spark.numbers import as_text
+from lakehouse.spark.local_rows import as_text
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import name
 

@@ -162,8 +162,7 @@ def start(
     """
     from bronze.kafka.ingest import jars, packages
     from cdc_lakehouse.terminal.console import progress
-    from lakehouse.spark.server_python import check_server_python
-    from lakehouse.spark.session import get_spark
+    from lakehouse.spark.session import check_server_python, get_spark
 
     with progress("starting Spark"):
         needed = packages(tables), jars(tables)

@@ -127,8 +127,7 @@ def print_status(
     from bronze.files.unreadable import unreadable_files
     from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.status import table_status
-    from gold.status.unread import unread_records
-    from gold.status.waiting_deletes import waiting_deletes
+    from gold.status.unread import unread_records, waiting_deletes
 
     everything = everything or tables
     with progress("asking how the tables do"):

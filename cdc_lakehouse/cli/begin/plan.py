@@ -10,6 +10,7 @@ from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned
 from gold.status.plan import plan as planned
+from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -75,7 +76,8 @@ def _of(
         if not names.exists(spark, target, "silver", f"{table.table}_changes"):
             return None
         log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
-        kinds = {field.name: field.dataType.typeName() for field in log.schema.fields}
+        columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
+        kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
         return Held(kinds, different, log.count(), None)
     changes = read_log(Path(f"{target.lake}/silver/{table.table}_changes"))
     if changes is None:

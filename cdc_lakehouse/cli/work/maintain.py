@@ -70,7 +70,7 @@ def tend(
     The entries count what was done or, with `dry_run`, what would be: these are not recorded.
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
-    from bronze.upkeep import of_feeds
+    from bronze.storage import of_feeds
     from cdc_lakehouse.terminal.console import progress
     from gold.views.pins import pinned
     from lakehouse.run import ledger
