@@ -61,14 +61,9 @@ def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
 
 def create_statement(target: Target, feed: Feed) -> str:
     """CREATE TABLE with a comment on the table and on each column, as the contract has them."""
-    columns = ", ".join(
-        f"{column.name} {column.type} COMMENT {literal(column.comment)}" for column in COLUMNS
-    )
     comment = f"records of {', '.join(feed.tables)} as they arrived, append-only"
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', feed.name)} ({columns}) "
-        f"USING delta COMMENT {literal(comment)} TBLPROPERTIES ({_listed(PROPERTIES)})"
-    )
+    declared = writing.DeclaredTable("bronze", feed.name, comment, COLUMNS, PROPERTIES)
+    return declared.create_sql(target)
 
 
 def append_here(
@@ -131,16 +126,13 @@ def set_properties(
 ) -> None:
     """Set some of the table's properties."""
     table = name(target, "bronze", feed.name)
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({_listed(changed)})")
+    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
 
 
 def hexadecimal(number: Column, digits: int) -> Column:
     """A number that is not negative as so many upper-case hex digits."""
     return F.lpad(F.hex(number), digits, "0")
-
-
-def _listed(pairs: Mapping[str, str]) -> str:
-    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
 
 
 def of_feeds(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:

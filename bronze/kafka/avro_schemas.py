@@ -10,8 +10,7 @@ from bronze.feeds import Feed
 from bronze.kafka.schema_registry import Registry
 from bronze.kafka.secrets import resolved
 from lakehouse.config.target import Target
-from lakehouse.storage.names import exists, literal, name
-from lakehouse.storage.writing import append, create
+from lakehouse.storage.writing import DeclaredTable
 
 _ID_BYTES = 8
 
@@ -37,7 +36,11 @@ def naming_schema(part: Part) -> str:
     return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"
 
 
-_COLUMNS = "id string, schema string, at timestamp"
+_COLUMNS = (
+    ("id", "string", "the id by which records name the schema"),
+    ("schema", "string", "the schema as JSON"),
+    ("at", "timestamp", "when it was kept"),
+)
 
 
 def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
@@ -55,22 +58,21 @@ def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
     given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
     registry = Registry(feed.registry.url, resolved(spark, given).get("auth"))
     now = datetime.now(timezone.utc)
-    rows = [(id, registry.schema(id), now) for id in sorted(wanted)]
-    table = schemas_name(feed.name)
-    if not exists(spark, target, "bronze", table):
-        comment = literal(f"Avro schemas of the records in {feed.name}")
-        made = f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', table)} ({_COLUMNS})"
-        create(spark, target, "bronze", table, f"{made} USING delta COMMENT {comment}")
-    append(spark, target, "bronze", table, spark.createDataFrame(rows, _COLUMNS))
+    values = [{"id": id, "schema": registry.schema(id), "at": now} for id in sorted(wanted)]
+    _table(feed.name).append(spark, target, values)
 
 
 def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
     """The schemas that bronze keeps for a feed, by id."""
-    table = schemas_name(feed)
-    if not exists(spark, target, "bronze", table):
+    if not _table(feed).exists(spark, target):
         return {}
-    rows = spark.table(name(target, "bronze", table)).select("id", "schema").collect()
+    rows = _table(feed).read(spark, target).select("id", "schema").collect()
     return {row["id"]: row["schema"] for row in rows}
+
+
+def _table(feed: str) -> DeclaredTable:
+    comment = f"Avro schemas of the records in {feed}"
+    return DeclaredTable("bronze", schemas_name(feed), comment, _COLUMNS)
 
 
 def _ids(records: DataFrame) -> set[str]:

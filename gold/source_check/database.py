@@ -15,7 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.errors import SourceUnreachable, TableFailed
 
 
-class SourceTable(NamedTuple):
+class FoundTable(NamedTuple):
     """A table of the source: the module that reads it, its SQL name, and its columns' types."""
 
     side: ModuleType
@@ -71,7 +71,7 @@ def side_of(connection: Connection) -> ModuleType:
     return postgres if connection.dialect.name == "postgresql" else rows
 
 
-def find(connection: Connection, table: Table, named: str | None) -> SourceTable:
+def find(connection: Connection, table: Table, named: str | None) -> FoundTable:
     """The source's table: the one `named` (schema.table), else the one that the topics name.
 
     Raises:
@@ -92,7 +92,7 @@ def find(connection: Connection, table: Table, named: str | None) -> SourceTable
     ((schema, name),) = chosen
     side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
     types = side.columns(connection, schema, name)
-    return SourceTable(side, f"{quote(schema)}.{quote(name)}", types)
+    return FoundTable(side, f"{quote(schema)}.{quote(name)}", types)
 
 
 def _wanted(table: Table) -> list[str]:

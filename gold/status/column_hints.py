@@ -16,7 +16,7 @@ from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import Column, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, read_columns, read_log
 
 TICKS = (
     ("milliseconds", 10**12, 4 * 10**12),
@@ -63,7 +63,7 @@ def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]
     return {name: hints for name, hints in hints_of.items() if hints}
 
 
-def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
+def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | None:
     """What a column's values look like, and the type to declare; None for plain values.
 
     Args:
@@ -95,7 +95,7 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
         yield from _find_encoded(name, log.columns[name], business[name])
 
 
-def _find_encoded(name: str, kind: str, column: Column) -> Iterator[str]:
+def _find_encoded(name: str, kind: str, column: ColumnValues) -> Iterator[str]:
     like = encoded_as(name, kind, column)
     if like is not None:
         looks, declared = like
@@ -111,7 +111,7 @@ def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:
                 yield f"column {name} is shown as {called} in gold.{view}, {why}"
 
 
-def _find_never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
+def _find_never_came(table: Table, there: Mapping[str, ColumnValues]) -> Iterator[str]:
     """Declared columns without any value, keys apart: a table of deletes alone has no others."""
     if not any(column.values for name, column in there.items() if name not in table.keys):
         return

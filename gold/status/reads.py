@@ -20,7 +20,7 @@ from lakehouse.durations import seconds
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import exists, name
 from lakehouse.storage.views import stored
-from lakehouse.storage.writing import append_declared
+from lakehouse.storage.writing import DeclaredTable
 from silver.contract import PENDING, waits_in_log
 
 Kind = Literal["plain_read", "runtime_merge"]
@@ -52,8 +52,7 @@ def note(
     read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
     with suppress(*SPARK_FAILURES, OSError):
         rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
-        if rows:
-            append_declared(spark, (target, "gold", TABLE), COLUMNS, COMMENT, rows)
+        DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
 def _is_read(table: Table, query: str) -> bool:

@@ -6,16 +6,17 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive
 from lakehouse.storage.names import quote
 from lakehouse.storage.views import View
+from lakehouse.words import read_columns
 from silver.contract import sequence_text
 
 FLAG_COLUMN = ("is_deleted", "boolean", "whether the source has deleted the row")
-VERSION_COLUMNS = (
-    ("valid_from", "timestamp", "when the version began at the source"),
-    ("valid_to", "timestamp", "when the version ended at the source; null while current"),
-    ("sequence_from", "string", "sequence of the change that began the version"),
-    ("sequence_to", "string", "sequence of the change that ended the version"),
-    ("is_current", "boolean", "whether the version is the current one"),
-)
+VERSION_COLUMNS = read_columns("""
+valid_from | timestamp | when the version began at the source
+valid_to | timestamp | when the version ended at the source; null while current
+sequence_from | string | sequence of the change that began the version
+sequence_to | string | sequence of the change that ended the version
+is_current | boolean | whether the version is the current one
+""")
 # A delete of a key that was never seen has no row to keep.
 _KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
 _KEPT_VERSIONS = (

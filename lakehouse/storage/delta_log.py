@@ -41,7 +41,7 @@ class TableLog(NamedTuple):
         return None if None in found else max(found, default=0)
 
 
-class Column(NamedTuple):
+class ColumnValues(NamedTuple):
     """A column over all files: how many values are not null; bounds of whole numbers and texts."""
 
     values: int
@@ -58,7 +58,7 @@ def read_log(folder: Path) -> TableLog | None:
         return None
 
 
-def read_columns(table: TableLog) -> dict[str, Column] | None:
+def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
     """The columns' values as the footers of the data files tell.
 
     Rows that deletion vectors hide are counted. Nested columns are left out, and columns of which
@@ -71,7 +71,7 @@ def read_columns(table: TableLog) -> dict[str, Column] | None:
     except (OSError, ValueError):
         return None
     plain = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
-    columns = dict.fromkeys(plain.values(), Column(0))
+    columns = dict.fromkeys(plain.values(), ColumnValues(0))
     for inside, found in chunks:
         name = plain.get(inside)
         if name is not None and found is None:
@@ -156,7 +156,7 @@ def _type(written: object) -> str:
     return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
-def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
+def _chunks(file: Path) -> Iterator[tuple[str, ColumnValues | None]]:
     """The column chunks of a Parquet file with their statistics; None for one without."""
     import pyarrow.parquet as pq
 
@@ -168,7 +168,7 @@ def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
             if stats is None or not stats.has_null_count:
                 yield chunk.path_in_schema, None
                 continue
-            column = Column(chunk.num_values - stats.null_count)
+            column = ColumnValues(chunk.num_values - stats.null_count)
             bounds = (stats.min, stats.max) if stats.has_min_max else ()
             if all(type(bound) is int for bound in bounds) and bounds:
                 column = column._replace(numbers=bounds)
@@ -177,10 +177,10 @@ def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
             yield chunk.path_in_schema, column
 
 
-def _merged(one: Column, other: Column) -> Column:
+def _merged(one: ColumnValues, other: ColumnValues) -> ColumnValues:
     numbers = [bounds for bounds in (one.numbers, other.numbers) if bounds is not None]
     texts = [bounds for bounds in (one.texts, other.texts) if bounds is not None]
-    return Column(
+    return ColumnValues(
         one.values + other.values,
         (min(n[0] for n in numbers), max(n[1] for n in numbers)) if numbers else None,
         (min(t[0] for t in texts), max(t[1] for t in texts)) if texts else None,

@@ -14,7 +14,8 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
-from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
+from silver.audit.outcomes import SNAPSHOT, Told, outcomes
+from silver.audit.replay import KeyRecord
 from silver.changelog import log
 from silver.contract import TRUNCATE, UPSERT
 from silver.state.batch import order_of
@@ -104,8 +105,8 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     return rows.join(known, ["_feed", "_arrival"], "left")
 
 
-def _record(row: Row) -> Record:
-    return Record(
+def _record(row: Row) -> KeyRecord:
+    return KeyRecord(
         position=row["_position"] or row["_arrival"],
         arrival=row["_arrival"],
         batch=row["_batch"],
@@ -124,12 +125,12 @@ def _record(row: Row) -> Record:
     )
 
 
-def _cutoffs(found: Sequence[Row], seen: TableState) -> list[Record]:
+def _cutoffs(found: Sequence[Row], seen: TableState) -> list[KeyRecord]:
     """Full snapshots that are complete and do not show the key, as records of the table."""
     shown = {row["_snapshot"] for row in found if row["_mine"]}
     ends = {row["_snapshot"]: row["_batch"] for row in found if row["_last"]}
     return [
-        Record(
+        KeyRecord(
             position=f"full snapshot {epoch.snapshot}",
             arrival="",
             batch=ends.get(epoch.snapshot, seen.batch),

@@ -7,8 +7,7 @@ application of the log took together (`batch`).
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from silver.audit.replay import Done, replay
-from silver.audit.replay import Record as Record
+from silver.audit.replay import Done, KeyRecord, replay
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import sequence_of
 
@@ -18,13 +17,13 @@ SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 class Told(NamedTuple):
     """A record and what was done with it."""
 
-    record: Record
+    record: KeyRecord
     outcome: str
     because: str | None = None
 
 
 def outcomes(
-    records: Sequence[Record], applied: int, history: bool, on_truncate: str
+    records: Sequence[KeyRecord], applied: int, history: bool, on_truncate: str
 ) -> list[Told]:
     """Every record in order of sequence; those without one come last, in order of arrival.
 
@@ -54,17 +53,17 @@ def outcomes(
 class _Key(NamedTuple):
     """The first of every distinct record, the changes in order, and what removed older ones."""
 
-    firsts: Mapping[tuple[bytes, str | None, int, bool], Record]
-    changes: list[Record]
-    cuts: list[Record]
+    firsts: Mapping[tuple[bytes, str | None, int, bool], KeyRecord]
+    changes: list[KeyRecord]
+    cuts: list[KeyRecord]
     history: bool
 
 
-def _is_change(record: Record) -> bool:
+def _is_change(record: KeyRecord) -> bool:
     return record.reason is None and record.operation in (UPSERT, DELETE) and not record.moved
 
 
-def _cuts(record: Record, on_truncate: str) -> bool:
+def _cuts(record: KeyRecord, on_truncate: str) -> bool:
     return record.operation == TRUNCATE and on_truncate == "apply"
 
 
@@ -72,24 +71,24 @@ def _place(told: Told) -> tuple[bool, bytes, str]:
     return (not told.record.order, told.record.order, told.record.arrival)
 
 
-def _identity(record: Record) -> tuple[bytes, str | None, int, bool]:
+def _identity(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
     return (_sequence(record), record.operation, record.digest, record.moved)
 
 
-def _sequence(record: Record) -> bytes:
+def _sequence(record: KeyRecord) -> bytes:
     return sequence_of(record.order) if record.order else b""
 
 
-def _firsts(known: Sequence[Record]) -> dict[tuple[bytes, str | None, int, bool], Record]:
+def _firsts(known: Sequence[KeyRecord]) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
     """Of every distinct sound record the one that came first."""
-    firsts: dict[tuple[bytes, str | None, int, bool], Record] = {}
+    firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
     for record in known:
         if record.reason is None and record.operation != NONE:
             firsts.setdefault(_identity(record), record)
     return firsts
 
 
-def _other(record: Record, key: _Key, on_truncate: str) -> Told | None:
+def _other(record: KeyRecord, key: _Key, on_truncate: str) -> Told | None:
     """Tells of a record that is no change of the key."""
     if record.reason is not None:
         return Told(record, "rejected", f"{record.reason}: {record.message}")
@@ -104,7 +103,7 @@ def _other(record: Record, key: _Key, on_truncate: str) -> Told | None:
 
 
 def _cut(
-    record: Record, changes: list[Record], cuts: list[Record], on_truncate: str
+    record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
 ) -> Told | None:
     """A truncate or a snapshot without the key: told only when it took the key's row away."""
     before = [c for c in changes if c.order < record.order]
@@ -118,7 +117,7 @@ def _cut(
     return Told(record, "applied", f"removed the row of {before[-1].position}{unless}")
 
 
-def _changed(record: Record, done: Done, key: _Key) -> Told:
+def _changed(record: KeyRecord, done: Done, key: _Key) -> Told:
     """Tells of a change what the fold did with it, and which other change is the cause."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
@@ -140,7 +139,7 @@ def _changed(record: Record, done: Done, key: _Key) -> Told:
     return Told(record, "applied", "; ".join(moved + until) or None)
 
 
-def _cause(record: Record, later: list[Record], key: _Key) -> str:
+def _cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
     """Which newer change supersedes a change, or which cut-off."""
     cuts = (c for c in key.cuts if c.order > record.order and c.batch <= record.batch)
     if (cut := next(cuts, None)) is not None:
@@ -150,7 +149,7 @@ def _cause(record: Record, later: list[Record], key: _Key) -> str:
     return f"{by.position}{tie}"
 
 
-def _same_place(one: Record, other: Record) -> bool:
+def _same_place(one: KeyRecord, other: KeyRecord) -> bool:
     return _sequence(one) == _sequence(other)
 
 

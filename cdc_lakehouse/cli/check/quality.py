@@ -22,7 +22,7 @@ from lakehouse.errors import ConfigurationError, ExpectationsFailed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from gold.quality.results import Drift
+    from gold.quality.results import RuleChanges
     from gold.quality.run import Result
 
 
@@ -139,7 +139,7 @@ def _notes(tables: Sequence[Table], found: "dict[str, list[Result] | None]") -> 
             yield f"{table.table}: nothing there yet, not checked"
 
 
-def _changes(drifts: "Sequence[Drift]") -> Iterator[str]:
+def _changes(drifts: "Sequence[RuleChanges]") -> Iterator[str]:
     for drift in drifts:
         yield f"{drift.table}: its rules are others than in the last run"
         yield from (f"  + {rule}" for rule in drift.added)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gold.source_check.digests import Difference
-    from gold.source_check.verdict import Source, Verdict
+    from gold.source_check.verdict import SourceDatabase, Verdict
 
 MOST_NAMED = 100
 
@@ -27,15 +27,15 @@ def checked(url: str) -> str:
     return database.checked(url)
 
 
-def source(url: str, named: str | None, at_rest: bool) -> "Source":
-    """The database to compare with, see `gold.source_check.verdict.Source`."""
-    from gold.source_check.verdict import Source
+def source(url: str, named: str | None, at_rest: bool) -> "SourceDatabase":
+    """The database to compare with, see `gold.source_check.verdict.SourceDatabase`."""
+    from gold.source_check.verdict import SourceDatabase
 
-    return Source(url, named, at_rest)
+    return SourceDatabase(url, named, at_rest)
 
 
 def check(
-    spark: "SparkSession", target: Target, table: Table, given: "Source", as_json: bool
+    spark: "SparkSession", target: Target, table: Table, given: "SourceDatabase", as_json: bool
 ) -> None:
     """Compares a table with its source and shows every row that differs.
 
