@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from bronze.contract import ID_HEADERS, PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
 from bronze.feeds import Feed
 from bronze.kafka.schema_registry import Registry
-from bronze.kafka.secrets import resolved
+from bronze.kafka.topics import resolved
 from lakehouse.config.target import Target
 from lakehouse.storage.writing import DeclaredTable
 

@@ -26,8 +26,8 @@ from bronze.storage import News, append_here, append_spread, hexadecimal
 from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap, record
-from lakehouse.spark.jars import Jar
 from lakehouse.spark.local_rows import as_text
+from lakehouse.spark.local_settings import Jar
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import name
 

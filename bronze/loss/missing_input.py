@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
-from bronze.files.listing import is_finished
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import TableLog, read_log, read_values
+from lakehouse.storage.landing import is_finished
 
 MOST_NAMED = 5
 

@@ -2,7 +2,7 @@
 
 from cdc_lakehouse.cli.ask import queries, report
 from cdc_lakehouse.cli.begin import demo, init, plan, validate
-from cdc_lakehouse.cli.check import dead_letters, explain, quality, replay, verify
+from cdc_lakehouse.cli.check import dead_letters, explain, quality, verify
 from cdc_lakehouse.cli.front import app, enter
 from cdc_lakehouse.cli.work import erase, maintain, rebootstrap, rebuild, run
 
@@ -20,7 +20,6 @@ __all__ = [
     "queries",
     "rebootstrap",
     "rebuild",
-    "replay",
     "report",
     "run",
     "validate",

@@ -14,6 +14,7 @@ from cdc_lakehouse.cli.help import CommandsByTask, examples
 from cdc_lakehouse.cli.interrupts import raise_again
 from cdc_lakehouse.cli.options import Chosen, load, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
+from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
@@ -130,6 +131,12 @@ def enter(
 def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
     return load(chosen, checks=[expectation_problems])
+
+
+def configured_whole(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
+    """Target, the tables that were chosen, and all that are configured; checked as `configured`."""
+    target, everything = configured(chosen._replace(only=()))
+    return target, select(everything, chosen.only), everything
 
 
 def check_lake(target: Target) -> None:

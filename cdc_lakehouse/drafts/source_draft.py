@@ -17,7 +17,7 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
 from cdc_lakehouse.drafts.sample import SIGNALS, identifier
-from gold.source_check.source_url import SYSTEM_SCHEMAS
+from gold.source_check.database import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.words import counted
 

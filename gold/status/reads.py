@@ -12,7 +12,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from gold.status import files
+from gold.status.pipeline import measure
 from gold.views.catalog import named
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -63,7 +63,7 @@ def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
-    sizes = [files.measure(spark, target, each).bytes for each in below]
+    sizes = [measure(spark, target, each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.report import story
-from gold.status import files, pipeline, stale
+from gold.status import pipeline, stale
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -92,7 +92,7 @@ def facts(spark: SparkSession, target: Target, table: Table) -> TableFacts:
         current=place,
         log=_place(spark, target, f"{table.table}_changes"),
         letters=_place(spark, target, f"{table.table}_dead_letters"),
-        files=files.measure(spark, target, current) if place else files.Files(),
+        files=pipeline.measure(spark, target, current) if place else pipeline.Files(),
         stale=_stale(spark, target, table),
         max_dead_letters=table.max_dead_letters,
         shown=waits_in_log(target, table) and not seconds(table.max_staleness or 0),

@@ -109,16 +109,8 @@ def close(spark: SparkSession, target: Target, condition: str) -> None:
 
 def is_one(gap: Gap) -> str:
     """SQL condition that holds for this gap alone."""
-    values = {
-        "table": literal(gap.table),
-        "feed": literal(gap.feed),
-        "topic": _literal(gap.topic),
-        "partition": "NULL" if gap.partition is None else str(gap.partition),
-        "kind": literal(gap.kind),
-        "transaction": _literal(gap.transaction),
-        "from": str(gap.first),
-    }
-    return " AND ".join(f"`{column}` <=> {value}" for column, value in values.items())
+    values = _identity(gap)
+    return " AND ".join(f"`{column}` <=> {_literal(values[column])}" for column in IDENTITY)
 
 
 def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
@@ -137,11 +129,15 @@ def strict(tables: Sequence[Table]) -> set[str]:
     return {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
 
 
-def _literal(text: str | None) -> str:
-    return "NULL" if text is None else literal(text)
+def _identity(gap: Gap) -> dict[str, object]:
+    """The columns of a gap that tell what is missing."""
+    return gap.model_dump(exclude={"first", "last"}) | {"from": gap.first, "to": gap.last}
+
+
+def _literal(value: object) -> str:
+    return literal(value) if isinstance(value, str) else "NULL" if value is None else str(value)
 
 
 def _row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
-    row = gap.model_dump(exclude={"first", "last"})
     told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {WAY_OUT}"}
-    return row | {"from": gap.first, "to": gap.last} | told
+    return _identity(gap) | told

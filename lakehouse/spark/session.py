@@ -23,13 +23,12 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable, SparkUnavailable
-from lakehouse.spark import class_archive
 from lakehouse.spark.failures import in_short
-from lakehouse.spark.jars import Jar
-from lakehouse.spark.java import system_java, use_java
+from lakehouse.spark.java import archive_options, system_java, use_java
 from lakehouse.spark.local_settings import (
     JAVA_OPTIONS,
     SETTINGS_OF_SMALL_LAKES,
+    Jar,
     jar_settings,
     local_settings,
     socket_settings,
@@ -109,7 +108,7 @@ def _local(
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
     settings = local_settings(target, os.cpu_count() or 1, open_ended)
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
-    settings[JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
+    settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
     own = scratch(target.lake)
     for key, value in (settings | socket_settings() | jar_settings(jars, own / "_jars")).items():
         builder = builder.config(key, value)

@@ -8,8 +8,11 @@ error. Source: Delta's transaction log protocol, PROTOCOL.md.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ColumnChunkMetaData
 
 Action: TypeAlias = Mapping[str, Any]
 
@@ -127,15 +130,9 @@ def _checkpoint(file: Path) -> Iterator[Action]:
 
 
 def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
-    fields: list[Action] = []
-    files: dict[str, Action] = {}
-    for action in actions:
-        if "metaData" in action:
-            fields = json.loads(action["metaData"]["schemaString"])["fields"]
-        elif "add" in action:
-            files[action["add"]["path"]] = action["add"]
-        elif "remove" in action:
-            files.pop(action["remove"]["path"], None)
+    newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    fields = json.loads(newest[-1])["fields"] if newest else []
+    files = _files(actions)
     stats = [_stats(file) for file in files.values()]
     known = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
@@ -143,6 +140,17 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(path) for path in files]
     return TableLog(version, rows, columns, physical, places, stats)
+
+
+def _files(actions: Sequence[Action]) -> dict[str, Action]:
+    """The data files that were added and not removed since, by path."""
+    files: dict[str, Action] = {}
+    for action in actions:
+        if "add" in action:
+            files[action["add"]["path"]] = action["add"]
+        elif "remove" in action:
+            files.pop(action["remove"]["path"], None)
+    return files
 
 
 def _stats(file: Action) -> Action:
@@ -164,17 +172,17 @@ def _chunks(file: Path) -> Iterator[tuple[str, ColumnValues | None]]:
     for group in range(told.num_row_groups):
         for at in range(told.num_columns):
             chunk = told.row_group(group).column(at)
-            stats = chunk.statistics
-            if stats is None or not stats.has_null_count:
-                yield chunk.path_in_schema, None
-                continue
-            column = ColumnValues(chunk.num_values - stats.null_count)
-            bounds = (stats.min, stats.max) if stats.has_min_max else ()
-            if all(type(bound) is int for bound in bounds) and bounds:
-                column = column._replace(numbers=bounds)
-            if all(isinstance(bound, str) for bound in bounds) and bounds:
-                column = column._replace(texts=bounds)
-            yield chunk.path_in_schema, column
+            yield chunk.path_in_schema, _read_values_of(chunk)
+
+
+def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
+    stats = chunk.statistics
+    if stats is None or not stats.has_null_count:
+        return None
+    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
+    numbers, texts = bounds if whole else None, bounds if text else None
+    return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)
 
 
 def _merged(one: ColumnValues, other: ColumnValues) -> ColumnValues:

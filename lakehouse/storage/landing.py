@@ -86,6 +86,12 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
     return [place / name for name in new]
 
 
+def is_finished(name: str) -> bool:
+    """Whether a file of this name is no longer being written; Spark takes names in UTF-8 only."""
+    finished = not name.startswith((".", "_")) and not name.endswith((".tmp", "._COPYING_"))
+    return finished and (name.isascii() or name.encode(errors="ignore").decode() == name)
+
+
 def from_landing(text: str | None, target: Target) -> str | None:
     """A text for a person in which dropped files are named from the landing root on."""
     root = re.escape(target.landing.strip("/"))
@@ -128,15 +134,11 @@ def _not_a_day(text: str) -> ConfigurationError:
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise _wrong("--extract", str(folder), "a folder with the extract's files", "correct it")
-    found = [file for file in sorted(folder.iterdir()) if file.is_file() and _finished(file.name)]
+    found = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
     if not found:
         expected = "at least one file whose name does not begin with . or _ or end in .tmp"
         raise _wrong("--extract", f"no such file in {folder}", expected, "correct it")
     return found
-
-
-def _finished(name: str) -> bool:
-    return not name.startswith((".", "_")) and not name.endswith(".tmp")
 
 
 def _name(file: Path) -> str:

@@ -136,27 +136,27 @@ class DeclaredTable(NamedTuple):
 
 def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
     """Puts rows in place of all that a table holds; its columns and properties stay."""
-    folder = location(target, layer, table)
-    if folder is None:
-        rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
-        return
-    fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
-    with alone(target, layer, table):
-        fitting.write.format("delta").mode("overwrite").save(folder)
+    replace_where(spark, target, layer, table, rows, None)
 
 
 def replace_where(
-    spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame, condition: str
+    spark: SparkSession,
+    target: Target,
+    layer: Layer,
+    table: str,
+    rows: DataFrame,
+    condition: str | None,
 ) -> None:
     """Puts rows in place of those that meet a condition in SQL, which all new rows must meet."""
     folder = location(target, layer, table)
     if folder is None:
-        rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
+        every = F.lit(True) if condition is None else F.expr(condition)
+        rows.writeTo(name(target, layer, table)).overwrite(every)
         return
     fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
+    where = {} if condition is None else {"replaceWhere": condition}
     with alone(target, layer, table):
-        write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
-        write.save(folder)
+        fitting.write.format("delta").mode("overwrite").options(**where).save(folder)
 
 
 def cast_to(rows: DataFrame, schema: StructType) -> DataFrame:

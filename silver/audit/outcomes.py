@@ -4,7 +4,7 @@ What became of a change is what the fold says of it (`silver.audit.replay`). A p
 application of the log took together (`batch`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from silver.audit.replay import Done, KeyRecord, replay
@@ -37,7 +37,7 @@ def outcomes(
     waiting = [Told(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     known = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
     firsts = _firsts(known)
-    cuts = [r for r in firsts.values() if r.operation == SNAPSHOT or _cuts(r, on_truncate)]
+    cuts = [r for r in firsts.values() if _cuts(r, on_truncate)]
     changes = [r for r in known if _is_change(r)]
     done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
     counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
@@ -46,7 +46,7 @@ def outcomes(
         _changed(r, done[id(r)], key) if _is_change(r) else _other(r, key, on_truncate)
         for r in known
     ]
-    ordered = sorted([*waiting, *(t for t in told if t is not None)], key=_place)
+    ordered = sorted([*waiting, *filter(None, told)], key=_place)
     return [_with_replay(each) for each in ordered]
 
 
@@ -64,7 +64,7 @@ def _is_change(record: KeyRecord) -> bool:
 
 
 def _cuts(record: KeyRecord, on_truncate: str) -> bool:
-    return record.operation == TRUNCATE and on_truncate == "apply"
+    return record.operation == SNAPSHOT or (record.operation == TRUNCATE and on_truncate == "apply")
 
 
 def _place(told: Told) -> tuple[bool, bytes, str]:
@@ -121,22 +121,20 @@ def _changed(record: KeyRecord, done: Done, key: _Key) -> Told:
     """Tells of a change what the fold did with it, and which other change is the cause."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
-    if done.outcome == "duplicate":
-        same = (c for c in key.changes if _identity(c) == _identity(record))
-        return Told(record, "duplicate", f"of {next(same, record).position}")
-    if done.columns and later:
+    if done.outcome != "duplicate" and done.columns and later:
         return Told(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
-    if done.outcome == "superseded":
-        return Told(record, "superseded", f"by {_cause(record, later, key)}")
-    if done.outcome == "late":
-        return Told(record, "late", f"woven into the history before {later[0].position}")
-    if done.outcome == "delete_unknown":
-        return Told(record, "delete_unknown", "there was no row to delete; kept as a tombstone")
+    if done.outcome in _WHY:
+        return Told(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:
         return Told(record, "applied", f"a version until {later[0].position}")
     moved = [f"the row moved here from {record.old_key}"] if record.old_key is not None else []
     until = [f"newest until {after[0].position}"] if after else []
     return Told(record, "applied", "; ".join(moved + until) or None)
+
+
+def _original(record: KeyRecord, _: list[KeyRecord], key: _Key) -> str:
+    same = (c for c in key.changes if _identity(c) == _identity(record))
+    return f"of {next(same, record).position}"
 
 
 def _cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
@@ -158,3 +156,12 @@ def _with_replay(told: Told) -> Told:
         return told
     because = f"{told.because}; " if told.because else ""
     return told._replace(because=f"{because}{told.record.replayed}")
+
+
+_WHY: Mapping[str, Callable[[KeyRecord, list[KeyRecord], _Key], str]] = {
+    "duplicate": _original,
+    "superseded": lambda record, later, key: f"by {_cause(record, later, key)}",
+    "late": lambda _, later, key: f"woven into the history before {later[0].position}",
+    "delete_unknown": lambda *_: "there was no row to delete; kept as a tombstone",
+}
+"""By outcome, what is the cause of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, configured, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import warnings_of, without_yaml
 from lakehouse.config.table import Table
@@ -69,8 +69,7 @@ def status(
     shown: ShownStatus = "table",
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
-    target, tables = configured(chosen)
-    everything = configured(chosen._replace(only=()))[1]
+    target, tables, everything = configured_whole(chosen)
     check_lake(target)
     spark = start(target, tables)
     print_status(spark, target, tables, shown == "json", wide, everything)

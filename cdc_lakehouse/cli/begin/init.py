@@ -9,7 +9,7 @@ import typer
 
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
-from lakehouse.config.json_schema import table_schema
+from lakehouse.config.unpacking import table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
 from lakehouse.words import counted
 
@@ -126,7 +126,7 @@ def _from_database(
     from cdc_lakehouse.drafts.first_draft import write_text
     from cdc_lakehouse.drafts.sample import identifier
     from cdc_lakehouse.terminal.console import progress, wrapped
-    from gold.source_check.source_url import checked_url
+    from gold.source_check.database import checked_url
 
     given = checked_url(source)
     with progress("reading the catalog of the database"):

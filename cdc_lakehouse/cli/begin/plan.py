@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.front import command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned
@@ -33,7 +33,7 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     """
     from cdc_lakehouse.terminal.console import show_records, wrapped
 
-    target, tables = configured(chosen)
+    target, tables, everything = configured_whole(chosen)
     found = [planned(table, held) for table, held in _held(target, tables)]
     found.sort(key=lambda each: WORST.index(each.effect))
     as_json = shown == "json"
@@ -41,7 +41,6 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     if not as_json:
         changed = [each for each in found if each.effect not in ("new", "nothing")]
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
-        everything = configured(chosen._replace(only=()))[1]
         for text in [*reasons, *without_yaml(target, everything)]:
             print("\n".join(wrapped(text)))
 

@@ -12,11 +12,10 @@ from pydantic import Field
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, command, configured, expectation_problems, start
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
+from lakehouse.config.loading import read_yaml, select
 from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, refuse_lines, unpack
-from lakehouse.config.yaml_files import read_yaml
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 
 if TYPE_CHECKING:

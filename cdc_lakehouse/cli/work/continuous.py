@@ -6,6 +6,7 @@ a pause that doubles, while the others go on. Nothing is written where nothing c
 looked at again while its tables are quickly applied: what it brings would have to wait for them.
 """
 
+import itertools
 import os
 import signal
 import threading
@@ -90,7 +91,7 @@ def go_on(
         tell: called with every entry that something came of.
         stop: ends it.
     """
-    tables = [table for family in families for table in family]
+    tables = list(itertools.chain.from_iterable(families))
     named = {table.table: table for table in tables}
     plan = Schedule({}, {}, {}, set(), _units(tables), set(), {})
     _begin(plan, families, layers)

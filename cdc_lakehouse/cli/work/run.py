@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import application, command, configured, enter, interruptible, start
+from cdc_lakehouse.cli.front import (
+    application,
+    command,
+    configured,
+    configured_whole,
+    enter,
+    interruptible,
+    start,
+)
 from cdc_lakehouse.cli.help import examples
 from cdc_lakehouse.cli.options import Chosen, with_common_options
 from cdc_lakehouse.cli.work import continuous as ticks
@@ -19,7 +27,6 @@ from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_toget
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.silence import Warner
 from cdc_lakehouse.terminal.verbosity import Level, level
-from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.durations import seconds
@@ -102,8 +109,8 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    target, everything = configured(chosen._replace(only=()))
-    tables = whole_groups(select(everything, chosen.only), everything)
+    target, chosen_tables, everything = configured_whole(chosen)
+    tables = whole_groups(chosen_tables, everything)
     check_writable(target)
     with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
