@@ -16,8 +16,7 @@ from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.delta_log import TableLog, read_log, read_values
+from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
 from lakehouse.storage.landing import is_finished
 
 MOST_NAMED = 5
@@ -38,7 +37,7 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 
 
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
-    log = _log(target, feed_name(table, source))
+    log = read_table_log(target, "bronze", feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
         text = _of_folder(Path(target.landing), source.path, source, bool(log and log.rows))
         if text is not None:
@@ -55,11 +54,6 @@ def _of_folder(landing: Path, path: str, source: Source, came_before: bool) -> s
         return text
     folder = landing / path
     return empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
-
-
-def _log(target: Target, feed: str) -> TableLog | None:
-    folder = names.location(target, "bronze", feed)
-    return read_log(Path(folder)) if folder is not None and "://" not in folder else None
 
 
 def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:

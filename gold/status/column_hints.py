@@ -9,14 +9,12 @@ change logs of very many files, are not looked at.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
 from gold.status.plan import Held, plan
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.delta_log import ColumnValues, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, read_columns, read_table_log
 
 TICKS = (
     ("milliseconds", 10**12, 4 * 10**12),
@@ -79,8 +77,7 @@ def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | 
 
 
 def _find_hints(target: Target, table: Table) -> Iterator[str]:
-    folder = names.location(target, "silver", f"{table.table}{CHANGES}")
-    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    log = read_table_log(target, "silver", f"{table.table}{CHANGES}")
     columns = read_columns(log) if log else None
     if not (log and columns and log.rows):
         return

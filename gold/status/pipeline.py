@@ -152,7 +152,7 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
         "outdated": _stale(tables),
         "states": _states(sources),
         "drifts": _DRIFTS,
-        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
+        "holes": _gaps(sources),
         "waits": _WAITS,
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
@@ -291,11 +291,12 @@ def _stale(tables: Sequence[TableFacts]) -> str:
     )
 
 
-def _counted(source: str | None, condition: str = "true") -> str:
-    """Rows per table of what is kept over all tables."""
-    if source is None:
+def _gaps(sources: Sources) -> str:
+    """The open gaps of each table."""
+    if sources.gaps is None:
         return "SELECT '' AS `table`, 0L AS n WHERE false"
-    return f"SELECT `table`, count(*) AS n FROM {source} WHERE {condition} GROUP BY `table`"
+    counted = f"SELECT `table`, count(*) AS n FROM {sources.gaps}"
+    return f"{counted} WHERE resolved_at IS NULL GROUP BY `table`"
 
 
 def _states(sources: Sources) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -13,8 +12,8 @@ from lakehouse.config.table import Strict
 from lakehouse.config.target import Layer, Target
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText
-from lakehouse.storage.delta_log import read_log, read_values
-from lakehouse.storage.names import literal, location
+from lakehouse.storage.delta_log import read_table_log, read_values
+from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
 from lakehouse.words import read_columns
 
@@ -131,8 +130,7 @@ def read_states(
 
 def read_local_states(target: Target) -> dict[str, str] | None:
     """The newest state of every table, read without Spark; None where that cannot be done."""
-    folder = location(target, "silver", TABLE)
-    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    log = read_table_log(target, "silver", TABLE)
     rows = read_values(log, ["ended_at", "layer", "table", STATE]) if log else None
     if rows is None:
         return None

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from lakehouse.config.target import Layer, Target
+from lakehouse.storage.names import location
+
 if TYPE_CHECKING:
     from pyarrow.parquet import ColumnChunkMetaData
 
@@ -59,6 +62,12 @@ def read_log(folder: Path) -> TableLog | None:
         return _table(folder, version, actions) if version >= 0 else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def read_table_log(target: Target, layer: Layer, table: str) -> TableLog | None:
+    """The newest version of a table of the lake; None where no local folder has its log."""
+    folder = location(target, layer, table)
+    return None if folder is None or "://" in folder else read_log(Path(folder))
 
 
 def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -118,17 +119,11 @@ def _place(target: Target, tables: Sequence[Table]) -> Path:
 
 
 def _day(text: str) -> str:
-    try:
+    with suppress(ValueError):
         day = date.fromisoformat(text)
-    except ValueError as wrong:
-        raise _not_a_day(text) from wrong
-    if day < date(1970, 1, 1) or day.isoformat() != text:
-        raise _not_a_day(text)
-    return text
-
-
-def _not_a_day(text: str) -> ConfigurationError:
-    return _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
+        if day >= date(1970, 1, 1) and day.isoformat() == text:
+            return text
+    raise _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
 
 
 def _files(folder: Path) -> list[Path]:

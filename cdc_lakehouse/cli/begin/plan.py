@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import command, configured_whole, start
@@ -14,7 +13,7 @@ from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log
+from lakehouse.storage.delta_log import read_table_log
 
 ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
@@ -78,10 +77,10 @@ def _of(
         columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
         return Held(kinds, different, log.count(), None)
-    changes = read_log(Path(f"{target.lake}/silver/{table.table}_changes"))
+    changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
-    current = read_log(Path(f"{target.lake}/silver/{table.table}"))
+    current = read_table_log(target, "silver", table.table)
     return Held(changes.columns, different, changes.rows, current.rows if current else None)
 
 
