@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.config.table import Source, Table
+from lakehouse.words import read_columns
 
 
 class BronzeColumn(NamedTuple):
@@ -23,32 +24,23 @@ class BronzeColumn(NamedTuple):
     comment: str
 
 
-COLUMNS = (
-    BronzeColumn(
-        "_raw", "string", "the record as it arrived: a line, a row as JSON, or a Kafka value"
-    ),
-    BronzeColumn("_topic", "string", "topic, where the record or Kafka names one"),
-    BronzeColumn("_partition", "int", "partition, where the record or Kafka names one"),
-    BronzeColumn("_offset", "bigint", "offset, where the record or Kafka names one"),
-    BronzeColumn("_timestamp", "timestamp", "the record's own timestamp, where it has one"),
-    BronzeColumn("_key", "string", "the record's key as text, where it has one"),
-    BronzeColumn(
-        "_headers", "string", "the record's headers as one JSON object, where it has some"
-    ),
-    BronzeColumn("_file", "string", "path of the dropped file; null for Kafka"),
-    BronzeColumn(
-        "_line",
-        "bigint",
-        "MiB of the file where the split begins * 2^33 + row number; sorts as the file",
-    ),
-    BronzeColumn("_whole", "boolean", "whether _raw is a whole record with the value inside"),
-    BronzeColumn("_batch", "bigint", "number of the ingest batch, growing by time"),
-    BronzeColumn("_arrived_at", "timestamp", "when the batch was read"),
-    BronzeColumn(
-        "_arrival",
-        "string",
-        "begins with the batch, sorts in order of arrival; the same on every replay",
-    ),
+COLUMNS = tuple(
+    BronzeColumn(*column)
+    for column in read_columns("""
+_raw | string | the record as it arrived: a line, a row as JSON, or a Kafka value
+_topic | string | topic, where the record or Kafka names one
+_partition | int | partition, where the record or Kafka names one
+_offset | bigint | offset, where the record or Kafka names one
+_timestamp | timestamp | the record's own timestamp, where it has one
+_key | string | the record's key as text, where it has one
+_headers | string | the record's headers as one JSON object, where it has some
+_file | string | path of the dropped file; null for Kafka
+_line | bigint | MiB of the file where the split begins * 2^33 + row number; sorts as the file
+_whole | boolean | whether _raw is a whole record with the value inside
+_batch | bigint | number of the ingest batch, growing by time
+_arrived_at | timestamp | when the batch was read
+_arrival | string | begins with the batch, sorts in order of arrival; the same on every replay
+""")
 )
 
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")

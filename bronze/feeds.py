@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bronze.contract import feed_name, topics, transaction_feed
+from lakehouse.config.column_types import read_type
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
 from lakehouse.config.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, Table
 from lakehouse.config.target import Target
 
 TRANSACTIONS = "(transactions)"
-_TEXTS = ("string", "char", "varchar")
 
 
 class Feed(Strict):
@@ -44,7 +44,7 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
     """The feeds of the tables, in the order in which they are first named."""
     users: dict[str, list[_Use]] = {}
     for table in tables:
-        texts = tuple(n for n, c in table.columns.items() if c.type.lower().startswith(_TEXTS))
+        texts = tuple(n for n, c in table.columns.items() if read_type(c.type).name == "string")
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
             use = _Use(table.table, source, *declared)

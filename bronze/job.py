@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from bronze.feed_state import FeedState, read_state
 from bronze.feeds import Feed, feeds
 from bronze.files.ingest import ingest_files, recover_files
-from bronze.kafka.ingest import Plan, fetch_few, ingest_kafka, plan_feed, recover_offsets
+from bronze.kafka.ingest import ReadingPlan, fetch_few, ingest_kafka, plan_feed, recover_offsets
 from bronze.kafka.topics import ask_brokers
 from bronze.outcome import Outcome, entries, unread
 from bronze.storage import News, prepare, properties, set_properties
@@ -50,7 +50,7 @@ def ingest(
     outcomes, mine = [], feeds(tables)
     asked = [feed.name for feed in mine if feed.name not in known]
     held = newest_batches(spark, target, "bronze", asked)
-    run = _Run(spark, target, known, held)
+    run = _Ingestion(spark, target, known, held)
     _plan_kafka(run, mine)
 
     def read(feed: Feed) -> Outcome:
@@ -65,7 +65,7 @@ def ingest(
 
 
 @dataclass
-class _Run:
+class _Ingestion:
     """What reading a feed needs besides.
 
     `known` is what is known of each feed, `held` the newest batch of the others. Of Kafka's feeds
@@ -77,12 +77,12 @@ class _Run:
     target: Target
     known: dict[str, Arrived]
     held: Mapping[str, int | None]
-    plans: dict[str, Plan] = field(default_factory=dict)
+    plans: dict[str, ReadingPlan] = field(default_factory=dict)
     fetched: dict[str, pa.Table] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
 
 
-def _plan_kafka(run: _Run, feeds: Sequence[Feed]) -> None:
+def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed]) -> None:
     """Asks the brokers once for all feeds, and reads what is little of all of them together."""
     answers = ask_brokers(run.spark, run.target, feeds)
     for feed in feeds:
@@ -97,7 +97,7 @@ def _plan_kafka(run: _Run, feeds: Sequence[Feed]) -> None:
     run.fetched = fetch_few(run.spark, run.plans.values())
 
 
-def _outcome(run: _Run, feed: Feed) -> Outcome:
+def _outcome(run: _Ingestion, feed: Feed) -> Outcome:
     outcome = Outcome(feed=feed, started_at=_now())
     try:
         outcome = _ingested(run, feed, outcome)
@@ -107,7 +107,7 @@ def _outcome(run: _Run, feed: Feed) -> Outcome:
     return outcome.model_copy(update={"ended_at": _now()})
 
 
-def _ingested(run: _Run, feed: Feed, outcome: Outcome) -> Outcome:
+def _ingested(run: _Ingestion, feed: Feed, outcome: Outcome) -> Outcome:
     """What is known of the feed is forgotten where this fails, and asked for anew."""
     if feed.name in run.failed:
         raise run.failed[feed.name]
@@ -129,7 +129,7 @@ def _ingested(run: _Run, feed: Feed, outcome: Outcome) -> Outcome:
     return outcome.model_copy(update=told | {"overwritten": state.overwritten})
 
 
-def _opened(run: _Run, feed: Feed) -> FeedState:
+def _opened(run: _Ingestion, feed: Feed) -> FeedState:
     """What was read of the feed, brought up to what bronze holds; `known` has it from then on."""
     arrived = run.known.get(feed.name) or _first_known(run, feed)
     if isinstance(arrived.checkpoint, FeedState):
@@ -144,14 +144,14 @@ def _opened(run: _Run, feed: Feed) -> FeedState:
     return state
 
 
-def _first_known(run: _Run, feed: Feed) -> Arrived:
+def _first_known(run: _Ingestion, feed: Feed) -> Arrived:
     """What is known of a feed at first: its newest batch."""
     held = run.held.get(feed.name)
     newest = prepare(run.spark, run.target, feed) if held is None else held
     return Arrived(newest, {}, newest, looked_through=None if newest else 0)
 
 
-def _news(run: _Run, feed: Feed, state: FeedState, before: int) -> News:
+def _news(run: _Ingestion, feed: Feed, state: FeedState, before: int) -> News:
     if feed.kafka is None:
         return ingest_files(run.spark, run.target, feed, state, before)
     plan, fetched = run.plans[feed.name], run.fetched.get(feed.name)

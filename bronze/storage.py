@@ -1,7 +1,7 @@
 """The bronze table of a feed: made with its comments, appended to, never changed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -10,11 +10,12 @@ from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
 from bronze.feed_state import forget_state
-from bronze.feeds import Feed
+from bronze.feeds import Feed, feeds
 from bronze.loss.holes import IS_NUMBERED, Orders, numbered
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import literal, name
+from lakehouse.storage.names import exists, literal, name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -60,14 +61,9 @@ def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
 
 def create_statement(target: Target, feed: Feed) -> str:
     """CREATE TABLE with a comment on the table and on each column, as the contract has them."""
-    columns = ", ".join(
-        f"{column.name} {column.type} COMMENT {literal(column.comment)}" for column in COLUMNS
-    )
     comment = f"records of {', '.join(feed.tables)} as they arrived, append-only"
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', feed.name)} ({columns}) "
-        f"USING delta COMMENT {literal(comment)} TBLPROPERTIES ({_listed(PROPERTIES)})"
-    )
+    declared = writing.DeclaredTable("bronze", feed.name, comment, COLUMNS, PROPERTIES)
+    return declared.create_sql(target)
 
 
 def append_here(
@@ -130,7 +126,8 @@ def set_properties(
 ) -> None:
     """Set some of the table's properties."""
     table = name(target, "bronze", feed.name)
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({_listed(changed)})")
+    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
 
 
 def hexadecimal(number: Column, digits: int) -> Column:
@@ -138,5 +135,7 @@ def hexadecimal(number: Column, digits: int) -> Column:
     return F.lpad(F.hex(number), digits, "0")
 
 
-def _listed(pairs: Mapping[str, str]) -> str:
-    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
+def of_feeds(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
+    """SQL names of the tables' feeds that exist."""
+    found = [feed.name for feed in feeds(tables)]
+    return [name(target, "bronze", feed) for feed in found if exists(spark, target, "bronze", feed)]

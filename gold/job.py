@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, groups, merged, selects
 from gold.views.catalog import columns_of, open_catalog
-from gold.views.sensitive import masked
+from gold.views.selects import masked
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger

@@ -13,3 +13,13 @@ JSON_OPTIONS = {
 def counted(count: int, noun: str) -> str:
     """The number and the noun in the form that fits: `1 table`, `2,000 tables`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def read_columns(text: str) -> tuple[tuple[str, str, str], ...]:
+    """The columns of a text, `name | type | meaning` a line each: three texts of each column.
+
+    A line that begins with blanks continues the one before.
+    """
+    lines = text.replace("\n    ", " ").strip().splitlines()
+    columns = (line.split(" | ", 2) for line in lines)
+    return tuple((name, kind, meaning) for name, kind, meaning in columns)

@@ -69,7 +69,7 @@ class CsvFile(NamedTuple):
     returns: bool = False
 
 
-class _Shown(NamedTuple):
+class _LineCounts(NamedTuple):
     """What the lines of a file show.
 
     How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare; how
@@ -137,7 +137,7 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(_own(feed, others))})
     cells = _cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
-    shown = _Shown() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
+    shown = _LineCounts() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
     found = {
         "sep": sep,
         "escape": "\\" if shown.backslashed else feed.csv.quote,
@@ -150,7 +150,9 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     return _with_options(file, feed, shown, found)
 
 
-def _with_options(file: CsvFile, feed: Feed, shown: _Shown, found: Mapping[str, str]) -> CsvFile:
+def _with_options(
+    file: CsvFile, feed: Feed, shown: _LineCounts, found: Mapping[str, str]
+) -> CsvFile:
     """The file with Spark's options, and with what its lines show of bytes and quotes."""
     given, encoding = feed.csv.given(), found["encoding"]
     bytewise = shown.broken > 0 and "encoding" not in given
@@ -221,7 +223,7 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
     return next(reader, [])
 
 
-def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
+def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
     """What the lines of a file show; quotes are examined only in lines that have one."""
     value = F.col("value")
     quoted = value.contains('"')
@@ -253,7 +255,7 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _Shown:
         )
         .head()
     )
-    shown = _Shown(*(found or ()))
+    shown = _LineCounts(*(found or ()))
     if shown.backslashed and shown.doubled and not escape:
         raise UnreadableFile(
             'the file has both \\" and "" inside of values, expected one way to write a quote: '

@@ -94,17 +94,15 @@ def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The records of the files in `value` (binary), with their file and place in it."""
     for batch in batches:
         for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            found = split_records(text.as_py())
-            count = len(found)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(found, pa.binary()),
-                    pa.array([url] * count, pa.string()),
-                    pa.array([0] * count, pa.int64()),
-                    pa.array(range(count), pa.int64()),
-                ],
-                names=["_raw", "_url", "_block", "_row"],
-            )
+            yield located(pa.array(split_records(text.as_py()), pa.binary()), url)
+
+
+def located(records: pa.Array, url: str, first: int = 0) -> pa.RecordBatch:
+    """Records that follow one another in a file, with their places from `first` on."""
+    count = len(records)
+    places = pa.array(range(first, first + count), pa.int64())
+    columns = [records, pa.array([url] * count, pa.string()), pa.array([0] * count, pa.int64())]
+    return pa.RecordBatch.from_arrays([*columns, places], names=["_raw", "_url", "_block", "_row"])
 
 
 def _head(place: Path, size: int, strict: bool = False) -> bytes:

@@ -16,13 +16,9 @@ from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
+from lakehouse.words import JSON_OPTIONS
 
 _CORRUPT = "_bronze_corrupt_row"
-_EXACT = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
@@ -193,7 +189,7 @@ def _broken(
 
 
 def _json(columns: Iterable[Column]) -> Column:
-    return F.to_json(F.struct(*columns), _EXACT)
+    return F.to_json(F.struct(*columns), JSON_OPTIONS)
 
 
 def _of_bytes(text: str) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
+from lakehouse.storage.landing import is_finished
 
 # A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not".
 FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[!._]*[!.]tmp}"
@@ -23,7 +24,6 @@ URL = r"regexp_replace(_metadata.file_path, '^(?:file|dbfs):/+', '/')"
 """The file of a row that Spark reads, in SQL: the scheme of a local file has several spellings."""
 
 _LOCAL = re.compile("^(?:file|dbfs):/+")
-_COPYING = "._COPYING_"
 _PLAIN_IN_URLS = "/_-!.~'()*,;:$&+=@"
 
 
@@ -81,12 +81,6 @@ def is_seen_here(target: Target, folder: str) -> bool:
     if "://" in folder or target.kind == "connect":
         return False
     return target.kind == "local" or Path(target.landing).is_dir()
-
-
-def is_finished(name: str) -> bool:
-    """Whether a file of this name is no longer being written; Spark takes names in UTF-8 only."""
-    finished = not name.startswith((".", "_")) and not name.endswith((".tmp", _COPYING))
-    return finished and (name.isascii() or name.encode(errors="ignore").decode() == name)
 
 
 def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:

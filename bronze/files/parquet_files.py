@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
+from bronze.files.json_files import located
 from bronze.files.listing import URL
 
 _ROWS = 10_000
@@ -51,17 +52,8 @@ def json_rows(
             _check_names(file.schema_arrow.names)
             for part in file.iter_batches(batch_size=_ROWS):
                 rows = [_encode(row).decode() for row in _rows(part, texts)]
-                count = len(rows)
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.array(rows, pa.string()),
-                        pa.array([url] * count, pa.string()),
-                        pa.array([0] * count, pa.int64()),
-                        pa.array(range(place, place + count), pa.int64()),
-                    ],
-                    names=["_raw", "_url", "_block", "_row"],
-                )
-                place += count
+                yield located(pa.array(rows, pa.string()), url, place)
+                place += len(rows)
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -20,11 +20,15 @@ from lakehouse.config.target import Target
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.landing import from_landing
-from lakehouse.storage.names import exists, literal, name
-from lakehouse.storage.writing import append, create
+from lakehouse.storage.names import literal, name
+from lakehouse.storage.writing import DeclaredTable
 
 MOST_NAMED = 3
-_COLUMNS = "file string, message string, at timestamp"
+_COLUMNS = (
+    ("file", "string", "the file as Spark names it"),
+    ("message", "string", "why it cannot be read"),
+    ("at", "timestamp", "when a run could not read it first"),
+)
 
 
 def find_unreadable(
@@ -53,23 +57,21 @@ def note(
     gone = before.keys() - now.keys()
     if gone:
         listed = ", ".join(map(literal, gone))
-        spark.sql(f"DELETE FROM {_name(target, feed)} WHERE file IN ({listed})")
+        spark.sql(
+            f"DELETE FROM {name(target, 'bronze', unreadable_name(feed.name))}"
+            f" WHERE file IN ({listed})"
+        )
     at = datetime.now(timezone.utc)
-    rows = [(file, why, at) for file, why in now.items() if file not in before]
-    if not rows:
-        return
-    if not exists(spark, target, "bronze", _table(feed)):
-        comment = literal(f"files of {feed.name} that could not be read yet")
-        made = f"CREATE TABLE IF NOT EXISTS {_name(target, feed)} ({_COLUMNS}) USING delta"
-        create(spark, target, "bronze", _table(feed), f"{made} COMMENT {comment}")
-    append(spark, target, "bronze", _table(feed), spark.createDataFrame(rows, _COLUMNS))
+    new = [(file, why) for file, why in now.items() if file not in before]
+    values = [{"file": file, "message": why, "at": at} for file, why in new]
+    _table(feed).append(spark, target, values)
 
 
 def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
     """Path and message of every file that is waiting to be readable."""
-    if not exists(spark, target, "bronze", _table(feed)):
+    if not _table(feed).exists(spark, target):
         return {}
-    rows = spark.table(_name(target, feed)).select("file", "message").collect()
+    rows = _table(feed).read(spark, target).select("file", "message").collect()
     return {row[0]: row[1] for row in rows}
 
 
@@ -89,9 +91,6 @@ def unreadable_files(
     return found
 
 
-def _table(feed: Feed) -> str:
-    return unreadable_name(feed.name)
-
-
-def _name(target: Target, feed: Feed) -> str:
-    return name(target, "bronze", _table(feed))
+def _table(feed: Feed) -> DeclaredTable:
+    comment = f"files of {feed.name} that could not be read yet"
+    return DeclaredTable("bronze", unreadable_name(feed.name), comment, _COLUMNS)

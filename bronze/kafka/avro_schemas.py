@@ -5,16 +5,42 @@ from datetime import datetime, timezone
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
+from bronze.contract import ID_HEADERS, PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
 from bronze.feeds import Feed
-from bronze.kafka.headers import naming_schema
 from bronze.kafka.schema_registry import Registry
-from bronze.kafka.secrets import resolved
+from bronze.kafka.topics import resolved
 from lakehouse.config.target import Target
-from lakehouse.storage.names import exists, literal, name
-from lakehouse.storage.writing import append, create
+from lakehouse.storage.writing import DeclaredTable
 
-_COLUMNS = "id string, schema string, at timestamp"
+_ID_BYTES = 8
+
+
+def headers_json(headers: str) -> str:
+    """One JSON object, null when there are none; the last header of a name counts, as in Kafka.
+
+    Values are texts in UTF-8, but for the ids of Avro schemas, which are numbers of 8 bytes.
+    """
+    ids = ", ".join(f"'{name}'" for names in ID_HEADERS.values() for name in names)
+    is_id = f"h.key IN ({ids}) AND length(h.value) = {_ID_BYTES}"
+    text = f"CASE WHEN {is_id} THEN conv(hex(h.value), 16, 10) ELSE CAST(h.value AS string) END"
+    later = f"slice({headers}, i + 2, size({headers}))"
+    last = f"filter({headers}, (h, i) -> NOT exists({later}, other -> other.key = h.key))"
+    entries = f"transform({last}, h -> struct(h.key, {text}))"
+    return f"to_json(map_from_entries({entries}), map('ignoreNullFields', 'false'))"
+
+
+def naming_schema(part: Part) -> str:
+    """Those of `headers` that name the Avro schema of a part of the record; null for none."""
+    ids = ", ".join(f"'{name}'" for name in ID_HEADERS[part])
+    named = f"filter(headers, h -> h.key IN ({ids}))"
+    return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"
+
+
+_COLUMNS = (
+    ("id", "string", "the id by which records name the schema"),
+    ("schema", "string", "the schema as JSON"),
+    ("at", "timestamp", "when it was kept"),
+)
 
 
 def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
@@ -32,22 +58,21 @@ def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
     given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
     registry = Registry(feed.registry.url, resolved(spark, given).get("auth"))
     now = datetime.now(timezone.utc)
-    rows = [(id, registry.schema(id), now) for id in sorted(wanted)]
-    table = schemas_name(feed.name)
-    if not exists(spark, target, "bronze", table):
-        comment = literal(f"Avro schemas of the records in {feed.name}")
-        made = f"CREATE TABLE IF NOT EXISTS {name(target, 'bronze', table)} ({_COLUMNS})"
-        create(spark, target, "bronze", table, f"{made} USING delta COMMENT {comment}")
-    append(spark, target, "bronze", table, spark.createDataFrame(rows, _COLUMNS))
+    values = [{"id": id, "schema": registry.schema(id), "at": now} for id in sorted(wanted)]
+    _table(feed.name).append(spark, target, values)
 
 
 def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
     """The schemas that bronze keeps for a feed, by id."""
-    table = schemas_name(feed)
-    if not exists(spark, target, "bronze", table):
+    if not _table(feed).exists(spark, target):
         return {}
-    rows = spark.table(name(target, "bronze", table)).select("id", "schema").collect()
+    rows = _table(feed).read(spark, target).select("id", "schema").collect()
     return {row["id"]: row["schema"] for row in rows}
+
+
+def _table(feed: str) -> DeclaredTable:
+    comment = f"Avro schemas of the records in {feed}"
+    return DeclaredTable("bronze", schemas_name(feed), comment, _COLUMNS)
 
 
 def _ids(records: DataFrame) -> set[str]:

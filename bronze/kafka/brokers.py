@@ -49,7 +49,7 @@ def unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
     answers: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
     for server, place in found.items():
         if place is not None:
-            asked = server, place[1], int(place[2]), answers, patience
+            asked = server, (place[1], int(place[2])), answers, patience
             threading.Thread(target=_ask, args=asked, daemon=True).start()
     reasons, end = dict[str, str](), time.monotonic() + patience
     while len(reasons) < len(found):
@@ -66,34 +66,19 @@ def unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
 
 def _ask(
     server: str,
-    host: str,
-    port: int,
+    address: tuple[str, int],
     answers: "queue.SimpleQueue[tuple[str, str | None]]",
     patience: float,
 ) -> None:
-    """Put why the server cannot be reached, or None, among the answers."""
-    try:
-        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError, OverflowError) as failure:
-        answers.put((server, _told(failure)))
-        return
-    reason: str | None = _SILENT
-    for *_, address in places:
-        reason = _refusal((str(address[0]), port), patience / len(places))
-        if reason is None:
-            break
-    answers.put((server, reason))
-
-
-def _refusal(address: tuple[str, int], patience: float) -> str | None:
-    """Why no connection to the address is made; None when one is."""
+    """Put why no connection to the server is made, or None, among the answers."""
+    reason: str | None = None
     try:
         socket.create_connection(address, patience).close()
     except TimeoutError:
-        return f"{_SILENT} within {patience:g} s"
+        reason = f"{_SILENT} within {patience:g} s"
     except (OSError, ValueError, OverflowError) as failure:
-        return _told(failure)
-    return None
+        reason = _told(failure)
+    answers.put((server, reason))
 
 
 def _named(reasons: Mapping[str, str]) -> str:

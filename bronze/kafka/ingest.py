@@ -19,16 +19,15 @@ from bronze.contract import beginning
 from bronze.feed_state import FeedState, Note, Offsets, old_stream
 from bronze.feeds import Feed
 from bronze.files.batches import mark
-from bronze.kafka.avro_schemas import keep_schemas
-from bronze.kafka.headers import headers_json
+from bronze.kafka.avro_schemas import headers_json, keep_schemas
 from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
 from bronze.loss.holes import users
 from bronze.storage import News, append_here, append_spread, hexadecimal
 from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap, record
-from lakehouse.spark.jars import Jar
-from lakehouse.spark.numbers import as_text
+from lakehouse.spark.local_rows import as_text
+from lakehouse.spark.local_settings import Jar
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import name
 
@@ -59,7 +58,7 @@ Ranges: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
 """By topic and partition the first offset to read, and the one before which reading ends."""
 
 
-class Plan(NamedTuple):
+class ReadingPlan(NamedTuple):
     """What a run is to read of a feed, and what is gone of it at the source."""
 
     feed: Feed
@@ -84,7 +83,7 @@ def reads_kafka(tables: Iterable[Table]) -> bool:
     return any(source.kafka for table in tables for source in table.feeds)
 
 
-def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -> Plan:
+def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -> ReadingPlan:
     """What is new in a feed's topics.
 
     A partition that ends before the offset that was to be read next is that of a topic that was
@@ -104,7 +103,7 @@ def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -
                 lost = missing | {"first": begin, "last": first - 1}
                 gaps += [Gap(table=t, feed=feed.name, **lost) for t in users(feed, topic)]
             ranges[topic, partition] = max(begin, first), end
-    return Plan(feed, kafka, state, ranges, gaps)
+    return ReadingPlan(feed, kafka, state, ranges, gaps)
 
 
 def _first_start(kafka: Kafka, state: FeedState, topic: str, partition: str) -> int:
@@ -117,7 +116,7 @@ def _first_start(kafka: Kafka, state: FeedState, topic: str, partition: str) -> 
     return given.get(topic, {}).get(partition, _EARLIEST)
 
 
-def fetch_few(spark: SparkSession, plans: Iterable[Plan]) -> dict[str, pa.Table]:
+def fetch_few(spark: SparkSession, plans: Iterable[ReadingPlan]) -> dict[str, pa.Table]:
     """By feed what is new, read for all in one query per connection; feeds with much are left out.
 
     So are all feeds of a connection where that fails: each is then read alone and fails alone.
@@ -138,9 +137,9 @@ def fetch_few(spark: SparkSession, plans: Iterable[Plan]) -> dict[str, pa.Table]
     return found
 
 
-def _together(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
+def _together(plans: Iterable[ReadingPlan]) -> Iterable[list[ReadingPlan]]:
     """The plans with little news, those of a connection together, each partition once."""
-    found: dict[Connection, list[Plan]] = {}
+    found: dict[Connection, list[ReadingPlan]] = {}
     for plan in plans:
         if not 0 < _count(plan.ranges) <= min(FEW, plan.feed.max_offsets or FEW):
             continue
@@ -151,7 +150,7 @@ def _together(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
 
 
 def ingest_kafka(
-    spark: SparkSession, target: Target, plan: Plan, fetched: pa.Table | None, before: int
+    spark: SparkSession, target: Target, plan: ReadingPlan, fetched: pa.Table | None, before: int
 ) -> News:
     """Append what is new in the topics; batches are numbered after `before`.
 
@@ -195,7 +194,7 @@ def recover_offsets(
 
 
 def _append_fetched(
-    spark: SparkSession, target: Target, plan: Plan, fetched: pa.Table, number: int
+    spark: SparkSession, target: Target, plan: ReadingPlan, fetched: pa.Table, number: int
 ) -> News:
     feed, count = plan.feed, fetched.num_rows
     if feed.registry is not None and count:
@@ -219,7 +218,7 @@ def _append_fetched(
 
 
 def _append_read(
-    spark: SparkSession, target: Target, plan: Plan, ranges: Ranges, number: int
+    spark: SparkSession, target: Target, plan: ReadingPlan, ranges: Ranges, number: int
 ) -> News:
     found = _read(spark, plan.kafka, ranges)
     keep_schemas(found, target, plan.feed)

@@ -5,7 +5,9 @@ checkpoint has the beginnings, its progress the ends. A stream by pattern takes 
 topics: a topic that is missing is not among the answers, and fails no other.
 """
 
+import importlib
 import json
+import os
 import re
 import shutil
 import uuid
@@ -18,10 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.feeds import Feed
 from bronze.kafka.brokers import unreachable_brokers
-from bronze.kafka.secrets import resolved
 from lakehouse.config.table import Kafka
 from lakehouse.config.target import Target
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 
@@ -141,3 +142,39 @@ def _bounds(
 
 def _read_nothing(batch: DataFrame, batch_id: int) -> None:
     """Leaves a batch unread."""
+
+
+def resolved(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with `env:NAME` and `secret:SCOPE/KEY` replaced by what they stand for.
+
+    Raises:
+        ConfigurationError: the variable or the secret store is not there; the value is never told.
+    """
+    return {key: _resolved(spark, key, value) for key, value in options.items()}
+
+
+def _resolved(spark: SparkSession, key: str, value: str) -> str:
+    kind, _, rest = value.partition(":")
+    if kind == "env":
+        return _from_environment(key, rest)
+    return _from_store(spark, key, rest) if kind == "secret" else value
+
+
+def _from_environment(key: str, variable: str) -> str:
+    if variable in os.environ:
+        return os.environ[variable]
+    expected = f"an environment variable {variable}"
+    raise ConfigurationError("source", f"kafka.security.{key}", "nothing", expected, "set it")
+
+
+def _from_store(spark: SparkSession, key: str, path: str) -> str:
+    """Databricks secrets; the scope is what stands before the first slash."""
+    scope, _, secret = path.partition("/")
+    try:
+        utilities = importlib.import_module("pyspark.dbutils").DBUtils(spark)
+    except ImportError as missing:
+        raise ConfigurationError(
+            "source", f"kafka.security.{key}", "no Databricks secret store",
+            "a Databricks target", "use env:NAME here",
+        ) from missing  # fmt: skip
+    return str(utilities.secrets.get(scope=scope, key=secret))

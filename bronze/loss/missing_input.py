@@ -5,17 +5,19 @@ Spark. Tables in a catalog, landing roots that are URLs and feeds of very many f
 at.
 """
 
+import gzip
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from bronze.contract import feed_name
-from bronze.files.empty_extracts import empty_extract
-from bronze.files.listing import is_finished
+from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.delta_log import TableLog, read_log, read_values
+from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
+from lakehouse.storage.landing import is_finished
 
 MOST_NAMED = 5
 
@@ -35,7 +37,7 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 
 
 def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
-    log = _log(target, feed_name(table, source))
+    log = read_table_log(target, "bronze", feed_name(table, source))
     if source.path is not None and "://" not in target.landing:
         text = _of_folder(Path(target.landing), source.path, source, bool(log and log.rows))
         if text is not None:
@@ -52,11 +54,6 @@ def _of_folder(landing: Path, path: str, source: Source, came_before: bool) -> s
         return text
     folder = landing / path
     return empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
-
-
-def _log(target: Target, feed: str) -> TableLog | None:
-    folder = names.location(target, "bronze", feed)
-    return read_log(Path(folder)) if folder is not None and "://" not in folder else None
 
 
 def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
@@ -107,3 +104,52 @@ def _topics(log: TableLog) -> set[str] | None:
     """The topics of the feed's records; None where there are too many files to look at."""
     values = read_values(log, ["_topic"])
     return None if values is None else {topic for (topic,) in values if topic is not None}
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LARGEST = 65_536
+_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+_BLANKS = " \t\r\n\f\ufeff\x00\x1a"
+
+
+def empty_extract(folder: Path, files: list[Path], source: Source) -> str | None:
+    """A warning where no file of the newest date has a row; None in all other cases.
+
+    Args:
+        folder: the landing folder of a source of format snapshot.
+        files: its complete files.
+        source: the source, for how its files are written.
+    """
+    by_day: dict[str, list[Path]] = {}
+    for file in files:
+        day = file.relative_to(folder).parts[0]
+        if _DAY.fullmatch(day):
+            by_day.setdefault(day, []).append(file)
+    newest = max(by_day, default=None)
+    if newest is None or not all(_has_no_row(file, source) for file in by_day[newest]):
+        return None
+    text = f"the snapshot of {newest} holds no row, so it changes nothing"
+    return f"{text}; do: if the export failed, drop it again under another name"
+
+
+def _has_no_row(file: Path, source: Source) -> bool:
+    try:
+        if file.stat().st_size > _LARGEST:
+            return False
+        content = file.read_bytes()
+        content = gzip.decompress(content) if content.startswith(_GZIP) else content
+        if content.startswith(_PARQUET):
+            import pyarrow.parquet as pq
+
+            return bool(pq.read_metadata(file).num_rows == 0)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False
+    return _has_no_text(content, source)
+
+
+def _has_no_text(content: bytes, source: Source) -> bool:
+    encoding = source.csv.encoding or encoding_by_mark(content[:100]) or "utf-8"
+    text = content.decode(encoding, errors="replace").strip(_BLANKS)
+    if source.file_format == "csv" and source.csv.header:
+        return "\n" not in text and "\r" not in text
+    return not text or (source.file_format == "json" and not text.strip("[] \t\r\n"))

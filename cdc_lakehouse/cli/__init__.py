@@ -23,6 +23,6 @@ def main() -> None:
 def layer_main(layer: "Layer", arguments: Sequence[str] | None = None) -> None:
     """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
     leave_at_once()
-    from cdc_lakehouse.cli.work.layers import run_layer
+    from cdc_lakehouse.cli.work.run import run_layer
 
     run_layer(layer, arguments)

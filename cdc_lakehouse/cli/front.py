@@ -14,6 +14,7 @@ from cdc_lakehouse.cli.help import CommandsByTask, examples
 from cdc_lakehouse.cli.interrupts import raise_again
 from cdc_lakehouse.cli.options import Chosen, load, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
+from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
@@ -132,6 +133,12 @@ def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
     return load(chosen, checks=[expectation_problems])
 
 
+def configured_whole(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
+    """Target, the tables that were chosen, and all that are configured; checked as `configured`."""
+    target, everything = configured(chosen._replace(only=()))
+    return target, select(everything, chosen.only), everything
+
+
 def check_lake(target: Target) -> None:
     """Whether a local lake is there to be read, asked before Spark starts, which would make it.
 
@@ -162,8 +169,7 @@ def start(
     """
     from bronze.kafka.ingest import jars, packages
     from cdc_lakehouse.terminal.console import progress
-    from lakehouse.spark.server_python import check_server_python
-    from lakehouse.spark.session import get_spark
+    from lakehouse.spark.session import check_server_python, get_spark
 
     with progress("starting Spark"):
         needed = packages(tables), jars(tables)

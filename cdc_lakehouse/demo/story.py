@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from textwrap import wrap
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_lakehouse.demo.questions import EXPLAINED, FIRST, LATE, Dropped
 from cdc_lakehouse.terminal.grid import Row, lay_out
@@ -14,28 +14,21 @@ WIDTH = 80
 UNBROKEN = "\N{NO-BREAK SPACE}"
 MOST_TABLES, MOST_RECORDS = 4, 5
 
+if TYPE_CHECKING:
+    from silver.audit.explain import Explained
+
 Status = Mapping[str, object]
 
 
-class Explanation(NamedTuple):
-    """One record of the explained key: when it was written, what it is, what was done, and where.
-
-    `position` is topic, partition and offset, or file and line.
-    """
-
-    source_time: str | None
-    operation: str | None
-    outcome: str
-    because: str | None
-    position: str | None
-
-
 class Story(NamedTuple):
-    """All that is told. `answers` are the rows of the demo's questions, by name."""
+    """All that is told.
+
+    `answers` are the rows of the demo's questions by name, `explained` the records of one key.
+    """
 
     dropped: Dropped
     statuses: Sequence[Status]
-    explained: Sequence[Explanation]
+    explained: "Sequence[Explained]"
     answers: Mapping[str, Sequence[Row]]
     report: Path
     options: str

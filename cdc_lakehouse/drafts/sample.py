@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import types as T
 
 from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
-from gold.status.encoded import encoded_numbers, encoded_texts
+from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import CHANGE_MEMBERS, Format
 from lakehouse.config.table import FileFormat
 from silver.decode.debezium.values.encodings import from_block

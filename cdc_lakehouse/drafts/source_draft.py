@@ -17,7 +17,7 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
 from cdc_lakehouse.drafts.sample import SIGNALS, identifier
-from gold.source_check.source_url import SYSTEM_SCHEMAS
+from gold.source_check.database import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.words import counted
 
@@ -64,7 +64,7 @@ WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2, 3, 4
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 
-class SourceTable(NamedTuple):
+class DatabaseTable(NamedTuple):
     """A table of a source: where it is, what it is called, its keys and its columns' types.
 
     `columns` are type and comment by name; `partitions` are schema and name of each partition of a
@@ -91,7 +91,7 @@ class Connector(NamedTuple):
     brokers: str | None = None
 
 
-def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
+def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
     """The tables of a database, system tables and Debezium's own ones left out.
 
     The URL that is returned names MariaDB where the server is one: it has a connector of its own.
@@ -123,16 +123,16 @@ def read_tables(url: URL) -> tuple[URL, list[SourceTable]]:
     return url, tables
 
 
-def names_of(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
+def names_of(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
     """The tables by the names that they get here; with their schema where that is needed."""
-    found: dict[str, SourceTable] = {}
+    found: dict[str, DatabaseTable] = {}
     for table in tables:
         name = identifier(table.name)
         found[identifier(f"{table.schema}_{name}") if name in found else name] = table
     return found
 
 
-def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
+def source_draft(name: str, table: DatabaseTable, connector: Connector) -> str:
     """The YAML of a table."""
     topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
     lines = [SCHEMA_LINE, f"table: {name}"]
@@ -155,7 +155,7 @@ def source_draft(name: str, table: SourceTable, connector: Connector) -> str:
     return "\n".join(lines) + "\n"
 
 
-def connector_text(tables: Sequence[SourceTable], connector: Connector) -> str:
+def connector_text(tables: Sequence[DatabaseTable], connector: Connector) -> str:
     """The configuration of the Debezium connector that captures these tables, as JSON."""
     url, backend = connector.url, connector.url.get_backend_name()
     postgres = backend == "postgresql"
@@ -206,7 +206,7 @@ def _schema_history(connector: Connector) -> dict[str, str]:
     }
 
 
-def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
+def preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
     """What the database needs before a connector can capture these tables, a line each."""
     if url.get_backend_name() != "postgresql":
         return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL"]
@@ -219,7 +219,7 @@ def preparations(tables: Sequence[SourceTable], url: URL) -> list[str]:
     ]
 
 
-def partitioned_notes(tables: Mapping[str, SourceTable]) -> list[str]:
+def partitioned_notes(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
     return [
         f"{name} is a partitioned table: its {counted(len(table.partitions), 'partition')} are read"
@@ -229,7 +229,7 @@ def partitioned_notes(tables: Mapping[str, SourceTable]) -> list[str]:
     ]
 
 
-def _partitioned(tables: Sequence[SourceTable]) -> bool:
+def _partitioned(tables: Sequence[DatabaseTable]) -> bool:
     return any(table.partitions for table in tables)
 
 
@@ -266,7 +266,7 @@ def _partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:
 
 def _tables(
     seen: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
-) -> Iterator[SourceTable]:
+) -> Iterator[DatabaseTable]:
     within = {one for found in partitions.values() for one in found}
     schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
     if seen.dialect.name == "mysql" and seen.default_schema_name:
@@ -282,7 +282,7 @@ def _tables(
             keys = seen.get_pk_constraint(name, schema=schema)["constrained_columns"]
             comment = seen.get_table_comment(name, schema=schema)["text"]
             parts = partitions.get((schema, name), ())
-            yield SourceTable(schema, name, comment, list(keys), columns, parts)
+            yield DatabaseTable(schema, name, comment, list(keys), columns, parts)
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 The classes are what Great Expectations asks for; it leaves nulls out by itself.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
 
@@ -17,63 +18,33 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-class MatchLikePattern(ColumnMapMetricProvider):
-    """`expect_column_values_to_match_like_pattern`."""
+def _define(name: str, keys: tuple[str, ...], condition: Callable[..., Column]) -> None:
+    """Makes the class of a metric, by which Great Expectations finds its condition."""
 
-    condition_metric_name = "column_values.match_like_pattern"
-    condition_value_keys = ("like_pattern", "escape")
+    def _spark(cls: type, column: Column, **given: object) -> Column:
+        return condition(column, **{key: given.get(key) for key in keys})
 
-    @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(
-        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
-    ) -> Column:
-        return _like(column, like_pattern, escape)
+    decorated = column_condition_partial(engine=SparkDFExecutionEngine)(_spark)
+    named = {"condition_metric_name": f"column_values.{name}", "condition_value_keys": keys}
+    type(name, (ColumnMapMetricProvider,), {**named, "__module__": __name__, "_spark": decorated})
 
 
-class NotMatchLikePattern(ColumnMapMetricProvider):
-    """`expect_column_values_to_not_match_like_pattern`."""
-
-    condition_metric_name = "column_values.not_match_like_pattern"
-    condition_value_keys = ("like_pattern", "escape")
-
-    @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(
-        cls, column: Column, like_pattern: str, escape: str | None = None, **_: object
-    ) -> Column:
-        return ~_like(column, like_pattern, escape)
+def _like_one(
+    column: Column, like_pattern_list: list[str], escape: str | None, match_on: str | None = None
+) -> Column:
+    """Any of the patterns, or all."""
+    combine = and_ if match_on == "all" else or_
+    return reduce(combine, [_like(column, like, escape) for like in like_pattern_list])
 
 
-class MatchLikePatternList(ColumnMapMetricProvider):
-    """`expect_column_values_to_match_like_pattern_list`: any of the patterns, or all."""
-
-    condition_metric_name = "column_values.match_like_pattern_list"
-    condition_value_keys = ("like_pattern_list", "match_on", "escape")
-
-    @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(
-        cls,
-        column: Column,
-        like_pattern_list: list[str],
-        match_on: str | None = None,
-        escape: str | None = None,
-        **_: object,
-    ) -> Column:
-        combine = and_ if match_on == "all" else or_
-        return reduce(combine, [_like(column, like, escape) for like in like_pattern_list])
+def _like(column: Column, like_pattern: str, escape: str | None) -> Column:
+    return (
+        F.like(column, F.lit(like_pattern), F.lit(escape)) if escape else column.like(like_pattern)
+    )
 
 
-class NotMatchLikePatternList(ColumnMapMetricProvider):
-    """`expect_column_values_to_not_match_like_pattern_list`: none of the patterns."""
-
-    condition_metric_name = "column_values.not_match_like_pattern_list"
-    condition_value_keys = ("like_pattern_list", "escape")
-
-    @column_condition_partial(engine=SparkDFExecutionEngine)
-    def _spark(
-        cls, column: Column, like_pattern_list: list[str], escape: str | None = None, **_: object
-    ) -> Column:
-        return reduce(and_, [~_like(column, like, escape) for like in like_pattern_list])
-
-
-def _like(column: Column, pattern: str, escape: str | None) -> Column:
-    return F.like(column, F.lit(pattern), F.lit(escape)) if escape else column.like(pattern)
+_define("match_like_pattern", ("like_pattern", "escape"), _like)
+_define("not_match_like_pattern", ("like_pattern", "escape"), lambda *of, **by: ~_like(*of, **by))
+_LIST = ("like_pattern_list", "escape")
+_define("match_like_pattern_list", (*_LIST, "match_on"), _like_one)
+_define("not_match_like_pattern_list", _LIST, lambda *of, **by: ~_like_one(*of, **by))

@@ -17,7 +17,7 @@ from gold.quality.run import Result
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.names import exists, name
-from lakehouse.storage.writing import append_declared
+from lakehouse.storage.writing import DeclaredTable
 
 TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
 
@@ -39,7 +39,7 @@ COLUMNS = (
 )
 
 
-class Drift(NamedTuple):
+class RuleChanges(NamedTuple):
     """Rules of a table that the last run had not, and those that only it had, as JSON."""
 
     table: str
@@ -68,18 +68,16 @@ def append(
     checked: str = "gold",
 ) -> None:
     """Keeps the results of one table, which are in the order of its expectations."""
-    if not results:
-        return
     at = datetime.now(timezone.utc)
     about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
     rows = [
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)
     ]
-    append_declared(spark, (target, "gold", TABLE), COLUMNS, COMMENT, rows)
+    DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
-def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[Drift]:
+def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[RuleChanges]:
     """The tables whose rules are others than in their last run; asked before the new results."""
     known = _last_rules(spark, target)
     found = []
@@ -87,7 +85,7 @@ def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list
         rules = set(map(rule_text, table.expectations))
         before = known.get(table.table, rules)
         if rules != before:
-            found.append(Drift(table.table, sorted(rules - before), sorted(before - rules)))
+            found.append(RuleChanges(table.table, sorted(rules - before), sorted(before - rules)))
     return found
 
 

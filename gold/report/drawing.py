@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gold.report.story import OUTCOMES, Kind
+from gold.report.story import OUTCOMES, RecordClass
 
 HEIGHT, SLOT, GAP = 240.0, 30.0, 6.0
 LEFT, MIDDLE, RIGHT, BAR = 0.0, 46.0, 98.8, 1.2
@@ -58,7 +58,7 @@ class Bar(NamedTuple):
     label: str
 
 
-def flow(kinds: Sequence[Kind], counts: Mapping[str, int]) -> Flow:
+def flow(kinds: Sequence[RecordClass], counts: Mapping[str, int]) -> Flow:
     """A Sankey diagram in three columns; thickness is the number of records."""
     total = sum(counts[kind.name] for kind in kinds)
     scale = HEIGHT / max(total, 1)
@@ -75,7 +75,7 @@ def flow(kinds: Sequence[Kind], counts: Mapping[str, int]) -> Flow:
 
 
 def stacked(
-    buckets: Sequence[Mapping[str, int]], kinds: Sequence[Kind], height: float
+    buckets: Sequence[Mapping[str, int]], kinds: Sequence[RecordClass], height: float
 ) -> list[Bar]:
     """Stacked bars, the highest of which fills the height."""
     highest = max((sum(bucket.values()) for bucket in buckets), default=0) or 1
@@ -125,7 +125,7 @@ def _bands(
     source: Node,
     middle: Sequence[Node],
     right: Sequence[Node],
-    kinds: Sequence[Kind],
+    kinds: Sequence[RecordClass],
     scale: float,
 ) -> list[Band]:
     outcome = {kind.name: kind.outcome for kind in kinds}

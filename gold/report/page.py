@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gold.report import drawing, story
 from gold.report.drawing import Bar, Flow
-from gold.report.story import Kind, Span, Wait
+from gold.report.story import RecordClass, Span, Wait
 from gold.status.trouble import list_serious
 from lakehouse.durations import spoken
 from lakehouse.run.ledger import Entry
@@ -31,7 +31,7 @@ class Volumes(NamedTuple):
     """Records by class over time, with round numbers for its axis as (number, percent)."""
 
     bars: list[Bar]
-    kinds: list[Kind]
+    kinds: list[RecordClass]
     totals: dict[str, int]
     marks: list[tuple[int, float]]
 

@@ -13,7 +13,7 @@ NOT_CLASSES = ("records", *ACCOUNT_NOTES)
 DEAD_LETTER = "dead_letter"
 
 
-class Kind(NamedTuple):
+class RecordClass(NamedTuple):
     """A class of records: its name in the ledger, what it is called, and what came of it."""
 
     name: str
@@ -29,21 +29,21 @@ OUTCOMES = {
 }
 
 KINDS = (
-    Kind("inserted", "inserted", "gold"),
-    Kind("updated", "updated", "gold"),
-    Kind("deleted", "deleted", "gold"),
-    Kind("truncate", "truncates", "gold"),
-    Kind("I", "new in an extract", "gold"),
-    Kind("U", "changed in an extract", "gold"),
-    Kind("late", "late, put in their place", "gold"),
-    Kind("superseded", "superseded by newer", "covered"),
-    Kind("duplicate", "delivered again", "covered"),
-    Kind("N", "unchanged in an extract", "covered"),
-    Kind("delete_unknown", "deletes of unknown keys", "covered"),
-    Kind("without_change", "without a change", "covered"),
-    Kind("waiting", "waiting for their transaction", "waiting"),
-    Kind("pending", "waiting to be applied", "waiting"),
-    Kind(DEAD_LETTER, "rejected", "letters"),
+    RecordClass("inserted", "inserted", "gold"),
+    RecordClass("updated", "updated", "gold"),
+    RecordClass("deleted", "deleted", "gold"),
+    RecordClass("truncate", "truncates", "gold"),
+    RecordClass("I", "new in an extract", "gold"),
+    RecordClass("U", "changed in an extract", "gold"),
+    RecordClass("late", "late, put in their place", "gold"),
+    RecordClass("superseded", "superseded by newer", "covered"),
+    RecordClass("duplicate", "delivered again", "covered"),
+    RecordClass("N", "unchanged in an extract", "covered"),
+    RecordClass("delete_unknown", "deletes of unknown keys", "covered"),
+    RecordClass("without_change", "without a change", "covered"),
+    RecordClass("waiting", "waiting for their transaction", "waiting"),
+    RecordClass("pending", "waiting to be applied", "waiting"),
+    RecordClass(DEAD_LETTER, "rejected", "letters"),
 )
 KNOWN = {kind.name: kind for kind in KINDS}
 
@@ -89,12 +89,12 @@ def classes(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(found)
 
 
-def kinds(counted: Iterable[str]) -> list[Kind]:
+def kinds(counted: Iterable[str]) -> list[RecordClass]:
     """The kinds of these classes in the order of KINDS; one it does not know comes last."""
     names = set(counted)
     unknown = sorted(names - KNOWN.keys())
     known = [kind for kind in KINDS if kind.name in names]
-    return known + [Kind(name, name.replace("_", " "), "covered") for name in unknown]
+    return known + [RecordClass(name, name.replace("_", " "), "covered") for name in unknown]
 
 
 def volumes(entries: Iterable[Entry], over: Span) -> list[dict[str, int]]:

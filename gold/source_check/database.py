@@ -1,5 +1,6 @@
 """A source database by its URL: how to reach it, and which of its tables a table of gold shows."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,15 +8,72 @@ from types import ModuleType
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, create_engine, inspect
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from gold.source_check import postgres, rows
-from gold.source_check.source_url import SYSTEM_SCHEMAS, checked_url
 from lakehouse.config.table import Table
-from lakehouse.errors import SourceUnreachable, TableFailed
+from lakehouse.errors import ConfigurationError, SourceUnreachable, TableFailed
+
+DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+    "mariadb+pymysql": "mysql+pymysql",
+}
+EXTRAS = {"postgresql+psycopg": "postgres", "mysql+pymysql": "mysql"}
+ENVIRONMENT = "env:"
+SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 
 
-class SourceTable(NamedTuple):
+def checked_url(url: str) -> URL:
+    """The URL with a driver that is here, and with its password out of the environment.
+
+    Raises:
+        ConfigurationError: it is not an SQLAlchemy URL, its driver is not installed, or the
+            environment lacks the variable that its password names.
+    """
+    try:
+        given = make_url(url)
+        named = given.set(drivername=DRIVERS.get(given.drivername, given.drivername))
+    except (ArgumentError, ValueError) as wrong:
+        raise _wrong(url, "correct it") from wrong
+    try:
+        named.get_dialect().import_dbapi()
+    except NoSuchModuleError as wrong:
+        raise _wrong(url, "correct it") from wrong
+    except ImportError as wrong:
+        package = EXTRAS.get(named.drivername)
+        action = f"pip install 'cdc-lakehouse[{package}]'" if package else f"install {wrong.name}"
+        raise _wrong(url, f"install the driver: {action}") from wrong
+    return _with_password(named)
+
+
+def without_password(url: str) -> str:
+    """The URL for a message."""
+    return re.sub(r"://.*@", "://…@", url)
+
+
+def _with_password(url: URL) -> URL:
+    password = str(url.password or "")
+    if not password.startswith(ENVIRONMENT):
+        return url
+    name = password.removeprefix(ENVIRONMENT)
+    if name not in os.environ:
+        raise ConfigurationError(
+            "command line", "--source", f"a password in {password}", "it in the environment",
+            f"export {name}=…",
+        )  # fmt: skip
+    return url.set(password=os.environ[name])
+
+
+def _wrong(url: str, action: str) -> ConfigurationError:
+    expected = "an SQLAlchemy URL, such as postgresql://user:env:PASSWORD@host:5432/database"
+    return ConfigurationError("command line", "--source", without_password(url), expected, action)
+
+
+class FoundTable(NamedTuple):
     """A table of the source: the module that reads it, its SQL name, and its columns' types."""
 
     side: ModuleType
@@ -27,7 +85,7 @@ def checked(url: str) -> str:
     """The URL with a driver that is here, its password out of the environment.
 
     Raises:
-        ConfigurationError: see `gold.source_check.source_url`.
+        ConfigurationError: see `gold.source_check.database`.
     """
     return checked_url(url).render_as_string(hide_password=False)
 
@@ -71,7 +129,7 @@ def side_of(connection: Connection) -> ModuleType:
     return postgres if connection.dialect.name == "postgresql" else rows
 
 
-def find(connection: Connection, table: Table, named: str | None) -> SourceTable:
+def find(connection: Connection, table: Table, named: str | None) -> FoundTable:
     """The source's table: the one `named` (schema.table), else the one that the topics name.
 
     Raises:
@@ -92,7 +150,7 @@ def find(connection: Connection, table: Table, named: str | None) -> SourceTable
     ((schema, name),) = chosen
     side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
     types = side.columns(connection, schema, name)
-    return SourceTable(side, f"{quote(schema)}.{quote(name)}", types)
+    return FoundTable(side, f"{quote(schema)}.{quote(name)}", types)
 
 
 def _wanted(table: Table) -> list[str]:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlalchemy import Connection
 
-from gold.source_check.plan import Plan, gold_texts
+from gold.source_check.plan import ComparisonPlan, gold_texts
 from gold.source_check.texts import same
 
 BUCKETS, BUCKETS_AT_ONCE, KEYS_AT_ONCE = 1024, 128, 500
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
         return "missing at the source" if self.source is None else "different"
 
 
-class Compared(NamedTuple):
+class Comparison(NamedTuple):
     """How many rows both sides have, and the keys (as digests) that differ."""
 
     gold: int
@@ -51,7 +51,9 @@ class Compared(NamedTuple):
     ids: list[str]
 
 
-def compare(rows: DataFrame, connection: Connection, side: ModuleType, plan: Plan) -> Compared:
+def compare(
+    rows: DataFrame, connection: Connection, side: ModuleType, plan: ComparisonPlan
+) -> Comparison:
     """Finds the keys that differ; gold is read before the source.
 
     Args:
@@ -70,11 +72,15 @@ def compare(rows: DataFrame, connection: Connection, side: ModuleType, plan: Pla
         held = Counter((row["k"], row["d"]) for row in near)
         there = Counter(side.row_digests(connection, plan, BUCKETS, chosen))
         ids += sorted({k for k, _ in (held - there) + (there - held)})
-    return Compared(_total(ours), _total(theirs), ids)
+    return Comparison(_total(ours), _total(theirs), ids)
 
 
 def differences(
-    rows: DataFrame, connection: Connection, side: ModuleType, plan: Plan, ids: Sequence[str]
+    rows: DataFrame,
+    connection: Connection,
+    side: ModuleType,
+    plan: ComparisonPlan,
+    ids: Sequence[str],
 ) -> Iterator[Difference]:
     """The rows of these keys that really differ, value by value."""
     for chosen in _parts(list(ids), KEYS_AT_ONCE):
@@ -89,7 +95,7 @@ def differences(
 
 
 def _unequal(
-    key: str, ours: list[Row], theirs: list[tuple[Row, str | None]], plan: Plan
+    key: str, ours: list[Row], theirs: list[tuple[Row, str | None]], plan: ComparisonPlan
 ) -> Iterator[Difference]:
     left = list(theirs)
     alone = []
@@ -105,12 +111,12 @@ def _unequal(
         yield _difference(key, mine, other, by, plan)
 
 
-def _same(ours: Row, theirs: Row, plan: Plan) -> bool:
+def _same(ours: Row, theirs: Row, plan: ComparisonPlan) -> bool:
     return all(same(a, b, c.kind) for a, b, c in zip(ours, theirs, plan.columns, strict=True))
 
 
 def _difference(
-    key: str, ours: Row | None, theirs: Row | None, by: str | None, plan: Plan
+    key: str, ours: Row | None, theirs: Row | None, by: str | None, plan: ComparisonPlan
 ) -> Difference:
     row = ours or theirs or ()
     named = plan.columns[: plan.keys] or plan.columns
@@ -127,14 +133,14 @@ def _difference(
     return Difference(key, found, shown(ours), shown(theirs), by)
 
 
-def _digested(rows: DataFrame, plan: Plan) -> DataFrame:
+def _digested(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
     texts = gold_texts(rows, plan)
     number = F.conv(F.substring("k", 1, 8), 16, 10).cast("bigint")
     keyed = texts.select(_key(plan).alias("k"), _digest(len(plan.columns)).alias("d"))
     return keyed.withColumn("bucket", (number % BUCKETS).cast("int"))
 
 
-def _key(plan: Plan) -> Column:
+def _key(plan: ComparisonPlan) -> Column:
     return _digest(plan.keys or len(plan.columns))
 
 
@@ -154,7 +160,7 @@ def _buckets(digested: DataFrame) -> dict[int, tuple[int, int]]:
     return {row["bucket"]: (row["n"], int(row["total"])) for row in found.collect()}
 
 
-def _exact(rows: DataFrame, plan: Plan, ids: Sequence[str]) -> Sequence[Sequence[str]]:
+def _exact(rows: DataFrame, plan: ComparisonPlan, ids: Sequence[str]) -> Sequence[Sequence[str]]:
     """Key digest and exact texts of gold's rows of these keys."""
     keyed = gold_texts(rows, plan).withColumn("k", _key(plan)).where(F.col("k").isin(list(ids)))
     return keyed.select("k", *[f"e{at}" for at in range(len(plan.columns))]).collect()

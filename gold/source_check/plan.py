@@ -14,7 +14,7 @@ from lakehouse.storage.names import quote
 _MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
-class Compared(NamedTuple):
+class ComparedColumn(NamedTuple):
     """A column of both sides: its name, the source's SQL type of it and the kind of its texts."""
 
     name: str
@@ -22,19 +22,21 @@ class Compared(NamedTuple):
     kind: Kind
 
 
-class Plan(NamedTuple):
+class ComparisonPlan(NamedTuple):
     """The source table's SQL name, and its columns that are compared, keys first.
 
     Without a key `keys` is 0, and rows are compared as a multiset.
     """
 
     source: str
-    columns: tuple[Compared, ...]
+    columns: tuple[ComparedColumn, ...]
     keys: int
     left_out: tuple[str, ...]
 
 
-def planned(table: Table, source: str, types: Mapping[str, str], shown: Sequence[str]) -> Plan:
+def planned(
+    table: Table, source: str, types: Mapping[str, str], shown: Sequence[str]
+) -> ComparisonPlan:
     """The comparison of a table.
 
     Args:
@@ -46,12 +48,12 @@ def planned(table: Table, source: str, types: Mapping[str, str], shown: Sequence
     hidden = {name for name, column in table.columns.items() if column.sensitive}
     both = [c for c in shown if c in types and c not in hidden and comparable(types[c])]
     ordered = [*table.keys, *[c for c in both if c not in table.keys]]
-    columns = tuple(Compared(c, types[c], kind_of(types[c])) for c in ordered)
+    columns = tuple(ComparedColumn(c, types[c], kind_of(types[c])) for c in ordered)
     left = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in ordered)
-    return Plan(source, columns, len(table.keys), left)
+    return ComparisonPlan(source, columns, len(table.keys), left)
 
 
-def gold_texts(rows: DataFrame, plan: Plan) -> DataFrame:
+def gold_texts(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
     """Gold's rows as texts `c0`, `c1` and so on, and `e0`, `e1`: these lose no digit of a float."""
     types = {field.name: field.dataType for field in rows.schema.fields}
     texts = [
@@ -62,7 +64,7 @@ def gold_texts(rows: DataFrame, plan: Plan) -> DataFrame:
     return rows.select(*texts)
 
 
-def _text(value: Column, type: T.DataType, column: Compared, exact: bool) -> Column:
+def _text(value: Column, type: T.DataType, column: ComparedColumn, exact: bool) -> Column:
     kind, text = column.kind, value.try_cast("string")
     if isinstance(type, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(value)
@@ -86,7 +88,7 @@ def _bits(value: Column) -> Column:
     return F.ltrim(F.conv(F.concat_ws("", pairs), 16, 2), F.lit("0"))
 
 
-def _time(value: Column, type: T.DataType, column: Compared) -> Column:
+def _time(value: Column, type: T.DataType, column: ComparedColumn) -> Column:
     kind, numeric = column.kind, isinstance(type, T.IntegralType)
     text, short = value.try_cast("string"), short_seconds(column.type)
     if kind == "date":

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, text
 
-from gold.source_check.plan import Compared, Plan
+from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind
 
 Exact = tuple[str, tuple[str | None, ...], str | None]
@@ -62,7 +62,9 @@ def steady(connection: Connection) -> None:
         connection.execute(text(f"SET LOCAL {setting}"))
 
 
-def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
+def digests(
+    connection: Connection, plan: ComparisonPlan, buckets: int
+) -> dict[int, tuple[int, int]]:
     """Of each bucket the number of rows and the sum of their digests."""
     found = connection.execute(
         text(
@@ -74,7 +76,7 @@ def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple
 
 
 def row_digests(
-    connection: Connection, plan: Plan, buckets: int, chosen: Sequence[int]
+    connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
     query = text(f"SELECT k, d FROM ({_rows(plan)}) r WHERE {_bucket(buckets)} = ANY(:chosen)")
@@ -82,7 +84,7 @@ def row_digests(
         yield row[0], row[1]
 
 
-def exact(connection: Connection, plan: Plan, ids: Sequence[str]) -> Iterator[Exact]:
+def exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
     """The rows of these keys: digest of the key, exact texts, and the transaction that wrote it."""
     chosen = ", ".join(_exact_text(c) for c in plan.columns)
     query = text(
@@ -102,16 +104,16 @@ def position(connection: Connection) -> int:
     )
 
 
-def _rows(plan: Plan) -> str:
+def _rows(plan: ComparisonPlan) -> str:
     return f"SELECT {_key(plan)} AS k, md5({_joined(plan.columns)}) AS d FROM {plan.source} t"
 
 
-def _key(plan: Plan) -> str:
+def _key(plan: ComparisonPlan) -> str:
     """The digest that tells rows apart; of a table without a key, of the whole row."""
     return f"md5({_joined(plan.columns[: plan.keys] or plan.columns)})"
 
 
-def _joined(columns: Sequence[Compared]) -> str:
+def _joined(columns: Sequence[ComparedColumn]) -> str:
     """The texts with their lengths, so that no two rows give the same."""
     marked = [
         f"coalesce('v' || length({value}) || ':' || {value}, 'n')"
@@ -120,12 +122,12 @@ def _joined(columns: Sequence[Compared]) -> str:
     return " || ".join(marked)
 
 
-def _text(column: Compared) -> str:
+def _text(column: ComparedColumn) -> str:
     q = _quoted(column.name)
     return f"(CASE WHEN {q} IS NOT NULL THEN {_TEXTS[column.kind].format(q=q)} END)"
 
 
-def _exact_text(column: Compared) -> str:
+def _exact_text(column: ComparedColumn) -> str:
     if column.kind in ("float", "real"):
         return f"{_quoted(column.name)}::text"
     return _text(column)

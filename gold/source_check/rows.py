@@ -12,7 +12,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeEngine
 
-from gold.source_check.plan import Compared, Plan
+from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind, text_of
 
 Row = tuple[str | None, ...]
@@ -42,7 +42,9 @@ def steady(connection: Connection) -> None:
         connection.execute(text("SET time_zone = '+00:00'"))
 
 
-def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple[int, int]]:
+def digests(
+    connection: Connection, plan: ComparisonPlan, buckets: int
+) -> dict[int, tuple[int, int]]:
     """Of each bucket the number of rows and the sum of their digests."""
     found: dict[int, tuple[int, int]] = {}
     for key, row in _digested(connection, plan):
@@ -53,7 +55,7 @@ def digests(connection: Connection, plan: Plan, buckets: int) -> dict[int, tuple
 
 
 def row_digests(
-    connection: Connection, plan: Plan, buckets: int, chosen: Sequence[int]
+    connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
     wanted = frozenset(chosen)
@@ -62,7 +64,7 @@ def row_digests(
             yield key, row
 
 
-def exact(connection: Connection, plan: Plan, ids: Sequence[str]) -> Iterator[Exact]:
+def exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
     """The rows of these keys: digest of the key, exact texts; who wrote it is not known."""
     wanted = frozenset(ids)
     for values in _rows(connection, plan):
@@ -80,7 +82,7 @@ def bucket_of(key: str, buckets: int) -> int:
     return int(key[:8], 16) % buckets
 
 
-def key_digest(texts: Row, plan: Plan) -> str:
+def key_digest(texts: Row, plan: ComparisonPlan) -> str:
     """The digest that tells rows apart; of a table without a key, of the whole row."""
     return digest(texts[: plan.keys] or texts)
 
@@ -91,25 +93,25 @@ def digest(texts: Sequence[str | None]) -> str:
     return md5(marked.encode(), usedforsecurity=False).hexdigest()
 
 
-def _digested(connection: Connection, plan: Plan) -> Iterator[tuple[str, str]]:
+def _digested(connection: Connection, plan: ComparisonPlan) -> Iterator[tuple[str, str]]:
     for values in _rows(connection, plan):
         texts = _texts(values, plan)
         yield key_digest(texts, plan), digest(texts)
 
 
-def _rows(connection: Connection, plan: Plan) -> Iterator[Sequence[object]]:
+def _rows(connection: Connection, plan: ComparisonPlan) -> Iterator[Sequence[object]]:
     listed = ", ".join(_selected(connection, column) for column in plan.columns)
     query = text(f"SELECT {listed} FROM {plan.source}").execution_options(stream_results=True)
     yield from connection.execute(query)
 
 
-def _selected(connection: Connection, column: Compared) -> str:
+def _selected(connection: Connection, column: ComparedColumn) -> str:
     quoted = connection.dialect.identifier_preparer.quote(column.name).replace(":", "\\:")
     is_mysql = connection.dialect.name == _MYSQL
     return _OF_MYSQL.get(column.kind, "{q}").format(q=quoted) if is_mysql else quoted
 
 
-def _texts(values: Sequence[object], plan: Plan, exact: bool = False) -> Row:
+def _texts(values: Sequence[object], plan: ComparisonPlan, exact: bool = False) -> Row:
     return tuple(
         repr(value)
         if exact and isinstance(value, float) and column.kind in ("float", "real")

@@ -49,7 +49,7 @@ class Applied(NamedTuple):
     batch: int
 
 
-class Source(NamedTuple):
+class SourceDatabase(NamedTuple):
     """The database to compare with; the table's name there, where the topics do not tell it.
 
     `at_rest` says that nothing is written there, and that everything is applied.
@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
 
 def verdict(
-    spark: SparkSession, target: Target, table: Table, given: Source, pause: float = PAUSE
+    spark: SparkSession, target: Target, table: Table, given: SourceDatabase, pause: float = PAUSE
 ) -> Verdict:
     """Compares gold's rows of a table with its source database.
 
@@ -140,7 +140,7 @@ def judged(
 
 
 def parted(
-    found: Sequence[Difference], known: "Known", place: int
+    found: Sequence[Difference], known: "LogKnowledge", place: int
 ) -> tuple[list[Difference], list[Difference]]:
     """The same, by what the change log knows; `place` is where the source's own log was."""
     if known.reached >= place:
@@ -149,7 +149,7 @@ def parted(
     return real, [each for each in found if each not in real]
 
 
-class Known(NamedTuple):
+class LogKnowledge(NamedTuple):
     """What a change log knows of its source: how far it reached, and whose changes it holds."""
 
     reached: int
@@ -161,7 +161,7 @@ class Known(NamedTuple):
         return writer in self.writers or int(writer) < self.snapshot
 
 
-def _known(log: DataFrame, writers: Sequence[str]) -> Known:
+def _known(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
     number = F.col("_transaction").try_cast("bigint")
     row = log.agg(
         F.max(F.substring("_sequence", 1, 16)).alias("reached"),
@@ -171,5 +171,7 @@ def _known(log: DataFrame, writers: Sequence[str]) -> Known:
         ).alias("writers"),
     ).first()
     if row is None:
-        return Known(0, frozenset(), 0)
-    return Known(int(row["reached"] or "0", 16), frozenset(row["writers"]), row["snapshot"] or 0)
+        return LogKnowledge(0, frozenset(), 0)
+    return LogKnowledge(
+        int(row["reached"] or "0", 16), frozenset(row["writers"]), row["snapshot"] or 0
+    )

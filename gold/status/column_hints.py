@@ -6,17 +6,48 @@ Reads the log and the file footers of a table's change log, without Spark. Table
 change logs of very many files, are not looked at.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
-from gold.status.encoded import encoded_numbers, encoded_texts
 from gold.status.plan import Held, plan
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.delta_log import Column, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, read_columns, read_table_log
+
+TICKS = (
+    ("milliseconds", 10**12, 4 * 10**12),
+    ("microseconds", 10**15, 4 * 10**15),
+    ("nanoseconds", 10**18, 4 * 10**18),
+)
+"""Ticks since 1970 of the years 2001 to 2096."""
+DAYS = (3_000, 40_000)
+"""Days since 1970 of the years 1978 to 2079."""
+
+_DAY_NAME = re.compile(r"(^|_)(date|day|dob|birthday|born|joined|due|on)($|_)", re.IGNORECASE)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
+
+
+def encoded_numbers(name: str, least: int, largest: int) -> tuple[str, str] | None:
+    """What whole numbers between two bounds look like, and the type to declare.
+
+    None for plain numbers. Days are told by the column's name and by size together.
+    """
+    for unit, low, high in TICKS:
+        if low <= least <= largest <= high:
+            return f"{unit} since 1970", "timestamp"
+    if DAYS[0] <= least <= largest <= DAYS[1] and _DAY_NAME.search(name):
+        return "days since 1970", "date"
+    return None
+
+
+def encoded_texts(least: str, largest: str) -> tuple[str, str] | None:
+    """What texts between two bounds look like, and the type to declare; None for plain ones."""
+    if all(_BASE64.fullmatch(text) and len(text) % 4 == 0 for text in (least, largest)):
+        return "base64, as decimals and bytes are sent", "decimal(…) or binary"
+    return None
+
 
 CHANGES = "_changes"
 INTEGERS = ("byte", "short", "integer", "long")
@@ -30,7 +61,7 @@ def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]
     return {name: hints for name, hints in hints_of.items() if hints}
 
 
-def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
+def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | None:
     """What a column's values look like, and the type to declare; None for plain values.
 
     Args:
@@ -46,8 +77,7 @@ def encoded_as(name: str, kind: str, column: Column) -> tuple[str, str] | None:
 
 
 def _find_hints(target: Target, table: Table) -> Iterator[str]:
-    folder = names.location(target, "silver", f"{table.table}{CHANGES}")
-    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    log = read_table_log(target, "silver", f"{table.table}{CHANGES}")
     columns = read_columns(log) if log else None
     if not (log and columns and log.rows):
         return
@@ -62,7 +92,7 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
         yield from _find_encoded(name, log.columns[name], business[name])
 
 
-def _find_encoded(name: str, kind: str, column: Column) -> Iterator[str]:
+def _find_encoded(name: str, kind: str, column: ColumnValues) -> Iterator[str]:
     like = encoded_as(name, kind, column)
     if like is not None:
         looks, declared = like
@@ -78,7 +108,7 @@ def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:
                 yield f"column {name} is shown as {called} in gold.{view}, {why}"
 
 
-def _find_never_came(table: Table, there: Mapping[str, Column]) -> Iterator[str]:
+def _find_never_came(table: Table, there: Mapping[str, ColumnValues]) -> Iterator[str]:
     """Declared columns without any value, keys apart: a table of deletes alone has no others."""
     if not any(column.values for name, column in there.items() if name not in table.keys):
         return

@@ -4,81 +4,105 @@ The status is a view, so that a pipeline that has stopped looks as late as it is
 runs no Spark job. Only the numbers of files are those of the last publication.
 """
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from gold.status.files import Files
+from pyspark.sql import SparkSession
+
+from lakehouse.config.target import Target
 from lakehouse.run import ledger
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
+from lakehouse.words import read_columns
 from silver.contract import GROUP_TYPE, SCHEMA_CHANGES_TYPE
+
+
+class Files(NamedTuple):
+    """Of the newest version: data files, their bytes, deletion vectors."""
+
+    files: int | None = None
+    bytes: int | None = None
+    deletion_vectors: int | None = None
+
+
+def measure(spark: SparkSession, target: Target, table: str) -> Files:
+    """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
+
+    The latter knows of deletion vectors on Databricks only; what is not known is None, and so is
+    all of a table that cannot be read.
+    """
+    folder = names.location(target, "silver", table)
+    noted = checksum(Path(folder, "_delta_log")) if folder else None
+    return noted or _described(spark, names.name(target, "silver", table))
+
+
+def checksum(log: Path) -> Files | None:
+    """What Delta noted beside the newest commit of a transaction log; None if it has not yet."""
+    newest = max((file.stem for file in log.glob("*.json") if file.stem.isdigit()), default=None)
+    file = log / f"{newest}.crc"
+    if not file.is_file():
+        return None
+    try:
+        noted = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return Files(
+        noted.get("numFiles"), noted.get("tableSizeBytes"), noted.get("numDeletionVectorsOpt")
+    )
+
+
+def _described(spark: SparkSession, name: str) -> Files:
+    try:
+        row = spark.sql(f"DESCRIBE DETAIL {name}").first()
+    except SPARK_FAILURES:
+        return Files()
+    detail = row.asDict() if row else {}
+    more = detail.get("statistics") or {}
+    vectors = more.get("numDeletionVectors")
+    known = None if vectors is None else int(vectors)
+    return Files(detail.get("numFiles"), detail.get("sizeInBytes"), known)
+
 
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"
 
-STATUS_COLUMNS = (
-    ("table", "string", "the table"),
-    ("rows", "bigint", "live rows that are applied"),
-    (
-        "watermark",
-        "timestamp",
-        "newest commit time at the source that is applied, or shown from the change log",
-    ),
-    ("lag_seconds", "bigint", "age of the watermark; grows while the source is silent"),
-    (
-        "staleness_seconds",
-        "bigint",
-        "how long the oldest change that is not applied has waited; 0 if none is",
-    ),
-    ("max_staleness_seconds", "bigint", "the table's max_staleness; null where it has none"),
-    ("stale", "boolean", "whether a change has waited for longer than max_staleness"),
-    ("pending_changes", "bigint", "decoded records that are not applied"),
-    (
-        "waiting_transactions",
-        "bigint",
-        "transactions that wait for the other tables of their group",
-    ),
-    ("dead_letters", "bigint", "unresolved dead letters"),
-    ("dead_letter_reasons", "map<string,bigint>", "unresolved dead letters by reason"),
-    (
-        "dead_letters_alert",
-        "boolean",
-        "whether there are more unresolved dead letters than max_dead_letters",
-    ),
-    (
-        "stale_keys",
-        "bigint",
-        "keys whose newest change is a dead letter: gold shows an older one, or hides it",
-    ),
-    ("stale_keys_since", "timestamp", "since when the first stale key is stale"),
-    ("drift", "bigint", "schema changes of the last 7 days"),
-    ("gaps", "bigint", "open gaps in the source"),
-    ("files", "bigint", "data files at the last publication"),
-    ("bytes", "bigint", "size of the data files at the last publication"),
-    (
-        "deletion_vectors",
-        "bigint",
-        "deletion vectors at the last publication; null where not known",
-    ),
-    (
-        "apply_p95_seconds",
-        "double",
-        "95th percentile of what a run spends on the table, of the last 7 days",
-    ),
-    ("recommended_max_staleness_minutes", "bigint", "the least max_staleness that this p95 allows"),
-    ("applied_batch", "bigint", "newest batch of the change log that is applied"),
-    ("last_run", "timestamp", "end of the last run that had something to do"),
-    (
-        "last_failure",
-        "string",
-        "why the last work on a layer of the table failed; null where no layer's did",
-    ),
-    ("checked_at", "timestamp", "the time of the query"),
-)
+STATUS_COLUMNS = read_columns("""
+table | string | the table
+rows | bigint | live rows that are applied
+watermark | timestamp | newest commit time at the source that is applied, or shown from the change
+    log
+lag_seconds | bigint | age of the watermark; grows while the source is silent
+staleness_seconds | bigint | how long the oldest change that is not applied has waited; 0 if none is
+max_staleness_seconds | bigint | the table's max_staleness; null where it has none
+stale | boolean | whether a change has waited for longer than max_staleness
+pending_changes | bigint | decoded records that are not applied
+waiting_transactions | bigint | transactions that wait for the other tables of their group
+dead_letters | bigint | unresolved dead letters
+dead_letter_reasons | map<string,bigint> | unresolved dead letters by reason
+dead_letters_alert | boolean | whether there are more unresolved dead letters than max_dead_letters
+stale_keys | bigint | keys whose newest change is a dead letter: gold shows an older one, or hides
+    it
+stale_keys_since | timestamp | since when the first stale key is stale
+drift | bigint | schema changes of the last 7 days
+gaps | bigint | open gaps in the source
+files | bigint | data files at the last publication
+bytes | bigint | size of the data files at the last publication
+deletion_vectors | bigint | deletion vectors at the last publication; null where not known
+apply_p95_seconds | double | 95th percentile of what a run spends on the table, of the last 7 days
+recommended_max_staleness_minutes | bigint | the least max_staleness that this p95 allows
+applied_batch | bigint | newest batch of the change log that is applied
+last_run | timestamp | end of the last run that had something to do
+last_failure | string | why the last work on a layer of the table failed; null where no layer's did
+checked_at | timestamp | the time of the query
+""")
 STATUS = {name: text for name, _, text in STATUS_COLUMNS}
 
 
-class Facts(NamedTuple):
+class TableFacts(NamedTuple):
     """What the status of a table is asked from: SQL names, None for what is not there yet.
 
     `live` is the condition of a row that gold shows, `stale` the query of its stale keys; `shown`
@@ -114,7 +138,7 @@ def runs(sources: Sources) -> View:
     return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)
 
 
-def status(tables: Sequence[Facts], sources: Sources) -> View:
+def status(tables: Sequence[TableFacts], sources: Sources) -> View:
     """`gold.pipeline_status`: one row per table."""
     columns = ", ".join(quote(column) for column in STATUS)
     parts = {
@@ -128,7 +152,7 @@ def status(tables: Sequence[Facts], sources: Sources) -> View:
         "outdated": _stale(tables),
         "states": _states(sources),
         "drifts": _DRIFTS,
-        "holes": _counted(sources.gaps, "resolved_at IS NULL"),
+        "holes": _gaps(sources),
         "waits": _WAITS,
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
@@ -161,7 +185,7 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
 
 
-def _known(tables: Sequence[Facts]) -> str:
+def _known(tables: Sequence[TableFacts]) -> str:
     columns = "`table`, max_staleness_seconds, max_dead_letters, files, bytes, deletion_vectors"
     rows = ", ".join(
         f"({literal(t.table)}, {_bigint(t.max_staleness)},"
@@ -215,7 +239,7 @@ def _failing(sources: Sources) -> str:
     )
 
 
-def _held(tables: Sequence[Facts]) -> str:
+def _held(tables: Sequence[TableFacts]) -> str:
     rows = _union(
         tables,
         lambda t: t.current and f"{t.live} AS live, _source_time FROM {t.current}",
@@ -227,11 +251,11 @@ def _held(tables: Sequence[Facts]) -> str:
     )
 
 
-def _pending(tables: Sequence[Facts]) -> str:
+def _pending(tables: Sequence[TableFacts]) -> str:
     """The log's files tell since when their rows are there; rows that gold shows do not wait."""
     none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
 
-    def of(table: Facts) -> str | None:
+    def of(table: TableFacts) -> str | None:
         at, newest = (none, "_source_time") if table.shown else (came, none)
         return table.log and f"_batch, {at} AS at, {newest} AS newest FROM {table.log}"
 
@@ -245,7 +269,7 @@ def _pending(tables: Sequence[Facts]) -> str:
     )
 
 
-def _letters(tables: Sequence[Facts]) -> str:
+def _letters(tables: Sequence[TableFacts]) -> str:
     rows = _union(
         tables,
         lambda t: t.letters and f"reason FROM {t.letters} WHERE resolved_at IS NULL",
@@ -259,7 +283,7 @@ def _letters(tables: Sequence[Facts]) -> str:
     )
 
 
-def _stale(tables: Sequence[Facts]) -> str:
+def _stale(tables: Sequence[TableFacts]) -> str:
     return _union(
         tables,
         lambda t: t.stale and f"count(*) AS n, min(since) AS since FROM ({t.stale})",
@@ -267,11 +291,12 @@ def _stale(tables: Sequence[Facts]) -> str:
     )
 
 
-def _counted(source: str | None, condition: str = "true") -> str:
-    """Rows per table of what is kept over all tables."""
-    if source is None:
+def _gaps(sources: Sources) -> str:
+    """The open gaps of each table."""
+    if sources.gaps is None:
         return "SELECT '' AS `table`, 0L AS n WHERE false"
-    return f"SELECT `table`, count(*) AS n FROM {source} WHERE {condition} GROUP BY `table`"
+    counted = f"SELECT `table`, count(*) AS n FROM {sources.gaps}"
+    return f"{counted} WHERE resolved_at IS NULL GROUP BY `table`"
 
 
 def _states(sources: Sources) -> str:
@@ -298,7 +323,9 @@ _WAITS = (
 """Transactions that each table waits with, as of the newest run of its group."""
 
 
-def _union(tables: Sequence[Facts], asked: Callable[[Facts], str | None], empty: str) -> str:
+def _union(
+    tables: Sequence[TableFacts], asked: Callable[[TableFacts], str | None], empty: str
+) -> str:
     """What is asked of each table that has it, under the table's name; `empty` where none has."""
     found = [(t.table, asked(t)) for t in tables]
     each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in found if what]

@@ -1,27 +1,17 @@
 """What a table's YAML, as it is now, would change of the tables that a lake holds of it."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
+from lakehouse.storage.delta_log import NESTED
 
 Effect = Literal["nothing", "new", "add", "widen", "rebuild"]
 
 WORST: tuple[Effect, ...] = ("rebuild", "widen", "add", "new", "nothing")
-_INTEGERS = ("byte", "short", "integer", "long")
-_LOG_NAMES = {
-    "tinyint": "byte",
-    "smallint": "short",
-    "int": "integer",
-    "bigint": "long",
-    "real": "float",
-    "numeric": "decimal",
-    "dec": "decimal",
-    "timestamp_ltz": "timestamp",
-}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+"""Integers from the narrowest to the widest, and the digits that a decimal needs to hold them."""
 
 
 class Held(NamedTuple):
@@ -59,16 +49,14 @@ def plan(table: Table, held: Held | None) -> Planned:
 
 def is_wider(before: str, now: str) -> bool:
     """Whether every value of a type is one of another: types as Delta's log writes them."""
-    if before in _INTEGERS and now in _INTEGERS:
-        return _INTEGERS.index(before) < _INTEGERS.index(now)
-    old, new = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(now)
-    if new is not None:
-        digits, scale = int(new[1]), int(new[2])
-        if before in _DIGITS:
-            return digits - scale >= _DIGITS[before]
-        if old is not None:
-            whole = int(old[1]) - int(old[2])
-            return digits - scale >= whole and scale >= int(old[2])
+    if before in NESTED:
+        return False
+    old, new = read_type(before), read_type(now)
+    if old.name in _DIGITS and new.name in _DIGITS:
+        return _DIGITS[old.name] < _DIGITS[new.name]
+    if new.name == "decimal" and old.name in ("decimal", *_DIGITS):
+        digits, scale = old.digits if old.name == "decimal" else (_DIGITS[old.name], 0)
+        return new.digits[0] - new.digits[1] >= digits - scale and new.digits[1] >= scale
     return (before, now) in (("float", "double"), ("date", "timestamp_ntz"))
 
 
@@ -80,28 +68,10 @@ def _rebuilds(held: Held) -> Iterator[tuple[Effect, str]]:
 def _columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
     left_out = set(table.except_column_list or ())
     for name, column in table.columns.items():
-        before, now = held.columns.get(name), _in_log(column.type)
+        before, now = held.columns.get(name), str(read_type(column.type))
         kept = name not in left_out and (table.column_list is None or name in table.column_list)
         if before is None and kept:
             yield "add", f"column {name}: new records fill it; older ones do after a rebuild"
-        elif before is not None and not _same(before, now):
+        elif before is not None and before != now:
             effect: Effect = "widen" if is_wider(before, now) else "rebuild"
             yield effect, f"column {name} was {before}, is {now}"
-
-
-def _in_log(written: str) -> str:
-    """A type of the YAML as Delta's log writes it."""
-    kind = re.sub(r"\s+", "", written.lower())
-    name, bracket, rest = kind.partition("(")
-    name = _LOG_NAMES.get(name, name)
-    if name in ("varchar", "char"):
-        return "string"
-    if name == "decimal":
-        inside = rest.rstrip(")") or "10,0"
-        return f"decimal({inside if ',' in inside else inside + ',0'})"
-    return name + bracket + rest
-
-
-def _same(before: str, now: str) -> bool:
-    """Whether two types are one; of a nested one the log's reader tells its name alone."""
-    return before == now or (before in ("array", "map", "struct") and now.startswith(f"{before}<"))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from gold.status import files
+from gold.status.pipeline import measure
 from gold.views.catalog import named
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -20,7 +20,7 @@ from lakehouse.durations import seconds
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import exists, name
 from lakehouse.storage.views import stored
-from lakehouse.storage.writing import append_declared
+from lakehouse.storage.writing import DeclaredTable
 from silver.contract import PENDING, waits_in_log
 
 Kind = Literal["plain_read", "runtime_merge"]
@@ -52,8 +52,7 @@ def note(
     read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
     with suppress(*SPARK_FAILURES, OSError):
         rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
-        if rows:
-            append_declared(spark, (target, "gold", TABLE), COLUMNS, COMMENT, rows)
+        DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
 def _is_read(table: Table, query: str) -> bool:
@@ -64,7 +63,7 @@ def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
-    sizes = [files.measure(spark, target, each).bytes for each in below]
+    sizes = [measure(spark, target, each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 

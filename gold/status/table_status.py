@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.report import story
-from gold.status import files, pipeline, stale
-from gold.status.pipeline import Facts, Sources
+from gold.status import pipeline, stale
+from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
@@ -67,7 +67,7 @@ def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Rec
     ]
 
 
-def _asked(spark: SparkSession, known: list[Facts], kept: Sources) -> dict[str, Record]:
+def _asked(spark: SparkSession, known: list[TableFacts], kept: Sources) -> dict[str, Record]:
     query = pipeline.status(known, kept).query
     return {row["table"]: row.asDict() for row in spark.sql(query).collect()}
 
@@ -79,20 +79,20 @@ def views(spark: SparkSession, target: Target, tables: list[Table]) -> list[View
     return [pipeline.runs(kept), pipeline.status(known, kept)]
 
 
-def facts(spark: SparkSession, target: Target, table: Table) -> Facts:
+def facts(spark: SparkSession, target: Target, table: Table) -> TableFacts:
     """What the status of a table is asked from."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
     place = _place(spark, target, current)
     live = "_is_current" if history else "NOT _deleted"
-    return Facts(
+    return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
         max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
         current=place,
         log=_place(spark, target, f"{table.table}_changes"),
         letters=_place(spark, target, f"{table.table}_dead_letters"),
-        files=files.measure(spark, target, current) if place else files.Files(),
+        files=pipeline.measure(spark, target, current) if place else pipeline.Files(),
         stale=_stale(spark, target, table),
         max_dead_letters=table.max_dead_letters,
         shown=waits_in_log(target, table) and not seconds(table.max_staleness or 0),

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gold.views.groups import version_at
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log
+from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.views import View, as_of_name, at_time, create_sql, function_sql, stored
 
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
@@ -27,8 +27,7 @@ def columns_of(
     spark: SparkSession, target: Target, table: str, version: int | None = None
 ) -> list[str]:
     """The columns of a silver table, at a Delta version or now; from its log where that tells."""
-    folder = names.location(target, "silver", table)
-    log = read_log(Path(folder)) if folder is not None else None
+    log = read_table_log(target, "silver", table)
     if log is not None and version in (None, log.version):
         return list(log.columns)
     pinned = "" if version is None else f" VERSION AS OF {version}"

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold.views import empty
 from gold.views.catalog import columns_of
-from gold.views.selects import comments, renamed_comments, source_names
-from gold.views.sensitive import is_sensitive, shown
+from gold.views.selects import comments, is_sensitive, renamed_comments, shown, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive, Target
 from lakehouse.run import ledger

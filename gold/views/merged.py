@@ -35,12 +35,12 @@ def source(
             return None
         of_rows = of_keys = names.name(target, "silver", waits)
     shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
-    waiting = Waiting(of_rows, of_keys, shown, seconds(table.max_staleness or 0))
+    waiting = WaitingRows(of_rows, of_keys, shown, seconds(table.max_staleness or 0))
     held = names.name(target, "silver", kept)
     return query(held, columns, waiting, table.keys, table.nullable_keys)
 
 
-class Waiting(NamedTuple):
+class WaitingRows(NamedTuple):
     """What waits for a table of silver.
 
     Attributes:
@@ -59,7 +59,7 @@ class Waiting(NamedTuple):
 def query(
     rows: str,
     columns: Sequence[str],
-    waiting: Waiting,
+    waiting: WaitingRows,
     same: Sequence[str],
     nullable: Collection[str] = (),
 ) -> str:

@@ -3,18 +3,20 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from lakehouse.config.table import Table
+from lakehouse.config.target import Sensitive
 from lakehouse.storage.names import quote
 from lakehouse.storage.views import View
+from lakehouse.words import read_columns
 from silver.contract import sequence_text
 
 FLAG_COLUMN = ("is_deleted", "boolean", "whether the source has deleted the row")
-VERSION_COLUMNS = (
-    ("valid_from", "timestamp", "when the version began at the source"),
-    ("valid_to", "timestamp", "when the version ended at the source; null while current"),
-    ("sequence_from", "string", "sequence of the change that began the version"),
-    ("sequence_to", "string", "sequence of the change that ended the version"),
-    ("is_current", "boolean", "whether the version is the current one"),
-)
+VERSION_COLUMNS = read_columns("""
+valid_from | timestamp | when the version began at the source
+valid_to | timestamp | when the version ended at the source; null while current
+sequence_from | string | sequence of the change that began the version
+sequence_to | string | sequence of the change that ended the version
+is_current | boolean | whether the version is the current one
+""")
 # A delete of a key that was never seen has no row to keep.
 _KEPT_ROWS = "_deleted AS is_deleted FROM {source} WHERE NOT _deleted OR _facts.upsert IS NOT NULL"
 _KEPT_VERSIONS = (
@@ -136,3 +138,33 @@ def renamed_comments(table: Table, called: Mapping[str, str]) -> dict[str, str |
 
 def _keys(table: Table, called: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(called.get(key, key) for key in table.keys)
+
+
+def masked(
+    table: Table, source: str, columns: list[str], sensitive: Sensitive
+) -> tuple[str, list[str]]:
+    """What a view selects from in place of `source`, and which columns are left of it.
+
+    The layer's own columns stay.
+    """
+    hidden = [c for c in columns if is_sensitive(table, c)]
+    if not hidden:
+        return source, columns
+    chosen = shown(table, columns, sensitive)
+    hashed = [f"{chosen[c]} AS {quote(c)}" for c in hidden if c in chosen]
+    dropped = ", ".join(quote(c) for c in hidden)
+    rows = f"SELECT {', '.join([f'* EXCEPT ({dropped})', *hashed])} FROM {source}"
+    return f"({rows})", list(chosen)
+
+
+def shown(table: Table, columns: Sequence[str], sensitive: Sensitive) -> dict[str, str]:
+    """The columns that gold shows, each with its SQL expression; null stays null."""
+    hidden = {c for c in columns if is_sensitive(table, c)}
+    hashed = {c: f"sha2(CAST({quote(c)} AS STRING), 256)" for c in hidden}
+    kept = [c for c in columns if sensitive == "hash" or c not in hidden]
+    return {c: hashed.get(c, quote(c)) for c in kept}
+
+
+def is_sensitive(table: Table, column: str) -> bool:
+    """Whether the table declares the column so."""
+    return column in table.columns and table.columns[column].sensitive

@@ -1,13 +1,17 @@
-"""Which texts are Spark SQL types that a Delta column can have, decided without Spark."""
+"""The types of columns as YAML and Spark SQL write them: one grammar, read without Spark."""
 
 import re
 from difflib import get_close_matches
+from typing import NamedTuple
 
-PLAIN = (
-    *("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"),
-    *("float", "real", "double", "decimal", "dec", "numeric", "boolean", "binary"),
-    *("string", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "variant"),
-)
+NAMES = {
+    **{"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long", "real": "float"},
+    **{"dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp"},
+    **{name: name for name in ("byte", "short", "integer", "long", "float", "double", "decimal")},
+    **{name: name for name in ("boolean", "binary", "string", "date", "timestamp")},
+    **{name: name for name in ("timestamp_ntz", "variant")},
+}
+"""Every name of a type, and the one among its synonyms that Delta's log has."""
 EXPECTED = "a Spark SQL type such as bigint, decimal(12,2), timestamp or array<string>"
 
 OF_OTHERS = {
@@ -26,22 +30,57 @@ OF_OTHERS = {
 }
 """Names of types in other systems, and what they are called here."""
 
-_SIZED = re.compile(r"(char|varchar)\(\s*[1-9]\d*\s*\)")
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
-_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
-_FIELD = re.compile(r"\s*(`[^`]+`|\w+)\s*(?::|\s)\s*(.+)", re.DOTALL)
+_SIZED = re.compile(r"(char|varchar)\s*\(\s*[1-9]\d*\s*\)")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL | re.IGNORECASE)
+_FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
+
+
+class ColumnType(NamedTuple):
+    """A type that a Delta column can have.
+
+    `name` is the one that Delta's log has; `char` and `varchar` are strings, as Spark reads them.
+    A decimal has `digits` in all and behind the point; a nested type has `inner` ones, and a struct
+    the names of its `fields`.
+    """
+
+    name: str
+    digits: tuple[int, int] = (10, 0)
+    inner: "tuple[ColumnType, ...]" = ()
+    fields: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The type as Delta's log writes one that is not nested."""
+        return (
+            f"decimal({self.digits[0]},{self.digits[1]})" if self.name == "decimal" else self.name
+        )
+
+
+def read_type(text: str) -> ColumnType:
+    """The type that a text such as `DECIMAL(12, 2)` or `array<struct<a: int>>` names.
+
+    Raises:
+        ValueError: Spark would not take the text as a column's type.
+    """
+    written = text.strip()
+    lower = written.lower()
+    if lower in NAMES or _SIZED.fullmatch(lower):
+        return ColumnType(NAMES.get(lower, "string"))
+    decimal, nested = _DECIMAL.fullmatch(lower), _NESTED.fullmatch(written)
+    if nested:
+        return _read_nested(nested[1].lower(), _split(nested[2]))
+    digits = (int(decimal[1]), int(decimal[2] or 0)) if decimal else (0, 0)
+    if not digits[1] <= digits[0] <= 38 or digits[0] < 1:
+        raise ValueError(f"found {text!r}, expected a Spark SQL type")
+    return ColumnType("decimal", digits)
 
 
 def is_type(text: str) -> bool:
     """Whether Spark would take the text as a column's type."""
-    written = text.strip().lower()
-    decimal = _DECIMAL.fullmatch(written)
-    if decimal:
-        return 1 <= int(decimal[1]) <= 38 and int(decimal[2] or 0) <= int(decimal[1])
-    nested = _NESTED.fullmatch(written)
-    if nested:
-        return _is_nested(nested[1], _split(nested[2]))
-    return written in PLAIN or bool(_SIZED.fullmatch(written))
+    try:
+        return bool(read_type(text))
+    except ValueError:
+        return False
 
 
 def meant_type(text: str) -> str | None:
@@ -53,7 +92,7 @@ def meant_type(text: str) -> str | None:
     name = written.partition("(")[0].strip()
     if name in OF_OTHERS:
         return OF_OTHERS[name]
-    close = get_close_matches(name, [kind for kind in PLAIN if kind not in ("dec", "real")], n=1)
+    close = get_close_matches(name, [kind for kind in NAMES if kind not in ("dec", "real")], n=1)
     return close[0] if close and close[0] != name else None
 
 
@@ -62,12 +101,18 @@ def is_nested(text: str) -> bool:
     return text.strip().lower().startswith(("array", "map", "struct", "variant"))
 
 
-def _is_nested(kind: str, inner: list[str]) -> bool:
+def _read_nested(kind: str, parts: list[str]) -> ColumnType:
+    fields: list[str] = []
     if kind == "struct":
-        fields = [field for text in inner if (field := _FIELD.fullmatch(text))]
-        names = {field[1].strip("`") for field in fields}  # in lower case, as Delta compares them
-        return len(names) == len(inner) and all(is_type(field[2]) for field in fields)
-    return len(inner) == (1 if kind == "array" else 2) and all(is_type(each) for each in inner)
+        found = [field for part in parts if (field := _FIELD.fullmatch(part))]
+        fields = [field[1] or field[2] for field in found]
+        distinct = {name.lower() for name in fields}  # as Delta compares them
+        fits, parts = len(distinct) == len(parts), [field[3] for field in found]
+    else:
+        fits = len(parts) == (1 if kind == "array" else 2)
+    if not fits:
+        raise ValueError(f"found {kind}<{', '.join(parts)}>, expected its own number of types")
+    return ColumnType(kind, inner=tuple(map(read_type, parts)), fields=tuple(fields))
 
 
 def _split(text: str) -> list[str]:

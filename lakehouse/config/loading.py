@@ -10,7 +10,6 @@ import yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, nearest, unpack_table, unpack_target
-from lakehouse.config.yaml_files import read_yaml
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
 
 RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality", "pipeline_reads")
@@ -151,3 +150,36 @@ def _unknown_target(conf: Path, name: str) -> ConfigurationError:
     meant = nearest(name, names)
     action = f"did you mean {meant}?" if meant else "name one of them"
     return ConfigurationError(COMMAND_LINE, "--target", name, f"one of {', '.join(names)}", action)
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """SafeLoader that refuses a mapping with the same key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping; raises a MarkedYAMLError at the second of two equal keys."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
+                problem = f"the key {key.value} a second time"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> object:
+    """The document in a file.
+
+    Raises:
+        ConfigurationError: the file cannot be read or is not YAML; the key is the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        return yaml.load(text, Loader=_UniqueKeys)
+    except yaml.MarkedYAMLError as failure:
+        mark = failure.problem_mark
+        line = f"line {mark.line + 1}" if mark else "(file)"
+        found = str(failure.problem)
+        raise ConfigurationError(str(path), line, found, "YAML", "correct the line") from failure
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
+        expected, action = "a readable file of UTF-8 text", "mend or remove the file"
+        raise ConfigurationError(str(path), "(file)", str(failure), expected, action) from failure

@@ -9,45 +9,35 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.errors import SourceDataLoss
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import writing
-from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.names import literal, name
+from lakehouse.words import read_columns
 
 TABLE = "_gaps"
 
-COLUMNS = (
-    ("table", "string", "the table that lacks the records"),
-    ("feed", "string", "the bronze table that should have them"),
-    ("topic", "string", "the topic, where there is one"),
-    ("partition", "int", "the partition, where there is one"),
-    (
-        "kind",
-        "string",
-        "offsets: aged out at the source; transaction: a hole in one; positions: run backwards",
-    ),
-    ("transaction", "string", "the transaction with the hole, or positions before and after"),
-    (
-        "from",
-        "bigint",
-        "first missing offset, or place among the table's changes of a transaction; where positions"
-        " run backwards the first offset there, or ingest batch",
-    ),
-    ("to", "bigint", "last one; where positions run backwards the first that contradicts"),
-    ("found_at", "timestamp", "when it was noticed"),
-    ("run_id", "string", "the run that noticed it"),
-    ("message", "string", "for a person: what is missing and what to do"),
-    (
-        "resolved_at",
-        "timestamp",
-        "when the records turned up, or a new snapshot made them needless",
-    ),
-)
+COLUMNS = read_columns("""
+table | string | the table that lacks the records
+feed | string | the bronze table that should have them
+topic | string | the topic, where there is one
+partition | int | the partition, where there is one
+kind | string | offsets: aged out at the source; transaction: a hole in one; positions: run
+    backwards
+transaction | string | the transaction with the hole, or positions before and after
+from | bigint | first missing offset, or place among the table's changes of a transaction; where
+    positions run backwards the first offset there, or ingest batch
+to | bigint | last one; where positions run backwards the first that contradicts
+found_at | timestamp | when it was noticed
+run_id | string | the run that noticed it
+message | string | for a person: what is missing and what to do
+resolved_at | timestamp | when the records turned up, or a new snapshot made them needless
+""")
+_GAPS = writing.DeclaredTable("silver", TABLE, "records that are gone at the source", COLUMNS)
 IDENTITY = ("table", "feed", "topic", "partition", "kind", "transaction", "from")
 WAY_OUT = "take a new snapshot (`lakehouse rebootstrap`), or set on_data_loss: continue"
 
@@ -83,8 +73,7 @@ def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: st
     """Keep the gaps that are not known yet; none at all writes nothing."""
     if not found:
         return
-    if not exists(spark, target, "silver", TABLE):
-        writing.create(spark, target, "silver", TABLE, create_statement(target))
+    _GAPS.ensure(spark, target)
     now = datetime.now(timezone.utc)
     rows = [_row(gap, run_id, now) for gap in found]
     same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)
@@ -92,15 +81,16 @@ def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: st
         spark.sql(
             f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{found}} s ON {same} "
             "WHEN NOT MATCHED THEN INSERT *",
-            found=local_rows(spark, rows, _schema()),
+            found=_GAPS.rows(spark, rows),
         )
 
 
 def still_open(spark: SparkSession, target: Target) -> list[Gap]:
     """The gaps that nothing has closed yet, in the order in which they were found."""
-    if not exists(spark, target, "silver", TABLE):
+    if not _GAPS.exists(spark, target):
         return []
-    rows = read(spark, target).where("resolved_at IS NULL").orderBy("found_at", "from").collect()
+    left = _GAPS.read(spark, target).where("resolved_at IS NULL")
+    rows = left.orderBy("found_at", "from").collect()
     columns = ("table", "feed", "topic", "partition", "kind", "transaction")
     return [
         Gap(first=row["from"], last=row["to"], **{column: row[column] for column in columns})
@@ -117,33 +107,10 @@ def close(spark: SparkSession, target: Target, condition: str) -> None:
         )
 
 
-def read(spark: SparkSession, target: Target) -> DataFrame:
-    """All gaps so far; only where `exists` says that there are any."""
-    return spark.table(name(target, "silver", TABLE))
-
-
-def create_statement(target: Target) -> str:
-    """CREATE TABLE for the gaps with its columns' comments."""
-    columns = ", ".join(f"`{name}` {kind} COMMENT {literal(text)}" for name, kind, text in COLUMNS)
-    comment = literal("records that are gone at the source")
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'silver', TABLE)} ({columns}) "
-        f"USING delta COMMENT {comment}"
-    )
-
-
 def is_one(gap: Gap) -> str:
     """SQL condition that holds for this gap alone."""
-    values = {
-        "table": literal(gap.table),
-        "feed": literal(gap.feed),
-        "topic": _literal(gap.topic),
-        "partition": "NULL" if gap.partition is None else str(gap.partition),
-        "kind": literal(gap.kind),
-        "transaction": _literal(gap.transaction),
-        "from": str(gap.first),
-    }
-    return " AND ".join(f"`{column}` <=> {value}" for column, value in values.items())
+    values = _identity(gap)
+    return " AND ".join(f"`{column}` <=> {_literal(values[column])}" for column in IDENTITY)
 
 
 def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
@@ -162,15 +129,15 @@ def strict(tables: Sequence[Table]) -> set[str]:
     return {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
 
 
-def _literal(text: str | None) -> str:
-    return "NULL" if text is None else literal(text)
+def _identity(gap: Gap) -> dict[str, object]:
+    """The columns of a gap that tell what is missing."""
+    return gap.model_dump(exclude={"first", "last"}) | {"from": gap.first, "to": gap.last}
+
+
+def _literal(value: object) -> str:
+    return literal(value) if isinstance(value, str) else "NULL" if value is None else str(value)
 
 
 def _row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
-    row = gap.model_dump(exclude={"first", "last"})
     told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {WAY_OUT}"}
-    return row | {"from": gap.first, "to": gap.last} | told
-
-
-def _schema() -> str:
-    return ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)
+    return _identity(gap) | told

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -13,35 +12,29 @@ from lakehouse.config.table import Strict
 from lakehouse.config.target import Layer, Target
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText
-from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage import writing
-from lakehouse.storage.delta_log import read_log, read_values
-from lakehouse.storage.names import exists, literal, location, name
+from lakehouse.storage.delta_log import read_table_log, read_values
+from lakehouse.storage.names import literal
+from lakehouse.storage.writing import DeclaredTable
+from lakehouse.words import read_columns
 
 TABLE, STATE = "_runs", "state"
 
-COLUMNS = (
-    ("run_id", "string", "one run of the command, over all its tables and layers"),
-    ("layer", "string", "bronze, silver or gold"),
-    ("table", "string", "the table"),
-    ("batch", "bigint", "newest batch that the layer has done; silver counts its own from 1"),
-    (
-        "positions",
-        "map<string,bigint>",
-        "newest ingest batch of each bronze table that was applied, or (bronze) looked through",
-    ),
-    ("started_at", "timestamp", "when work on the table began"),
-    ("ended_at", "timestamp", "when it ended"),
-    ("status", "string", "ok or failed; begun: the run noted something of the table first"),
-    ("counts", "map<string,bigint>", "what became of the records, by name"),
-    ("message", "string", "for a person: why it failed, else null"),
-    ("duration_ms", "bigint", "how long it took, in milliseconds"),
-    (
-        STATE,
-        "string",
-        "all that the lakehouse knows of the table after the run, as JSON; the newest counts",
-    ),
-)
+COLUMNS = read_columns("""
+run_id | string | one run of the command, over all its tables and layers
+layer | string | bronze, silver or gold
+table | string | the table
+batch | bigint | newest batch that the layer has done; silver counts its own from 1
+positions | map<string,bigint> | newest ingest batch of each bronze table that was applied, or
+    (bronze) looked through
+started_at | timestamp | when work on the table began
+ended_at | timestamp | when it ended
+status | string | ok or failed; begun: the run noted something of the table first
+counts | map<string,bigint> | what became of the records, by name
+message | string | for a person: why it failed, else null
+duration_ms | bigint | how long it took, in milliseconds
+state | string | all that the lakehouse knows of the table after the run, as JSON; the newest counts
+""")
+_LEDGER = DeclaredTable("silver", TABLE, "what every run did to every table", COLUMNS)
 
 
 class Entry(Strict):
@@ -104,12 +97,7 @@ def told(
 
 def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> None:
     """Write the entries in one commit; none at all writes nothing."""
-    if not entries:
-        return
-    if not exists(spark, target, "silver", TABLE):
-        writing.create(spark, target, "silver", TABLE, create_statement(target))
-    rows = [entry.model_dump() for entry in entries]
-    writing.append(spark, target, "silver", TABLE, local_rows(spark, rows, _schema()))
+    _LEDGER.append(spark, target, [entry.model_dump() for entry in entries])
 
 
 def append_with_waiting(
@@ -126,9 +114,7 @@ def append_with_waiting(
 
 def read(spark: SparkSession, target: Target) -> DataFrame:
     """All entries so far, in no order; empty before the first run."""
-    if not exists(spark, target, "silver", TABLE):
-        return local_rows(spark, [], _schema())
-    return spark.table(name(target, "silver", TABLE))
+    return _LEDGER.read(spark, target)
 
 
 def read_states(
@@ -144,8 +130,7 @@ def read_states(
 
 def read_local_states(target: Target) -> dict[str, str] | None:
     """The newest state of every table, read without Spark; None where that cannot be done."""
-    folder = location(target, "silver", TABLE)
-    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    log = read_table_log(target, "silver", TABLE)
     rows = read_values(log, ["ended_at", "layer", "table", STATE]) if log else None
     if rows is None:
         return None
@@ -166,19 +151,3 @@ def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:
     newest = read(spark, target).groupBy("layer", "table")
     rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
     return {(row["layer"], row["table"]) for row in rows.collect()}
-
-
-def create_statement(target: Target) -> str:
-    """CREATE TABLE for the ledger with its columns' comments."""
-    columns = ", ".join(
-        f"`{column}` {kind} COMMENT {literal(text)}" for column, kind, text in COLUMNS
-    )
-    comment = literal("what every run did to every table")
-    return (
-        f"CREATE TABLE IF NOT EXISTS {name(target, 'silver', TABLE)} ({columns}) "
-        f"USING delta COMMENT {comment}"
-    )
-
-
-def _schema() -> str:
-    return ", ".join(f"`{column}` {kind}" for column, kind, _ in COLUMNS)

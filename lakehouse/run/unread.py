@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lakehouse.config.table import Table
 from lakehouse.run.ledger import Entry
+from lakehouse.words import counted
 
 UNREAD = "unread"
 MOST_NAMED = 8
@@ -29,10 +30,10 @@ class Unread(NamedTuple):
             records, shown = sum(self.topics.values()), list(self.topics.items())[:MOST_NAMED]
             named = ", ".join(f"{topic} ({count:,})" for topic, count in shown)
             more = ", …" if len(self.topics) > MOST_NAMED else ""
-            of = f"{_number(records, 'record')} of {_number(len(self.topics), 'topic')}"
+            of = f"{counted(records, 'record')} of {counted(len(self.topics), 'topic')}"
             found.append(f"{self.feed}: {of} that no table reads: {named}{more}")
         if self.lines:
-            what = f"{_number(self.lines, 'line')} that cannot be read or name no topic"
+            what = f"{counted(self.lines, 'line')} that cannot be read or name no topic"
             found.append(f"{self.feed}: {what}; do: `lakehouse dead-letters list`")
         return found
 
@@ -67,7 +68,3 @@ def unread(counts: Iterable[tuple[str, str, int]], tables: Iterable[Table] = ())
         Unread(feed, {t: n for t, n in topics.most_common() if t}, topics[""])
         for feed, topics in sums.items()
     ]
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 
@@ -30,3 +30,14 @@ def _iso(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def as_text(number: int, beside: Column) -> Column:
+    """The number as a bigint, the same for every row.
+
+    Args:
+        number: the number.
+        beside: any text of the row; without it Spark would reckon the number before it writes the
+            Java.
+    """
+    return F.concat_ws("", F.substring(beside, 1, 0), F.lit(str(number))).cast("bigint")

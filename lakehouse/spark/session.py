@@ -1,32 +1,34 @@
 """The Spark session a target asks for: here, on a Spark Connect server, or on Databricks."""
 
+import functools
 import importlib
 import importlib.util
 import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyspark
+from py4j.java_gateway import JavaClass, JavaMember, JVMView
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable, SparkUnavailable
-from lakehouse.spark import class_archive
 from lakehouse.spark.failures import in_short
-from lakehouse.spark.jars import Jar
-from lakehouse.spark.java import system_java, use_java
+from lakehouse.spark.java import archive_options, system_java, use_java
 from lakehouse.spark.local_settings import (
     JAVA_OPTIONS,
     SETTINGS_OF_SMALL_LAKES,
+    Jar,
     jar_settings,
     local_settings,
     socket_settings,
@@ -100,15 +102,13 @@ def _local(
         raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
     from delta import configure_spark_with_delta_pip
 
-    from lakehouse.spark.gateway import remember_functions
-
     remember_functions()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
     settings = local_settings(target, os.cpu_count() or 1, open_ended)
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
-    settings[JAVA_OPTIONS] += f" {class_archive.options(system_java(), classes)}"
+    settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
     own = scratch(target.lake)
     for key, value in (settings | socket_settings() | jar_settings(jars, own / "_jars")).items():
         builder = builder.config(key, value)
@@ -213,3 +213,62 @@ def _turned(number: int, to: int, now: TextIO, standard: TextIO | None) -> Itera
 def _last_lines(log: Path, count: int = 5) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return "\n            ".join(lines[-count:])
+
+
+LookUp = Callable[[object, str], object]
+_LOOK_UP = "__getattr__"
+
+
+def remember_functions() -> None:
+    """Lets this process's views of Java keep the classes and functions that they find."""
+    for view, kept in ((JVMView, JavaClass), (JavaClass, JavaMember)):
+        look_up: LookUp = getattr(view, _LOOK_UP)
+        if not hasattr(look_up, "__wrapped__"):
+            setattr(view, _LOOK_UP, _remembering(look_up, kept))
+
+
+def _remembering(look_up: LookUp, kept: type[object]) -> LookUp:
+    @functools.wraps(look_up)
+    def found(view: object, name: str) -> object:
+        value = look_up(view, name)
+        if isinstance(value, kept):
+            vars(view)[name] = value
+        return value
+
+    return found
+
+
+def check_server_python(spark: SparkSession) -> None:
+    """Send one function to the server, before any work, and see whether it runs there.
+
+    Nothing is asked in a Databricks job, whose functions run in the job's own environment.
+
+    Raises:
+        SparkUnavailable: the server has another minor version of Python, or lacks the wheel.
+    """
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return
+    try:
+        spark.range(1).mapInArrow(same_batches, "id bigint").collect()
+    except PySparkException as failure:
+        told = str(failure)
+        if "PYTHON_VERSION_MISMATCH" in told:
+            here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+            raise SparkUnavailable(
+                f"the server's Python differs from Python {here} here; records are decoded and "
+                "folded by Python functions, which need the same minor version on both sides",
+                "use the server's version of Python here, or run it as a job of the bundle; "
+                "`status` and `sql` work with any version",
+            ) from failure
+        if "ModuleNotFoundError" in told:
+            raise SparkUnavailable(
+                "the server cannot import the lakehouse's Python functions",
+                "install this version of the wheel where the server's Python finds it, or run it "
+                "as a job of the bundle; `status` and `sql` work without",
+            ) from failure
+        raise
+
+
+def same_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The record batches as they come."""
+    return batches

@@ -8,8 +8,14 @@ error. Source: Delta's transaction log protocol, PROTOCOL.md.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
+
+from lakehouse.config.target import Layer, Target
+from lakehouse.storage.names import location
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ColumnChunkMetaData
 
 Action: TypeAlias = Mapping[str, Any]
 
@@ -41,7 +47,7 @@ class TableLog(NamedTuple):
         return None if None in found else max(found, default=0)
 
 
-class Column(NamedTuple):
+class ColumnValues(NamedTuple):
     """A column over all files: how many values are not null; bounds of whole numbers and texts."""
 
     values: int
@@ -58,7 +64,13 @@ def read_log(folder: Path) -> TableLog | None:
         return None
 
 
-def read_columns(table: TableLog) -> dict[str, Column] | None:
+def read_table_log(target: Target, layer: Layer, table: str) -> TableLog | None:
+    """The newest version of a table of the lake; None where no local folder has its log."""
+    folder = location(target, layer, table)
+    return None if folder is None or "://" in folder else read_log(Path(folder))
+
+
+def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
     """The columns' values as the footers of the data files tell.
 
     Rows that deletion vectors hide are counted. Nested columns are left out, and columns of which
@@ -71,7 +83,7 @@ def read_columns(table: TableLog) -> dict[str, Column] | None:
     except (OSError, ValueError):
         return None
     plain = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
-    columns = dict.fromkeys(plain.values(), Column(0))
+    columns = dict.fromkeys(plain.values(), ColumnValues(0))
     for inside, found in chunks:
         name = plain.get(inside)
         if name is not None and found is None:
@@ -127,15 +139,9 @@ def _checkpoint(file: Path) -> Iterator[Action]:
 
 
 def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
-    fields: list[Action] = []
-    files: dict[str, Action] = {}
-    for action in actions:
-        if "metaData" in action:
-            fields = json.loads(action["metaData"]["schemaString"])["fields"]
-        elif "add" in action:
-            files[action["add"]["path"]] = action["add"]
-        elif "remove" in action:
-            files.pop(action["remove"]["path"], None)
+    newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    fields = json.loads(newest[-1])["fields"] if newest else []
+    files = _files(actions)
     stats = [_stats(file) for file in files.values()]
     known = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
@@ -143,6 +149,17 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(path) for path in files]
     return TableLog(version, rows, columns, physical, places, stats)
+
+
+def _files(actions: Sequence[Action]) -> dict[str, Action]:
+    """The data files that were added and not removed since, by path."""
+    files: dict[str, Action] = {}
+    for action in actions:
+        if "add" in action:
+            files[action["add"]["path"]] = action["add"]
+        elif "remove" in action:
+            files.pop(action["remove"]["path"], None)
+    return files
 
 
 def _stats(file: Action) -> Action:
@@ -156,7 +173,7 @@ def _type(written: object) -> str:
     return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
-def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
+def _chunks(file: Path) -> Iterator[tuple[str, ColumnValues | None]]:
     """The column chunks of a Parquet file with their statistics; None for one without."""
     import pyarrow.parquet as pq
 
@@ -164,23 +181,23 @@ def _chunks(file: Path) -> Iterator[tuple[str, Column | None]]:
     for group in range(told.num_row_groups):
         for at in range(told.num_columns):
             chunk = told.row_group(group).column(at)
-            stats = chunk.statistics
-            if stats is None or not stats.has_null_count:
-                yield chunk.path_in_schema, None
-                continue
-            column = Column(chunk.num_values - stats.null_count)
-            bounds = (stats.min, stats.max) if stats.has_min_max else ()
-            if all(type(bound) is int for bound in bounds) and bounds:
-                column = column._replace(numbers=bounds)
-            if all(isinstance(bound, str) for bound in bounds) and bounds:
-                column = column._replace(texts=bounds)
-            yield chunk.path_in_schema, column
+            yield chunk.path_in_schema, _read_values_of(chunk)
 
 
-def _merged(one: Column, other: Column) -> Column:
+def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
+    stats = chunk.statistics
+    if stats is None or not stats.has_null_count:
+        return None
+    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
+    numbers, texts = bounds if whole else None, bounds if text else None
+    return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)
+
+
+def _merged(one: ColumnValues, other: ColumnValues) -> ColumnValues:
     numbers = [bounds for bounds in (one.numbers, other.numbers) if bounds is not None]
     texts = [bounds for bounds in (one.texts, other.texts) if bounds is not None]
-    return Column(
+    return ColumnValues(
         one.values + other.values,
         (min(n[0] for n in numbers), max(n[1] for n in numbers)) if numbers else None,
         (min(t[0] for t in texts), max(t[1] for t in texts)) if texts else None,

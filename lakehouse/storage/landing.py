@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -86,6 +87,12 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
     return [place / name for name in new]
 
 
+def is_finished(name: str) -> bool:
+    """Whether a file of this name is no longer being written; Spark takes names in UTF-8 only."""
+    finished = not name.startswith((".", "_")) and not name.endswith((".tmp", "._COPYING_"))
+    return finished and (name.isascii() or name.encode(errors="ignore").decode() == name)
+
+
 def from_landing(text: str | None, target: Target) -> str | None:
     """A text for a person in which dropped files are named from the landing root on."""
     root = re.escape(target.landing.strip("/"))
@@ -112,31 +119,21 @@ def _place(target: Target, tables: Sequence[Table]) -> Path:
 
 
 def _day(text: str) -> str:
-    try:
+    with suppress(ValueError):
         day = date.fromisoformat(text)
-    except ValueError as wrong:
-        raise _not_a_day(text) from wrong
-    if day < date(1970, 1, 1) or day.isoformat() != text:
-        raise _not_a_day(text)
-    return text
-
-
-def _not_a_day(text: str) -> ConfigurationError:
-    return _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
+        if day >= date(1970, 1, 1) and day.isoformat() == text:
+            return text
+    raise _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
 
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise _wrong("--extract", str(folder), "a folder with the extract's files", "correct it")
-    found = [file for file in sorted(folder.iterdir()) if file.is_file() and _finished(file.name)]
+    found = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
     if not found:
         expected = "at least one file whose name does not begin with . or _ or end in .tmp"
         raise _wrong("--extract", f"no such file in {folder}", expected, "correct it")
     return found
-
-
-def _finished(name: str) -> bool:
-    return not name.startswith((".", "_")) and not name.endswith(".tmp")
 
 
 def _name(file: Path) -> str:

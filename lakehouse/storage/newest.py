@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log
+from lakehouse.storage.delta_log import read_table_log
 
 AT_ONCE = 4
 """Queries. What Delta does for a table that it has not met yet is one thread's work."""
@@ -50,8 +49,7 @@ def newest_batches(
 
 def _logged(target: Target, layer: Layer, table: str) -> int | None:
     """What the log of a table in a local folder tells; None where Spark is to be asked."""
-    folder = names.location(target, layer, table)
-    log = read_log(Path(folder)) if folder is not None and "://" not in folder else None
+    log = read_table_log(target, layer, table)
     return None if log is None else log.highest("_batch")
 
 

@@ -26,7 +26,7 @@ COMMITS = 1000
 _RESETS = ("CREATE OR REPLACE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "TRUNCATE")
 
 
-class Facts(NamedTuple):
+class FileFacts(NamedTuple):
     """A table's files as of now; `commits` are times by version, the newest `COMMITS` of them."""
 
     files: int
@@ -43,14 +43,14 @@ class Step(NamedTuple):
     reason: str
 
 
-def facts(spark: SparkSession, table: str) -> Facts:
+def facts(spark: SparkSession, table: str) -> FileFacts:
     """What Delta tells of a table by its SQL name."""
     detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
     history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS}").collect()
     counted = deletion_vectors([row.asDict() for row in history])
     vectors = min(counted, detail["numFiles"])
     commits = {row["version"]: row["timestamp"] for row in history}
-    return Facts(detail["numFiles"], detail["sizeInBytes"], vectors, commits)
+    return FileFacts(detail["numFiles"], detail["sizeInBytes"], vectors, commits)
 
 
 def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
@@ -68,7 +68,7 @@ def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
     return max(0, total)
 
 
-def compaction(table: str, known: Facts, cluster_by: str | None = None) -> Step | None:
+def compaction(table: str, known: FileFacts, cluster_by: str | None = None) -> Step | None:
     """The rewrite that is due, if any; ordered by a column where the table is large enough."""
     hidden = _much_hidden(known)
     if hidden is not None:
@@ -82,7 +82,7 @@ def compaction(table: str, known: Facts, cluster_by: str | None = None) -> Step 
     return Step("compact", f"OPTIMIZE {table}", reason)
 
 
-def _much_hidden(known: Facts) -> str | None:
+def _much_hidden(known: FileFacts) -> str | None:
     """Why deletion vectors hide so much of a table that it is written anew without them."""
     if known.vectors > MOST_VECTORS:
         return f"{known.vectors} deletion vectors, more than {MOST_VECTORS}"
@@ -91,7 +91,7 @@ def _much_hidden(known: Facts) -> str | None:
     return None
 
 
-def hours_kept(known: Facts, pinned: Iterable[int], now: datetime) -> int | None:
+def hours_kept(known: FileFacts, pinned: Iterable[int], now: datetime) -> int | None:
     """How long replaced files stay, so that every pinned version can be read.
 
     A version needs what later commits have replaced: all since the commit after it. None when that

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -85,55 +86,77 @@ def append_typed(
         rows.write.format("delta").mode("append").options(**options).save(folder)
 
 
-def append_declared(
-    spark: SparkSession,
-    place: tuple[Target, Layer, str],
-    columns: Declared,
-    comment: str,
-    rows: Sequence[Mapping[str, object]],
-) -> None:
-    """Adds rows of this process to a table of declared columns, which is made where it is missing.
+class DeclaredTable(NamedTuple):
+    """A Delta table whose columns are declared in the code: name, type and comment of each."""
 
-    Args:
-        spark: the session.
-        place: the target, the layer and the table's name.
-        columns: name, type and comment of each column.
-        comment: the comment of the table.
-        rows: values by column; a column that a row lacks is null.
-    """
-    if not exists(spark, *place):
-        declared = ", ".join(
-            f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in columns
+    layer: Layer
+    name: str
+    comment: str
+    columns: Declared
+    properties: Options = NO_OPTIONS
+
+    def exists(self, spark: SparkSession, target: Target) -> bool:
+        """Whether the table has been created."""
+        return exists(spark, target, self.layer, self.name)
+
+    def create_sql(self, target: Target) -> str:
+        """CREATE TABLE with a comment on the table and on each column."""
+        columns = (f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in self.columns)
+        set_to = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
+        return (
+            f"CREATE TABLE IF NOT EXISTS {name(target, self.layer, self.name)}"
+            f" ({', '.join(columns)}) USING delta COMMENT {literal(self.comment)}"
+            + (f" TBLPROPERTIES ({set_to})" if set_to else "")
         )
-        text = f"({declared}) USING delta COMMENT {literal(comment)}"
-        create(spark, *place, f"CREATE TABLE IF NOT EXISTS {name(*place)} {text}")
-    schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in columns)
-    append(spark, *place, local_rows(spark, rows, schema))
+
+    def ensure(self, spark: SparkSession, target: Target) -> None:
+        """Creates the table where it is missing."""
+        if not self.exists(spark, target):
+            create(spark, target, self.layer, self.name, self.create_sql(target))
+
+    def rows(self, spark: SparkSession, values: Sequence[Mapping[str, object]]) -> DataFrame:
+        """Values of this process by column as rows; a column that a row lacks is null."""
+        schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in self.columns)
+        return local_rows(spark, values, schema)
+
+    def append(
+        self, spark: SparkSession, target: Target, values: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Adds values of this process, in one commit; none at all write nothing."""
+        if values:
+            self.ensure(spark, target)
+            append(spark, target, self.layer, self.name, self.rows(spark, values))
+
+    def read(self, spark: SparkSession, target: Target) -> DataFrame:
+        """All rows, in no order; none where the table is missing."""
+        if not self.exists(spark, target):
+            return self.rows(spark, [])
+        return spark.table(name(target, self.layer, self.name))
 
 
 def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
     """Puts rows in place of all that a table holds; its columns and properties stay."""
-    folder = location(target, layer, table)
-    if folder is None:
-        rows.writeTo(name(target, layer, table)).overwrite(F.lit(True))
-        return
-    fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
-    with alone(target, layer, table):
-        fitting.write.format("delta").mode("overwrite").save(folder)
+    replace_where(spark, target, layer, table, rows, None)
 
 
 def replace_where(
-    spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame, condition: str
+    spark: SparkSession,
+    target: Target,
+    layer: Layer,
+    table: str,
+    rows: DataFrame,
+    condition: str | None,
 ) -> None:
     """Puts rows in place of those that meet a condition in SQL, which all new rows must meet."""
     folder = location(target, layer, table)
     if folder is None:
-        rows.writeTo(name(target, layer, table)).overwrite(F.expr(condition))
+        every = F.lit(True) if condition is None else F.expr(condition)
+        rows.writeTo(name(target, layer, table)).overwrite(every)
         return
     fitting = cast_to(rows, spark.table(name(target, layer, table)).schema)
+    where = {} if condition is None else {"replaceWhere": condition}
     with alone(target, layer, table):
-        write = fitting.write.format("delta").mode("overwrite").option("replaceWhere", condition)
-        write.save(folder)
+        fitting.write.format("delta").mode("overwrite").options(**where).save(folder)
 
 
 def cast_to(rows: DataFrame, schema: StructType) -> DataFrame:

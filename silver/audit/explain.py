@@ -7,15 +7,15 @@ the truncates and the ends of snapshots of the table, which concern every key.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.words import TIME_FORMAT
-from silver.audit.carried import as_json, carried, listed
-from silver.audit.outcomes import SNAPSHOT, Record, Told, outcomes
+from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
+from silver.audit.outcomes import SNAPSHOT, Told, outcomes
+from silver.audit.replay import KeyRecord
 from silver.changelog import log
 from silver.contract import TRUNCATE, UPSERT
 from silver.state.batch import order_of
@@ -23,6 +23,7 @@ from silver.state.epochs import SNAPSHOT_ID, Epoch
 from silver.state.table_state import TableState, read_state
 from silver.storage import layout, one_key
 from silver.storage.one_key import Key
+from silver.storage.row_columns import column
 
 _READ = (
     "_position", "_arrival", "_batch", "_operation", "_sequence", "_order", "_digest", "_reason",
@@ -104,8 +105,8 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     return rows.join(known, ["_feed", "_arrival"], "left")
 
 
-def _record(row: Row) -> Record:
-    return Record(
+def _record(row: Row) -> KeyRecord:
+    return KeyRecord(
         position=row["_position"] or row["_arrival"],
         arrival=row["_arrival"],
         batch=row["_batch"],
@@ -124,12 +125,12 @@ def _record(row: Row) -> Record:
     )
 
 
-def _cutoffs(found: Sequence[Row], seen: TableState) -> list[Record]:
+def _cutoffs(found: Sequence[Row], seen: TableState) -> list[KeyRecord]:
     """Full snapshots that are complete and do not show the key, as records of the table."""
     shown = {row["_snapshot"] for row in found if row["_mine"]}
     ends = {row["_snapshot"]: row["_batch"] for row in found if row["_last"]}
     return [
-        Record(
+        KeyRecord(
             position=f"full snapshot {epoch.snapshot}",
             arrival="",
             batch=ends.get(epoch.snapshot, seen.batch),
@@ -179,3 +180,33 @@ def _gone(told: Sequence[Told]) -> str:
                 return f"deleted by {each.record.position}"
             break
     return "nothing was applied"
+
+
+HIDDEN = "(sensitive)"
+
+
+def listed(columns: Sequence[str]) -> Column:
+    """The names as an array."""
+    return F.array(*[F.lit(name) for name in columns]).cast("array<string>")
+
+
+def carried(columns: Sequence[str]) -> Column:
+    """Those of the columns that the change carries."""
+    return F.array_except(listed(columns), F.coalesce("_absent", listed([])))
+
+
+def as_json(table: Table, columns: Sequence[str], chosen: Column) -> Column:
+    """The values of the columns in the array `chosen` as one JSON object; digits are kept.
+
+    A sensitive value is not shown.
+    """
+    members = [F.when(F.array_contains(chosen, name), _member(table, name)) for name in columns]
+    there = F.array_compact(F.array(*members, F.lit(None).cast("string")))
+    return F.concat(F.lit("{"), F.array_join(there, ", "), F.lit("}"))
+
+
+def _member(table: Table, name: str) -> Column:
+    hidden = name in table.columns and table.columns[name].sensitive
+    value = F.when(column(name).isNotNull(), F.lit(HIDDEN)) if hidden else column(name)
+    text = F.to_json(F.struct(value.alias(name)), JSON_OPTIONS)
+    return F.substring(text, F.lit(2), F.length(text) - 2)

@@ -4,11 +4,10 @@ What became of a change is what the fold says of it (`silver.audit.replay`). A p
 application of the log took together (`batch`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from silver.audit.replay import Done, replay
-from silver.audit.replay import Record as Record
+from silver.audit.replay import Done, KeyRecord, replay
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import sequence_of
 
@@ -18,13 +17,13 @@ SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 class Told(NamedTuple):
     """A record and what was done with it."""
 
-    record: Record
+    record: KeyRecord
     outcome: str
     because: str | None = None
 
 
 def outcomes(
-    records: Sequence[Record], applied: int, history: bool, on_truncate: str
+    records: Sequence[KeyRecord], applied: int, history: bool, on_truncate: str
 ) -> list[Told]:
     """Every record in order of sequence; those without one come last, in order of arrival.
 
@@ -38,7 +37,7 @@ def outcomes(
     waiting = [Told(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     known = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
     firsts = _firsts(known)
-    cuts = [r for r in firsts.values() if r.operation == SNAPSHOT or _cuts(r, on_truncate)]
+    cuts = [r for r in firsts.values() if _cuts(r, on_truncate)]
     changes = [r for r in known if _is_change(r)]
     done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
     counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
@@ -47,49 +46,49 @@ def outcomes(
         _changed(r, done[id(r)], key) if _is_change(r) else _other(r, key, on_truncate)
         for r in known
     ]
-    ordered = sorted([*waiting, *(t for t in told if t is not None)], key=_place)
+    ordered = sorted([*waiting, *filter(None, told)], key=_place)
     return [_with_replay(each) for each in ordered]
 
 
 class _Key(NamedTuple):
     """The first of every distinct record, the changes in order, and what removed older ones."""
 
-    firsts: Mapping[tuple[bytes, str | None, int, bool], Record]
-    changes: list[Record]
-    cuts: list[Record]
+    firsts: Mapping[tuple[bytes, str | None, int, bool], KeyRecord]
+    changes: list[KeyRecord]
+    cuts: list[KeyRecord]
     history: bool
 
 
-def _is_change(record: Record) -> bool:
+def _is_change(record: KeyRecord) -> bool:
     return record.reason is None and record.operation in (UPSERT, DELETE) and not record.moved
 
 
-def _cuts(record: Record, on_truncate: str) -> bool:
-    return record.operation == TRUNCATE and on_truncate == "apply"
+def _cuts(record: KeyRecord, on_truncate: str) -> bool:
+    return record.operation == SNAPSHOT or (record.operation == TRUNCATE and on_truncate == "apply")
 
 
 def _place(told: Told) -> tuple[bool, bytes, str]:
     return (not told.record.order, told.record.order, told.record.arrival)
 
 
-def _identity(record: Record) -> tuple[bytes, str | None, int, bool]:
+def _identity(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
     return (_sequence(record), record.operation, record.digest, record.moved)
 
 
-def _sequence(record: Record) -> bytes:
+def _sequence(record: KeyRecord) -> bytes:
     return sequence_of(record.order) if record.order else b""
 
 
-def _firsts(known: Sequence[Record]) -> dict[tuple[bytes, str | None, int, bool], Record]:
+def _firsts(known: Sequence[KeyRecord]) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
     """Of every distinct sound record the one that came first."""
-    firsts: dict[tuple[bytes, str | None, int, bool], Record] = {}
+    firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
     for record in known:
         if record.reason is None and record.operation != NONE:
             firsts.setdefault(_identity(record), record)
     return firsts
 
 
-def _other(record: Record, key: _Key, on_truncate: str) -> Told | None:
+def _other(record: KeyRecord, key: _Key, on_truncate: str) -> Told | None:
     """Tells of a record that is no change of the key."""
     if record.reason is not None:
         return Told(record, "rejected", f"{record.reason}: {record.message}")
@@ -104,7 +103,7 @@ def _other(record: Record, key: _Key, on_truncate: str) -> Told | None:
 
 
 def _cut(
-    record: Record, changes: list[Record], cuts: list[Record], on_truncate: str
+    record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
 ) -> Told | None:
     """A truncate or a snapshot without the key: told only when it took the key's row away."""
     before = [c for c in changes if c.order < record.order]
@@ -118,21 +117,14 @@ def _cut(
     return Told(record, "applied", f"removed the row of {before[-1].position}{unless}")
 
 
-def _changed(record: Record, done: Done, key: _Key) -> Told:
+def _changed(record: KeyRecord, done: Done, key: _Key) -> Told:
     """Tells of a change what the fold did with it, and which other change is the cause."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
-    if done.outcome == "duplicate":
-        same = (c for c in key.changes if _identity(c) == _identity(record))
-        return Told(record, "duplicate", f"of {next(same, record).position}")
-    if done.columns and later:
+    if done.outcome != "duplicate" and done.columns and later:
         return Told(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
-    if done.outcome == "superseded":
-        return Told(record, "superseded", f"by {_cause(record, later, key)}")
-    if done.outcome == "late":
-        return Told(record, "late", f"woven into the history before {later[0].position}")
-    if done.outcome == "delete_unknown":
-        return Told(record, "delete_unknown", "there was no row to delete; kept as a tombstone")
+    if done.outcome in _WHY:
+        return Told(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:
         return Told(record, "applied", f"a version until {later[0].position}")
     moved = [f"the row moved here from {record.old_key}"] if record.old_key is not None else []
@@ -140,7 +132,12 @@ def _changed(record: Record, done: Done, key: _Key) -> Told:
     return Told(record, "applied", "; ".join(moved + until) or None)
 
 
-def _cause(record: Record, later: list[Record], key: _Key) -> str:
+def _original(record: KeyRecord, _: list[KeyRecord], key: _Key) -> str:
+    same = (c for c in key.changes if _identity(c) == _identity(record))
+    return f"of {next(same, record).position}"
+
+
+def _cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
     """Which newer change supersedes a change, or which cut-off."""
     cuts = (c for c in key.cuts if c.order > record.order and c.batch <= record.batch)
     if (cut := next(cuts, None)) is not None:
@@ -150,7 +147,7 @@ def _cause(record: Record, later: list[Record], key: _Key) -> str:
     return f"{by.position}{tie}"
 
 
-def _same_place(one: Record, other: Record) -> bool:
+def _same_place(one: KeyRecord, other: KeyRecord) -> bool:
     return _sequence(one) == _sequence(other)
 
 
@@ -159,3 +156,12 @@ def _with_replay(told: Told) -> Told:
         return told
     because = f"{told.because}; " if told.because else ""
     return told._replace(because=f"{because}{told.record.replayed}")
+
+
+_WHY: Mapping[str, Callable[[KeyRecord, list[KeyRecord], _Key], str]] = {
+    "duplicate": _original,
+    "superseded": lambda record, later, key: f"by {_cause(record, later, key)}",
+    "late": lambda _, later, key: f"woven into the history before {later[0].position}",
+    "delete_unknown": lambda *_: "there was no row to delete; kept as a tombstone",
+}
+"""By outcome, what is the cause of it."""

@@ -129,21 +129,21 @@ def _live(rows: DataFrame) -> DataFrame:
 
 
 def _compared(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[str]) -> DataFrame:
-    def texts(rows: DataFrame, sign: int) -> DataFrame:
-        content = F.to_json(F.struct(*[column(c) for c in shown]), JSON_OPTIONS)
-        return rows.select(
-            key_text(table.keys).alias("unit"), content.alias("_content"), F.lit(sign).alias("_n")
-        )
-
-    both = texts(rebuilt, 1).unionByName(texts(stored, -1))
-    counted = both.groupBy("unit", "_content").agg(F.sum("_n").alias("_n"))
+    content = F.to_json(F.struct(*[column(c) for c in shown]), JSON_OPTIONS)
+    counted = _counted(rebuilt, stored, key_text(table.keys), content)
     return counted.groupBy("unit").agg(F.bool_or(F.col("_n") != 0).alias("bad"))
 
 
 def _without_key(table: Table, batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
     rebuilt = keyless.new_rows(table, batch, None, values)
-    sides = rebuilt.select("_row", F.lit(1).alias("_n")).unionByName(
-        stored.select("_row", F.lit(-1).alias("_n"))
-    )
-    counted = sides.groupBy("_row").agg(F.sum("_n").alias("_n"))
-    return counted.select(F.col("_row").alias("unit"), (F.col("_n") != 0).alias("bad"))
+    counted = _counted(rebuilt, stored, F.col("_row"), F.lit(""))
+    return counted.select("unit", (F.col("_n") != 0).alias("bad"))
+
+
+def _counted(rebuilt: DataFrame, stored: DataFrame, unit: Column, content: Column) -> DataFrame:
+    """How many more rows of a unit and content the rebuild has than what is stored, as `_n`."""
+    sides = [
+        rows.select(unit.alias("unit"), content.alias("_content"), F.lit(sign).alias("_n"))
+        for rows, sign in ((rebuilt, 1), (stored, -1))
+    ]
+    return sides[0].unionByName(sides[1]).groupBy("unit", "_content").agg(F.sum("_n").alias("_n"))

@@ -11,7 +11,7 @@ from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold
 
 
-class Record(NamedTuple):
+class KeyRecord(NamedTuple):
     """A record of bronze as the change log has it.
 
     `order` is its order key, empty when it has none; `moved` says that the record is
@@ -50,7 +50,9 @@ class Done(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
-def replay(changes: Sequence[Record], cuts: Sequence[Record], history: bool) -> Iterator[Done]:
+def replay(
+    changes: Sequence[KeyRecord], cuts: Sequence[KeyRecord], history: bool
+) -> Iterator[Done]:
     """Folds the changes of a key batch by batch, as the runs did, and yields what became of each.
 
     Args:
@@ -59,7 +61,7 @@ def replay(changes: Sequence[Record], cuts: Sequence[Record], history: bool) -> 
         history: whether the table keeps every version.
     """
     columns = tuple(sorted(frozenset[str]().union(*(c.carried for c in changes))))
-    table: _Row | _Versions = _Versions() if history else _Row()
+    table: _CurrentRow | _Versions = _Versions() if history else _CurrentRow()
     done: dict[int, Done] = {}
     for number in sorted({c.batch for c in changes}):
         batch = [at for at, c in enumerate(changes) if c.batch == number]
@@ -69,14 +71,14 @@ def replay(changes: Sequence[Record], cuts: Sequence[Record], history: bool) -> 
     return (done[at] for at in range(len(changes)))
 
 
-class _Row:
+class _CurrentRow:
     """The row of a current table."""
 
     def __init__(self) -> None:
         self._facts: Facts | None = None
 
     def fold(
-        self, rules: FoldRules, changes: Sequence[Record], batch: list[int]
+        self, rules: FoldRules, changes: Sequence[KeyRecord], batch: list[int]
     ) -> dict[int, Done]:
         key = CurrentFold(rules, traces=True)
         if self._facts is not None:
@@ -100,7 +102,7 @@ class _Versions:
         self._rows: dict[bytes, tuple[int, VersionFacts]] = {}
 
     def fold(
-        self, rules: FoldRules, changes: Sequence[Record], batch: list[int]
+        self, rules: FoldRules, changes: Sequence[KeyRecord], batch: list[int]
     ) -> dict[int, Done]:
         known = sorted(self._rows)
         first = sequence_of(changes[batch[0]].order)
@@ -119,7 +121,7 @@ class _Versions:
 
 
 def _lists(
-    rules: FoldRules, changes: Sequence[Record], rows: Sequence[int], new: set[int]
+    rules: FoldRules, changes: Sequence[KeyRecord], rows: Sequence[int], new: set[int]
 ) -> Changes:
     chosen = [changes[at] for at in rows]
     return Changes(

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from silver.audit import arrival_checks, row_checks
 from silver.audit import recomputed as rebuilt_laws
+from silver.audit import row_checks
 from silver.state.table_state import read_state
 
 EXAMPLES = 5
@@ -52,7 +52,7 @@ def verify(
     """
     seen = read_state(spark, target, table.table)
     stored = row_checks.laws(spark, target, table, seen)
-    arrived = arrival_checks.laws(spark, target, table, seen)
+    arrived = row_checks.arrival_laws(spark, target, table, seen)
     rebuilt = rebuilt_laws.laws(spark, target, table, seen, sample)
     return judge({**stored, **more, **arrived, **rebuilt})
 

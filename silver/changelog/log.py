@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.spark.numbers import as_text
+from lakehouse.spark.local_rows import as_text
 from lakehouse.storage import names, writing
 from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS

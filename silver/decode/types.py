@@ -1,37 +1,22 @@
 """Types of columns: their names, how they widen, and what carries them in Arrow; without a JVM."""
 
-import re
 from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from lakehouse.config.column_types import ColumnType, read_type
+
 BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 """White space and control characters: around a number, a boolean or a time they do not count."""
 
-_PLAIN: dict[str, T.DataType] = {
-    "tinyint": T.ByteType(),
-    "byte": T.ByteType(),
-    "smallint": T.ShortType(),
-    "short": T.ShortType(),
-    "int": T.IntegerType(),
-    "integer": T.IntegerType(),
-    "bigint": T.LongType(),
-    "long": T.LongType(),
-    "float": T.FloatType(),
-    "real": T.FloatType(),
-    "double": T.DoubleType(),
-    "boolean": T.BooleanType(),
-    "binary": T.BinaryType(),
-    "string": T.StringType(),
-    "date": T.DateType(),
-    "timestamp": T.TimestampType(),
-    "timestamp_ltz": T.TimestampType(),
-    "timestamp_ntz": T.TimestampNTZType(),
-    "variant": T.VariantType(),
-    "decimal": T.DecimalType(10, 0),
-    "dec": T.DecimalType(10, 0),
-    "numeric": T.DecimalType(10, 0),
+_PLAIN: Mapping[str, T.DataType] = {
+    type.typeName(): type
+    for type in (
+        *(T.ByteType(), T.ShortType(), T.IntegerType(), T.LongType(), T.FloatType()),
+        *(T.DoubleType(), T.BooleanType(), T.BinaryType(), T.StringType(), T.DateType()),
+        *(T.TimestampType(), T.TimestampNTZType(), T.VariantType()),
+    )
 }
 CONNECT_TYPES: Mapping[str, T.DataType] = {
     "int8": T.ByteType(),
@@ -60,10 +45,6 @@ _ARROW: dict[type[T.DataType], pa.DataType] = {
     T.TimestampType: pa.timestamp("us", tz="UTC"),
     T.TimestampNTZType: pa.timestamp("us"),
 }
-_SIZED = re.compile(r"(?:char|varchar)\s*\(\s*\d+\s*\)", re.IGNORECASE)
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
-_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL | re.IGNORECASE)
-_FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
 _WHOLE: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATING: tuple[type[T.DataType], ...] = (T.FloatType, T.DoubleType)
 _MOST_DIGITS = 38
@@ -74,26 +55,27 @@ class Misfit(ValueError):
 
 
 def parse_type(text: str) -> T.DataType:
-    """The type that a text such as `DECIMAL(12, 2)` or `array<struct<a: int>>` names.
-
-    `char` and `varchar` are strings, as Spark reads them from a table.
+    """The type that a text names, such as `DECIMAL(12, 2)` or `array<struct<a: int>>`.
 
     Raises:
         ValueError: the text names no type of a column.
     """
-    written = text.strip()
-    plain = _PLAIN.get(written.lower())
-    if plain is not None:
-        return plain
-    if _SIZED.fullmatch(written):
-        return T.StringType()
-    decimal = _DECIMAL.fullmatch(written)
-    if decimal:
-        return T.DecimalType(int(decimal[1]), int(decimal[2] or 0))
-    nested = _NESTED.fullmatch(written)
-    if nested:
-        return _nested(nested[1].lower(), _split(nested[2]))
-    raise ValueError(f"found {text!r}, expected a Spark SQL type")
+    return _spark_type(read_type(text))
+
+
+def _spark_type(type: ColumnType) -> T.DataType:
+    inner = [_spark_type(each) for each in type.inner]
+    if type.name == "decimal":
+        return T.DecimalType(*type.digits)
+    if type.name == "array":
+        return T.ArrayType(inner[0])
+    if type.name == "map":
+        return T.MapType(inner[0], inner[1])
+    if type.name == "struct":
+        return T.StructType(
+            [T.StructField(*field) for field in zip(type.fields, inner, strict=True)]
+        )
+    return _PLAIN[type.name]
 
 
 def wider(one: T.DataType, other: T.DataType) -> T.DataType | None:
@@ -114,35 +96,6 @@ def wider(one: T.DataType, other: T.DataType) -> T.DataType | None:
 def widens(old: T.DataType, new: T.DataType) -> bool:
     """Whether a column of the type `old` grows to `new` by Delta type widening."""
     return old != new and not isinstance(new, T.ArrayType) and wider(old, new) == new
-
-
-def _nested(kind: str, inner: list[str]) -> T.DataType:
-    if kind == "array":
-        (element,) = inner
-        return T.ArrayType(parse_type(element))
-    if kind == "map":
-        key, value = inner
-        return T.MapType(parse_type(key), parse_type(value))
-    return T.StructType([_field(text) for text in inner])
-
-
-def _field(text: str) -> T.StructField:
-    found = _FIELD.fullmatch(text)
-    if found is None:
-        raise ValueError(f"found {text!r}, expected a field of a struct")
-    return T.StructField(found[1] or found[2], parse_type(found[3]))
-
-
-def _split(text: str) -> list[str]:
-    """The text cut at commas outside of brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
 
 
 def arrow_type(type: T.DataType) -> pa.DataType:

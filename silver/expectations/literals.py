@@ -4,29 +4,26 @@ Spark refuses (or, row by row, fails at) a comparison of a number with a text. C
 are therefore sorted into five kinds before a rule becomes a condition.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import Literal
 
+from lakehouse.config.column_types import is_type, read_type
 from lakehouse.storage import names
 
 Kind = Literal["number", "text", "flag", "time", "other"]
 
-_KINDS_OF_TYPES: tuple[tuple[tuple[str, ...], Kind], ...] = (
-    (("tinyint", "smallint", "int", "bigint", "long", "byte", "short"), "number"),
-    (("float", "double", "decimal"), "number"),
-    (("string", "char", "varchar"), "text"),
-    (("boolean",), "flag"),
-    (("date", "timestamp"), "time"),
-)
+_KINDS_OF_TYPES: Mapping[str, Kind] = {
+    **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "number"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "time"),
+    **{"string": "text", "boolean": "flag"},
+}
 
 
 def kind_of_type(sql_type: str) -> Kind:
     """The kind of a column, from its Spark SQL type as DDL or `simpleString()` writes it."""
-    word = sql_type.strip().lower()
-    if word == "dec":
-        return "number"
-    return next((kind for begins, kind in _KINDS_OF_TYPES if word.startswith(begins)), "other")
+    plain = sql_type.partition(" collate ")[0]
+    return _KINDS_OF_TYPES.get(read_type(plain).name, "other") if is_type(plain) else "other"
 
 
 def kind_of_value(value: object) -> Kind:

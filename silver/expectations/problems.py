@@ -5,14 +5,12 @@ One line each: dotted key, what was found, what was expected. For example
 """
 
 import re
-from collections.abc import Collection, Iterator
-from difflib import get_close_matches
-from pathlib import Path
+from collections.abc import Iterator
 
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log
+from lakehouse.config.unpacking import nearest
+from lakehouse.storage.delta_log import read_table_log
 from silver.expectations.arguments import find_argument_problem
 from silver.expectations.literals import read_bound
 from silver.expectations.mismatches import mismatch
@@ -41,15 +39,14 @@ def find_unknown_columns(target: Target, table: Table) -> list[str]:
     declares all keys and more: it then must declare every column that a rule names. Elsewhere, any
     name may be that of an undeclared column, and nothing is said.
     """
-    folder = names.location(target, "silver", f"{table.table}_changes")
-    log = None if folder is None or "://" in folder else read_log(Path(folder))
+    log = read_table_log(target, "silver", f"{table.table}_changes")
     if not (table.keys and table.is_declared) and log is None:
         return []
     logged = {name for name in log.columns if not name.startswith("_")} if log else set()
     columns = sorted({*table.columns, *table.keys, *logged})
     return [
         f"expectations[{place}].{argument}: found {name!r},"
-        f" expected {_find_close(name, columns) or 'a declared column'}, or declare it in `columns`"
+        f" expected {nearest(name, columns) or 'a declared column'}, or declare it in `columns`"
         for place, each in enumerate(table.expectations)
         for argument, name in _list_columns(each)
         if name not in columns
@@ -66,15 +63,11 @@ def _list_columns(expectation: Expectation) -> Iterator[tuple[str, str]]:
                 yield argument, name
 
 
-def _find_close(word: str, words: Collection[str]) -> str | None:
-    return next(iter(get_close_matches(word, sorted(words), n=1)), None)
-
-
 def _suggest_type(written: str) -> str:
     """The nearest name that says yes or no as the written one does, never its opposite."""
     alike = [name for name in EXPECTATIONS if _denies(name) == _denies(written)]
     example = "a name of Great Expectations, such as expect_column_values_to_not_be_null"
-    return _find_close(written, alike) or example
+    return nearest(written, sorted(alike)) or example
 
 
 def _denies(name: str) -> bool:
@@ -109,7 +102,7 @@ def _find_wrong_arguments(expectation: Expectation, kinds: dict[str, str]) -> It
         if name in SET_BY_QUALITY:
             yield f".{name}: found {value!r}, expected nothing: the lakehouse sets it"
         elif name not in allowed:
-            expected = _find_close(name, kinds) or f"one of {', '.join(sorted(kinds))}"
+            expected = nearest(name, sorted(kinds)) or f"one of {', '.join(sorted(kinds))}"
             yield f".{name}: found an unknown argument, expected {expected}"
         elif value is not None:
             problem = find_argument_problem(allowed[name].rstrip("!"), value)

@@ -8,11 +8,15 @@ no failure. The source of each is the Spark metric of the same name in
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from lakehouse.config.table import Expectation
 from lakehouse.storage.names import quote
 from silver.expectations.literals import read_bound, write_literal, write_membership
+from silver.expectations.mismatches import mismatch
 from silver.expectations.row_condition import condition_sql, read_condition
 from silver.expectations.rules import EXPECTATIONS, columns_of
 from silver.expectations.text_formats import is_json_sql, matches_strftime_sql
@@ -130,3 +134,27 @@ _PIECES: Mapping[str, Callable[[Columns, Arguments], str]] = {
     "sum": _sum,
     "repeated": lambda columns, _: _any(f"{a} <=> {b}" for a, b in combinations(columns, 2)),
 }
+
+
+class Trial(NamedTuple):
+    """What a rule would do: rows looked at, rows that fail, and why it cannot be tried at all."""
+
+    rows: int
+    failing: int
+    problem: str | None = None
+
+
+def trial(rows: DataFrame, expectation: Expectation) -> Trial:
+    """How many of these rows the expectation would reject; one pass over them, no writes."""
+    problem = _find_problem(rows, expectation)
+    if problem:
+        return Trial(rows.count(), 0, problem)
+    counts = rows.agg(F.expr("count(1)"), F.expr(f"count_if({failing_sql(expectation)})"))
+    return Trial(*counts.collect()[0])
+
+
+def _find_problem(rows: DataFrame, expectation: Expectation) -> str | None:
+    if EXPECTATIONS[expectation.type].scope != "row":
+        return f"{expectation.type} is no row rule: only `lakehouse quality` decides it"
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    return mismatch(expectation, types)

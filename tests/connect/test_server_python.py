@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.front import start
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.spark import server_python
+from lakehouse.spark import session
 from tests.conftest import REMOTE
 
 pytestmark = pytest.mark.skipif(
@@ -37,7 +37,7 @@ def test_a_server_without_the_wheel_is_refused(
     (tmp_path / "only_here.py").write_text("def same_batches(batches):\n    return batches\n")
     monkeypatch.syspath_prepend(tmp_path)
     only_here = importlib.import_module("only_here")
-    monkeypatch.setattr(server_python, "same_batches", only_here.same_batches)
+    monkeypatch.setattr(session, "same_batches", only_here.same_batches)
     with pytest.raises(SparkUnavailable, match="cannot import"):
         start(target, [], sends_functions=True)
 

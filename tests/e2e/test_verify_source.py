@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from gold.source_check.verdict import Source, Verdict, verdict
+from gold.source_check.verdict import SourceDatabase, Verdict, verdict
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -106,7 +106,7 @@ def judge(
     spark: SparkSession, target: Target, name: str, url: str, at_rest: bool = False
 ) -> Verdict:
     (table,) = [t for t in tables() if t.table == name]
-    return verdict(spark, target, table, Source(url, at_rest=at_rest), pause=0)
+    return verdict(spark, target, table, SourceDatabase(url, at_rest=at_rest), pause=0)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -360,7 +360,7 @@ def test_what_a_write_tells_is_what_bronze_holds(
     for number, content in enumerate(contents):
         drop(target, f"orders/{number}", content)
     memory, (feed,) = Memory(), feeds(limited)
-    told = job._outcome(job._Run(spark, target, memory.feeds, {}), feed)
+    told = job._outcome(job._Ingestion(spark, target, memory.feeds, {}), feed)
     asked = news(spark, target, feed, 0)
     assert (told.batch or 0, told.records) == asked[:2]
     assert memory.feeds[feed.name].newest == asked.batch

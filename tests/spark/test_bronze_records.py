@@ -4,7 +4,7 @@ from datetime import datetime
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from bronze.files.records import with_origin
+from bronze.files.batches import with_origin
 
 
 def shown(spark: SparkSession, *lines: str) -> list[Row]:

@@ -1,7 +1,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze.kafka.secrets import resolved
+from bronze.kafka.topics import resolved
 from lakehouse.errors import ConfigurationError
 
 

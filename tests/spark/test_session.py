@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.spark.server_python import check_server_python
+from lakehouse.spark.session import check_server_python
 from lakehouse.storage.names import exists, name
 from tests.conftest import REMOTE
 

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, text
 from gold.source_check.database import connected, find
 from gold.source_check.digests import compare
 from gold.source_check.plan import planned
-from gold.source_check.verdict import Source, Verdict, published, verdict
+from gold.source_check.verdict import SourceDatabase, Verdict, published, verdict
 from gold.views import selects
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -83,7 +83,9 @@ def judge(
 ) -> Verdict:  # fmt: skip
     config = table(keys)
     show(spark, target, gold, config)
-    return verdict(spark, target, config, Source(hold(Path(str(target.root)), source)), pause=0)
+    return verdict(
+        spark, target, config, SourceDatabase(hold(Path(str(target.root)), source)), pause=0
+    )
 
 
 def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target: Target) -> None:

@@ -1,7 +1,7 @@
 from typing import TYPE_CHECKING
 
 from lakehouse.config.table import Expectation
-from silver.expectations.trial import Trial, trial
+from silver.expectations.row_sql import Trial, trial
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

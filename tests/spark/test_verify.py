@@ -9,7 +9,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from silver.audit.arrival_checks import in_the_log
+from silver.audit.row_checks import in_the_log
 from silver.audit.verify import judge, verify
 from tests import lake
 from tests.builders import Line

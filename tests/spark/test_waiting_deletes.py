@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold.status.waiting_deletes import waiting_deletes
+from gold.status.unread import waiting_deletes
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from silver.audit.verify import verify

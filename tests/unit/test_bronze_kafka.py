@@ -7,7 +7,7 @@ from bronze.feeds import feeds
 from bronze.kafka.ingest import (
     CONNECTOR,
     TOKENS,
-    Plan,
+    ReadingPlan,
     cut_ranges,
     jars,
     packages,
@@ -25,7 +25,7 @@ def table(source: dict[str, object]) -> Table:
     return Table.model_validate({"table": "t", "keys": ["id"], "source": given})
 
 
-def planned(begun: dict[str, int], starting: str = "earliest", **bounds: Bounds) -> Plan:
+def planned(begun: dict[str, int], starting: str = "earliest", **bounds: Bounds) -> ReadingPlan:
     """What is to be read of topic `a`, of which some partitions have been read before."""
     kafka = Kafka(topic="a", bootstrap_servers="k:9092", starting_offsets=starting)
     state = FeedState(

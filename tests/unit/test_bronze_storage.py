@@ -11,8 +11,10 @@ ORDERS = Table.model_validate(
 
 def test_the_table_is_made_with_the_contracts_columns_and_comments() -> None:
     made = create_statement(Target(root="/r"), feeds([ORDERS])[0])
-    assert made.startswith("CREATE TABLE IF NOT EXISTS delta.`/r/lake/bronze/orders` (_raw string")
-    assert all(f"{column.name} {column.type} COMMENT " in made for column in COLUMNS)
+    assert made.startswith(
+        "CREATE TABLE IF NOT EXISTS delta.`/r/lake/bronze/orders` (`_raw` string"
+    )
+    assert all(f"`{column.name}` {column.type} COMMENT " in made for column in COLUMNS)
     assert "COMMENT 'the record\\'s key as text, where it has one'" in made
 
 

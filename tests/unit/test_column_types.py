@@ -1,6 +1,7 @@
 import pytest
 
-from lakehouse.config.column_types import is_nested, is_type
+from lakehouse.config.column_types import is_nested, is_type, read_type
+from silver.expectations.literals import kind_of_type
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,19 @@ def test_nested_types_cannot_be_keys() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "in_log"),
+    [("numeric(12, 2)", "decimal(12,2)"), ("DEC", "decimal(10,0)"), ("int", "integer"),
+     ("char(3)", "string"), ("array<int>", "array")],
+)  # fmt: skip
+def test_a_type_is_written_as_in_a_log_of_delta(text: str, in_log: str) -> None:
+    assert str(read_type(text)) == in_log
+
+
+def test_every_synonym_of_a_type_is_of_its_kind() -> None:
+    numbers = ("real", "numeric(10,2)", "dec(4)", "byte", "decimal")
+    assert {kind_of_type(kind) for kind in numbers} == {"number"}
+    others = ("string collate UTF8_LCASE", "timestamp_ntz", "boolean", "interval day", "array<int>")
+    assert [kind_of_type(kind) for kind in others] == ["text", "time", "flag", "other", "other"]

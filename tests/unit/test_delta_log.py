@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakehouse.storage.delta_log import Column, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, read_columns, read_log
 
 
 def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
@@ -36,7 +36,10 @@ def test_rows_columns_and_values_of_the_newest_version(tmp_path: Path) -> None:
     found = read_log(tmp_path)
     assert found is not None
     assert (found.version, found.rows, list(found.columns)) == (2, 3, ["a", "b"])
-    assert read_columns(found) == {"a": Column(2, texts=("x", "y")), "b": Column(1, (7, 7))}
+    assert read_columns(found) == {
+        "a": ColumnValues(2, texts=("x", "y")),
+        "b": ColumnValues(1, (7, 7)),
+    }
 
 
 def test_a_file_that_was_removed_does_not_count(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ from cdc_lakehouse.demo.questions import (
     place_events,
     questions,
 )
-from cdc_lakehouse.demo.story import Explanation, Story, story_lines
+from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.loading import load_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from silver.audit.explain import Explained
 
 CONF = Path(__file__).parents[2] / "conf"
 SHOP = load_tables(CONF)
@@ -112,7 +113,9 @@ def test_without_a_configuration_the_projects_own_is_taken(tmp_path: Path) -> No
 def story(**more: Any) -> Story:
     status = {"table": "customers", "rows": 6, "rejected": 0, "state": "ok"}
     why = "a newer change of the row was known by then, and this is a long reason for that"
-    record = Explanation("2026-11-21T09:49:25.488666Z", "upsert", "superseded", why, "a/0/1")
+    record = Explained(
+        "a/0/1", None, "upsert", "2026-11-21T09:49:25.488666Z", "superseded", why, None
+    )
     version = ["silver", '{"n": 1, "news": false}', "09:49:25.488", "09:49:29.429"]
     told = Story(
         Dropped(Path("/landing/shop"), 120, {"inserts": 9, "read by snapshots": 53}),

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from gold.status.files import Files, checksum
+from gold.status.pipeline import Files, checksum
 
 
 def commit(log: Path, version: int, noted: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from py4j.java_gateway import JavaClass, JVMView
 
-from lakehouse.spark.gateway import _remembering, remember_functions
+from lakehouse.spark.session import _remembering, remember_functions
 
 
 class View:

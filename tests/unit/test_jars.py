@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SparkUnavailable
-from lakehouse.spark.jars import Jar, in_folder
-from lakehouse.spark.local_settings import jar_settings
+from lakehouse.spark.local_settings import Jar, in_folder, jar_settings
 
 
 def jar(content: bytes) -> Jar:

@@ -12,7 +12,7 @@ import pytest
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.work.run import fail_at_the_end
-from gold.source_check.source_url import checked_url
+from gold.source_check.database import checked_url
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from tests.unit.test_cli import entry
 

@@ -1,17 +1,20 @@
 from typing import Any
 
-from silver.audit.outcomes import Record, outcomes
+from silver.audit.outcomes import outcomes
+from silver.audit.replay import KeyRecord
 from silver.fold.order_key import make_order
 
 
-def record(position: str, sequence: int | None, **more: Any) -> Record:
+def record(position: str, sequence: int | None, **more: Any) -> KeyRecord:
     """A record of pass 1 that arrived in the order of its position."""
     order = b"" if sequence is None else make_order(f"{sequence:016X}", position.encode().hex())
     given = {"batch": 1, "operation": "upsert", "order": order, "digest": hash(position)}
-    return Record(position=position, arrival=position, **given | more)
+    return KeyRecord(position=position, arrival=position, **given | more)
 
 
-def told(*records: Record, history: bool = False, applied: int = 9) -> list[tuple[str, str, str]]:
+def told(
+    *records: KeyRecord, history: bool = False, applied: int = 9
+) -> list[tuple[str, str, str]]:
     found = outcomes(records, applied, history, "apply")
     return [(t.record.position, t.outcome, t.because or "") for t in found]
 

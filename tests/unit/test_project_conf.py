@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lakehouse.config.json_schema import table_schema
 from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.unpacking import table_schema
 from tests.captures import shop
 
 CONF = Path(__file__).parents[2] / "conf"

@@ -1,5 +1,5 @@
 from gold.views.extract_views import changes, sensitive_values
-from gold.views.sensitive import masked
+from gold.views.selects import masked
 from lakehouse.config.table import Table
 
 

@@ -19,7 +19,7 @@ from cdc_lakehouse.cli.work.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.delta_log import Column
+from lakehouse.storage.delta_log import ColumnValues
 from tests.unit.test_delta_log import commit
 
 TOPIC = "s.p.orders"
@@ -234,17 +234,24 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
 @pytest.mark.parametrize(
     ("name", "kind", "column", "looks"),
     [
-        ("at", "long", Column(2, (1_700_000_000_000, 1_800_000_000_000)), "milliseconds"),
-        ("at", "long", Column(2, (1_700_000_000 * 10**9, 1_800_000_000 * 10**9)), "nanoseconds"),
-        ("joined_on", "integer", Column(2, (19_000, 20_000)), "days since 1970"),
-        ("total", "string", Column(2, None, ("AYY=", "fQ==")), "base64"),
-        ("qty", "integer", Column(2, (19_000, 20_000)), None),
-        ("at", "long", Column(2, (5, 1_700_000_000_000)), None),
-        ("tier", "string", Column(2, None, ("gold", "zinc")), None),
-        ("note", "string", Column(0), None),
+        ("at", "long", ColumnValues(2, (1_700_000_000_000, 1_800_000_000_000)), "milliseconds"),
+        (
+            "at",
+            "long",
+            ColumnValues(2, (1_700_000_000 * 10**9, 1_800_000_000 * 10**9)),
+            "nanoseconds",
+        ),
+        ("joined_on", "integer", ColumnValues(2, (19_000, 20_000)), "days since 1970"),
+        ("total", "string", ColumnValues(2, None, ("AYY=", "fQ==")), "base64"),
+        ("qty", "integer", ColumnValues(2, (19_000, 20_000)), None),
+        ("at", "long", ColumnValues(2, (5, 1_700_000_000_000)), None),
+        ("tier", "string", ColumnValues(2, None, ("gold", "zinc")), None),
+        ("note", "string", ColumnValues(0), None),
     ],
 )
-def test_values_that_look_encoded(name: str, kind: str, column: Column, looks: str | None) -> None:
+def test_values_that_look_encoded(
+    name: str, kind: str, column: ColumnValues, looks: str | None
+) -> None:
     found = encoded_as(name, kind, column)
     assert (found is None) if looks is None else (found is not None and looks in found[0])
 

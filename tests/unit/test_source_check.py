@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cdc_lakehouse.cli.check import source_check
+from cdc_lakehouse.cli.check import verify
+from gold.source_check import database
 from gold.source_check.digests import Difference
-from gold.source_check.verdict import Verdict
+from gold.source_check.verdict import SourceDatabase, Verdict
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
 from lakehouse.storage.views import View, publish, stored
@@ -30,8 +31,8 @@ def checked(
 
     monkeypatch.setattr("gold.source_check.verdict.verdict", verdict)
     one = table("debezium", ["id"])
-    given = source_check.source("u", None, False)
-    source_check.check(NO_SPARK, Target(root="/lake"), one, given, json)
+    given = SourceDatabase("u", None, False)
+    verify.check_source(NO_SPARK, Target(root="/lake"), one, given, json)
 
 
 def test_what_is_in_flight_is_shown_and_no_failure(
@@ -62,17 +63,17 @@ def test_a_real_difference_is_named_with_both_values_and_fails_the_table(
 @pytest.mark.parametrize("url", ["nonsense", "nodb://host/x", "postgresql+nodriver://h/x"])
 def test_a_url_that_cannot_be_used_is_told_before_spark_starts(url: str) -> None:
     with pytest.raises(ConfigurationError, match="--source"):
-        source_check.checked(url)
+        database.checked(url)
 
 
 def test_a_password_is_not_told() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        source_check.checked("nodb://me:secret@host/x")
+        database.checked("nodb://me:secret@host/x")
     assert "secret" not in str(refused.value)
 
 
 def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
-    found = source_check.checked("postgresql://me:p%40ss@host:5432/shop")
+    found = database.checked("postgresql://me:p%40ss@host:5432/shop")
     assert found == "postgresql+psycopg://me:p%40ss@host:5432/shop"
 
 

@@ -13,7 +13,7 @@ from cdc_lakehouse.cli.work.rebootstrap import quoted
 from cdc_lakehouse.drafts.first_draft import scalar
 from cdc_lakehouse.drafts.source_draft import (
     Connector,
-    SourceTable,
+    DatabaseTable,
     column_kind,
     connector_text,
     names_of,
@@ -26,11 +26,11 @@ from lakehouse.config.unpacking import unpack_table
 POSTGRES = make_url("postgresql+psycopg://me:secret@db.example/shop")
 MYSQL = make_url("mysql+pymysql://me:secret@db.example/shop")
 MARIADB = make_url("mariadb+pymysql://me:secret@db.example/shop")
-ORDERS = SourceTable(
+ORDERS = DatabaseTable(
     "public", "Orders", "What: people buy", ["Id"],
     {"Id": ("bigint", None), "total": ("decimal(12,2)", 'in "euro", net'), "_x": ("int", None)},
 )  # fmt: skip
-CLICKS = SourceTable("public", "clicks", None, [], {"url": ("string", None)})
+CLICKS = DatabaseTable("public", "clicks", None, [], {"url": ("string", None)})
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 from gold.source_check.digests import Difference
-from gold.source_check.verdict import Known, parted
+from gold.source_check.verdict import LogKnowledge, parted
 
 
 def row(id: str, by: str | None, gold: bool = True, source: bool = True) -> Difference:
     return Difference(id, {"id": id}, {} if gold else None, {} if source else None, by)
 
 
-KNOWN = Known(reached=500, writers=frozenset({"90"}), snapshot=50)
+KNOWN = LogKnowledge(reached=500, writers=frozenset({"90"}), snapshot=50)
 
 
 def test_a_row_of_a_transaction_that_was_applied_is_really_different() -> None:

@@ -2,14 +2,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from lakehouse.storage import upkeep
-from lakehouse.storage.upkeep import Facts, Step
+from lakehouse.storage.upkeep import FileFacts, Step
 
 NOW = datetime(2026, 5, 20, tzinfo=timezone.utc)
 MIB = 1024 * 1024
 
 
-def facts(files: int, size: int, vectors: int = 0) -> Facts:
-    return Facts(files, size, vectors, {})
+def facts(files: int, size: int, vectors: int = 0) -> FileFacts:
+    return FileFacts(files, size, vectors, {})
 
 
 def commit(operation: str = "MERGE", mode: str = "", **metrics: int) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_deletion_vectors_are_summed_over_the_commits_since_the_table_was_replac
 
 
 def test_replaced_files_are_kept_for_a_week_or_as_long_as_a_pinned_version_needs_them() -> None:
-    known = Facts(1, 1, 0, {v: NOW - timedelta(days=20 - v) for v in range(5, 11)})
+    known = FileFacts(1, 1, 0, {v: NOW - timedelta(days=20 - v) for v in range(5, 11)})
     assert upkeep.hours_kept(known, [], NOW) == 168
     assert upkeep.hours_kept(known, [10], NOW) == 168
     assert upkeep.hours_kept(known, [9, 7], NOW) == 12 * 24 + 24

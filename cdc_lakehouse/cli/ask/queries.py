@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, configured, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import warnings_of, without_yaml
 from lakehouse.config.table import Table
@@ -91,8 +91,7 @@ def status(
     shown: ShownStatus = "table",
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
-    target, tables = configured(chosen)
-    everything = configured(chosen._replace(only=()))[1]
+    target, tables, everything = configured_whole(chosen)
     check_lake(target)
     spark = start(target, tables)
     print_status(spark, target, tables, shown == "json", wide, everything)
@@ -150,8 +149,7 @@ def print_status(
     from bronze.files.unreadable import unreadable_files
     from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.status import table_status
-    from gold.status.unread import unread_records
-    from gold.status.waiting_deletes import waiting_deletes
+    from gold.status.unread import unread_records, waiting_deletes
 
     everything = everything or tables
     with progress("asking how the tables do"):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import warnings_of
 from lakehouse.config.target import Target
@@ -26,8 +26,7 @@ def report(chosen: Chosen, output: Output = None) -> None:
     """
     from cdc_lakehouse.terminal.console import progress
 
-    target, tables = configured(chosen)
-    everything = configured(chosen._replace(only=()))[1]
+    target, tables, everything = configured_whole(chosen)
     file = destination(target, output)
     check_lake(target)
     spark = start(target, tables)

@@ -13,7 +13,7 @@ from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
 from cdc_lakehouse.demo import questions as shop
-from cdc_lakehouse.demo.story import Explanation, Story, story_lines
+from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cdc_lakehouse.terminal.grid import Row
+    from silver.audit.explain import Explained
 
 STEPS = 5
 
@@ -71,7 +72,7 @@ def _step(number: int, done: str) -> Iterator[None]:
 
 def _answers(
     spark: "SparkSession", target: Target, tables: Sequence[Table]
-) -> "tuple[dict[str, list[Row]], list[Explanation]]":
+) -> "tuple[dict[str, list[Row]], list[Explained]]":
     """The rows of the demo's questions by name, and what was done with one customer's records."""
     asked = shop.questions(tables).items()
     answers = {name: _rows(spark, target, query) for name, query in asked}
@@ -86,7 +87,7 @@ def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
     return list(answers.texts(spark.sql(query)))
 
 
-def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Explanation]:
+def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> "list[Explained]":
     """What was done with the records of the demo's customer; nothing without that table."""
     from silver.audit.explain import explain
 
@@ -94,7 +95,4 @@ def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -
     if customers is None:
         return []
     *records, _ = explain(spark, target, customers, shop.EXPLAINED)
-    return [
-        Explanation(each.source_time, each.operation, each.outcome, each.because, each.position)
-        for each in records
-    ]
+    return records

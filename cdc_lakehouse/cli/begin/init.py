@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.begin.project import is_project, make_project
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
+from lakehouse.config.unpacking import table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from cdc_lakehouse.drafts.first_draft import Draft
+
 
 Name = Annotated[
     str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
@@ -125,7 +126,7 @@ def _from_database(
     from cdc_lakehouse.drafts.first_draft import write_text
     from cdc_lakehouse.drafts.sample import identifier
     from cdc_lakehouse.terminal.console import progress, wrapped
-    from gold.source_check.source_url import checked_url
+    from gold.source_check.database import checked_url
 
     given = checked_url(source)
     with progress("reading the catalog of the database"):
@@ -192,3 +193,60 @@ def _shown(file: Path) -> str:
     absolute = file.absolute()
     here = Path.cwd()
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+
+
+TARGET = """\
+# A lake in local folders: lake/ and landing/ below root.
+kind: local
+root: .
+master: local[*]
+driver_memory: 2g
+"""
+IGNORED = "lake/\nlanding/\n"
+README = """\
+# A lakehouse
+
+    conf/targets/local.yml    where the lake lies, and which Spark works on it
+    conf/tables/NAME.yml      one file per table
+    conf/table.schema.json    helps the editor with these files
+    landing/                  files of changes, each in the folder of source.path
+    lake/                     what the lakehouse writes: bronze, silver, gold
+
+1. Describe the tables:
+
+       lakehouse init --from landing/shop/events.jsonl
+       lakehouse init --source postgresql://me:env:PASSWORD@host/database
+
+2. Look at the lines in conf/tables that say `check`, then:
+
+       lakehouse validate
+       lakehouse run
+       lakehouse status
+       lakehouse sql "SHOW TABLES IN gold"
+"""
+
+
+def is_project(conf: Path) -> bool:
+    """Whether there is a configuration in the folder."""
+    return (conf / "targets").is_dir() or (conf / "tables").is_dir()
+
+
+def make_project(conf: Path) -> list[Path]:
+    """Write a project's files beside and below the configuration's folder; returns them.
+
+    Files that are there are left alone.
+    """
+    root = conf.absolute().parent
+    texts = {
+        conf / "targets" / "local.yml": TARGET,
+        conf / "table.schema.json": table_schema(),
+        conf / "tables" / ".gitkeep": "",
+        root / "README.md": README,
+        root / ".gitignore": IGNORED,
+    }
+    new = [file for file in texts if not file.exists()]
+    for file in new:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[file], encoding="utf-8")
+    (root / "landing").mkdir(exist_ok=True)
+    return [*new, root / "landing"]

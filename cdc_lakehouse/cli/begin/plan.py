@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.front import command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned
 from gold.status.plan import plan as planned
+from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.delta_log import read_log
+from lakehouse.storage.delta_log import read_table_log
 
 ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
@@ -32,7 +32,7 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     """
     from cdc_lakehouse.terminal.console import show_records, wrapped
 
-    target, tables = configured(chosen)
+    target, tables, everything = configured_whole(chosen)
     found = [planned(table, held) for table, held in _held(target, tables)]
     found.sort(key=lambda each: WORST.index(each.effect))
     as_json = shown == "json"
@@ -40,7 +40,6 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     if not as_json:
         changed = [each for each in found if each.effect not in ("new", "nothing")]
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
-        everything = configured(chosen._replace(only=()))[1]
         for text in [*reasons, *without_yaml(target, everything)]:
             print("\n".join(wrapped(text)))
 
@@ -75,12 +74,13 @@ def _of(
         if not names.exists(spark, target, "silver", f"{table.table}_changes"):
             return None
         log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
-        kinds = {field.name: field.dataType.typeName() for field in log.schema.fields}
+        columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
+        kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
         return Held(kinds, different, log.count(), None)
-    changes = read_log(Path(f"{target.lake}/silver/{table.table}_changes"))
+    changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
-    current = read_log(Path(f"{target.lake}/silver/{table.table}"))
+    current = read_table_log(target, "silver", table.table)
     return Held(changes.columns, different, changes.rows, current.rows if current else None)
 
 

@@ -7,8 +7,7 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.json_schema import table_schema
-from lakehouse.config.unpacking import refuse_lines
+from lakehouse.config.unpacking import refuse_lines, table_schema
 from lakehouse.words import counted
 from silver.expectations.problems import find_unknown_columns
 

@@ -1,14 +1,25 @@
-"""`dead-letters`: what could not be applied, and why."""
+"""`dead-letters`: what could not be applied, and why; and trying it again after a fix."""
 
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus, utc
-from cdc_lakehouse.cli.front import check_lake, command, configured, group, start
+from cdc_lakehouse.cli.front import (
+    check_lake,
+    command,
+    configured,
+    configured_whole,
+    group,
+    start,
+)
 from cdc_lakehouse.cli.key_text import key_of
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.locking import locked
+from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.cli.work.run import failed, one_round, raise_all, whole_groups
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cdc_lakehouse.terminal.grid import Row
+    from lakehouse.run.ledger import Entry
 
 LONGEST_RAW = 120
 MOST_REASONS = 8
@@ -115,3 +127,43 @@ def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
 
 def _cut(raw: str | None) -> str | None:
     return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
+
+
+@command("replay", of=letters)
+def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
+    """Try unresolved dead letters again, after the YAML or a rule has been mended.
+
+    Their bronze records are decoded and judged as today; what is good now is applied at its own
+    place in order. It can be repeated at any time: nothing is applied twice.
+    """
+    target, tables, everything = configured_whole(chosen)
+    sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
+    with locked(target, tables, ["silver"], run_id) as (free, failures):
+        if free:
+            entries = _replayed(target, free, everything, reason or [], sought, run_id)
+            failures += failed(entries)
+    raise_all(failures)
+
+
+def _replayed(
+    target: Target,
+    tables: list[Table],
+    everything: list[Table],
+    reasons: list[str],
+    key: Mapping[str, str | None] | None,
+    run_id: str,
+) -> "list[Entry]":
+    """Replays, says what came of it table by table, and publishes."""
+    from cdc_lakehouse.terminal.console import progress
+    from silver.changelog.dead_letter_list import Wanted
+    from silver.maintenance.replay_job import replay_all
+
+    spark = start(target, tables, sends_functions=True)
+    wanted = Wanted(reasons, key)
+    with progress("replay") as tell:
+        done, entries = replay_all(spark, target, tables, wanted, run_id, tell)
+    for each in done:
+        print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
+    together = whole_groups(tables, everything)
+    published = one_round(Round(spark, target, None, everything), together, ["gold"])
+    return [*entries, *published]

@@ -7,20 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import Field
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, command, configured, expectation_problems, start
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
-from lakehouse.config.table import Table
+from lakehouse.config.loading import read_yaml, select
+from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
+from lakehouse.config.unpacking import Check, refuse_lines, unpack
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from gold.quality.results import Drift
+    from gold.quality.results import RuleChanges
     from gold.quality.run import Result
+
 
 Docs = Annotated[
     Path | None, typer.Option(help="Folder for Data Docs and results; default lake/_docs.")
@@ -135,7 +138,7 @@ def _notes(tables: Sequence[Table], found: "dict[str, list[Result] | None]") -> 
             yield f"{table.table}: nothing there yet, not checked"
 
 
-def _changes(drifts: "Sequence[Drift]") -> Iterator[str]:
+def _changes(drifts: "Sequence[RuleChanges]") -> Iterator[str]:
     for drift in drifts:
         yield f"{drift.table}: its rules are others than in the last run"
         yield from (f"  + {rule}" for rule in drift.added)
@@ -172,7 +175,6 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
     Raises:
         ConfigurationError: the file is wrong, or it is not clear which table is meant.
     """
-    from cdc_lakehouse.cli.check.rules_file import read_rules, with_rules
     from cdc_lakehouse.terminal.console import show_records
 
     rules = read_rules(file)
@@ -187,7 +189,7 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
 
     from gold.quality.results import rule_text
     from gold.views.catalog import read
-    from silver.expectations.trial import trial
+    from silver.expectations.row_sql import trial
 
     rows = read(spark, target, table.table)
     if rows is None:
@@ -198,3 +200,33 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
         for rule in table.expectations
     ]
     show_records(tried, as_json)
+
+
+class Rules(Strict):
+    """Expectations, and the table that they are meant for."""
+
+    table: str | None = None
+    expectations: list[Expectation] = Field(min_length=1)
+
+
+def read_rules(file: Path) -> Rules:
+    """The rules of a file.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+        ManyConfigurationErrors: everything that is wrong in it.
+    """
+    document = read_yaml(file)
+    given = {"expectations": document} if isinstance(document, list) else document
+    return unpack(Rules, given, str(file))
+
+
+def with_rules(table: Table, rules: Rules, file: Path, checks: Sequence[Check]) -> Table:
+    """The table with these expectations in place of its own.
+
+    Raises:
+        ManyConfigurationErrors: what the checks find wrong with them.
+    """
+    other = table.model_copy(update={"expectations": rules.expectations})
+    refuse_lines(str(file), [line for check in checks for line in check(other)])
+    return other

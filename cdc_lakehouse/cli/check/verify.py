@@ -1,4 +1,4 @@
-"""`verify`: the laws of a table, proved on what is stored."""
+"""`verify`: the laws of a table, proved on what is stored, or gold against its source database."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.check import source_check
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.errors import LawsBroken
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import LawsBroken, SourceDiffers
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from gold.source_check.digests import Difference
+    from gold.source_check.verdict import SourceDatabase, Verdict
     from silver.audit.verify import Law
+
+MOST_NAMED = 100
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to look at.")]
 Sample = Annotated[
@@ -59,16 +66,21 @@ def verify(
     from cdc_lakehouse.terminal.console import progress
 
     target, (one,) = configured(chosen._replace(only=[table]))
-    url = None if source is None else source_check.checked(source)
+    if source is not None:
+        from gold.source_check.database import checked
+
+        source = checked(source)
     check_lake(target)
-    spark = start(target, [one], sends_functions=url is None)
+    spark = start(target, [one], sends_functions=source is None)
 
     from gold.views import agreement
     from silver.audit import verify as stored
 
-    if url is not None:
-        given = source_check.source(url, source_table, at_rest)
-        source_check.check(spark, target, one, given, shown == "json")
+    if source is not None:
+        from gold.source_check.verdict import SourceDatabase
+
+        given = SourceDatabase(source, source_table, at_rest)
+        check_source(spark, target, one, given, shown == "json")
         return
     with progress(f"verifying {table}"):
         shows = agreement.laws(spark, target, one)
@@ -90,3 +102,59 @@ def _line(law: "Law") -> str:
 
 def _json(law: "Law") -> str:
     return json.dumps({**law._asdict(), "holds": law.holds}, ensure_ascii=False)
+
+
+def check_source(
+    spark: "SparkSession", target: Target, table: Table, given: "SourceDatabase", as_json: bool
+) -> None:
+    """Compares a table with its source and shows every row that differs.
+
+    Raises:
+        SourceDiffers: some difference is real.
+    """
+    from cdc_lakehouse.terminal.console import progress, wrapped
+    from gold.source_check.verdict import verdict
+
+    with progress(f"comparing {table.table} with its source"):
+        found = verdict(spark, target, table, given)
+    show = _difference_json if as_json else _difference_text
+    for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
+        for row in rows[:MOST_NAMED]:
+            print(show(sort, row) if as_json else "\n".join(wrapped(show(sort, row))))
+    print(_summary(found, as_json))
+    if found.real:
+        raise SourceDiffers(table.table, len(found.real))
+
+
+def _difference_text(sort: str, row: "Difference") -> str:
+    key = ", ".join(f"{name}={value}" for name, value in row.key.items())
+    line = f"{sort:<10} {row.what:<22} {key}"
+    if row.gold is None or row.source is None:
+        return line
+    sides = [f"{c}: gold {row.gold[c]!r}, source {row.source[c]!r}" for c in row.gold]
+    return f"{line}  ({'; '.join(sides)})"
+
+
+def _difference_json(sort: str, row: "Difference") -> str:
+    told = {"difference": sort, "what": row.what, "key": row.key, "gold": row.gold}
+    return json.dumps(told | {"source": row.source}, ensure_ascii=False)
+
+
+def _summary(found: "Verdict", as_json: bool) -> str:
+    if as_json:
+        counts = {"real": len(found.real), "in_flight": len(found.in_flight)}
+        rows = {"gold_rows": found.gold_rows, "source_rows": found.source_rows}
+        told = {"source": found.source, **rows, **counts, "not_compared": found.left_out}
+        return json.dumps(told, ensure_ascii=False)
+    lines = [
+        f"{found.gold_rows:,} rows in gold, {found.source_rows:,} in {found.source}: "
+        f"{len(found.real):,} real differences, {len(found.in_flight):,} in flight"
+    ]
+    if found.left_out:
+        lines.append(f"not compared: {', '.join(found.left_out)}")
+    if found.in_flight:
+        lines.append(
+            "in flight: newer at the source than what is applied; run again, or with --at-rest "
+            "when everything has been applied"
+        )
+    return "\n".join(lines)

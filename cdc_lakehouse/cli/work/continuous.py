@@ -6,6 +6,7 @@ a pause that doubles, while the others go on. Nothing is written where nothing c
 looked at again while its tables are quickly applied: what it brings would have to wait for them.
 """
 
+import itertools
 import os
 import signal
 import threading
@@ -49,7 +50,7 @@ STOPPING = b"stopping: what has begun is finished first; another signal breaks i
 State: TypeAlias = dict[Work, float]
 
 
-class Plan(NamedTuple):
+class Schedule(NamedTuple):
     """When each piece of work is due (or `later`, unless something comes), its failures in a row.
 
     And which are slow. `units` tells of each table which are of its consistency group; `waiting`
@@ -90,9 +91,9 @@ def go_on(
         tell: called with every entry that something came of.
         stop: ends it.
     """
-    tables = [table for family in families for table in family]
+    tables = list(itertools.chain.from_iterable(families))
     named = {table.table: table for table in tables}
-    plan = Plan({}, {}, {}, set(), _units(tables), set(), {})
+    plan = Schedule({}, {}, {}, set(), _units(tables), set(), {})
     _begin(plan, families, layers)
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
@@ -154,7 +155,7 @@ def _units(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
     return {t.table: groups.get(t.consistency_group or "", (t.table,)) for t in tables}
 
 
-def _begin(plan: Plan, families: Sequence[Sequence[Table]], layers: Sequence[Layer]) -> None:
+def _begin(plan: Schedule, families: Sequence[Sequence[Table]], layers: Sequence[Layer]) -> None:
     """What to begin with: every feed, and every table, as an earlier run may have left some."""
     now = time.monotonic()
     if "bronze" in layers:
@@ -174,7 +175,7 @@ def _left(due: State, stop: threading.Event) -> bool:
     )
 
 
-def _ready(plan: Plan, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
+def _ready(plan: Schedule, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
     """What is due and not being done, taken off the plan; what is done in one call together.
 
     Tables go together, which is cheaper, but for those that are slow or to be merged; each feed
@@ -207,7 +208,7 @@ def _may_begin(work: Work, begun: Collection[Work], stop: threading.Event) -> bo
 
 
 def _go_on_with(
-    plan: Plan,
+    plan: Schedule,
     work: Work,
     entries: "Sequence[Entry]",
     layers: Sequence[Layer],
@@ -231,7 +232,9 @@ def _go_on_with(
     _hand_on(plan, work.layer, layers, news)
 
 
-def _hand_on(plan: Plan, layer: Layer, layers: Sequence[Layer], news: "Sequence[Entry]") -> None:
+def _hand_on(
+    plan: Schedule, layer: Layer, layers: Sequence[Layer], news: "Sequence[Entry]"
+) -> None:
     """The next layer has work with the tables of these entries."""
     following = LAYERS[LAYERS.index(layer) + 1 :][:1]
     if following and following[0] in layers:
@@ -240,7 +243,7 @@ def _hand_on(plan: Plan, layer: Layer, layers: Sequence[Layer], news: "Sequence[
 
 
 def _look_again(
-    plan: Plan, work: Work, layers: Sequence[Layer], pause: float, changed: bool
+    plan: Schedule, work: Work, layers: Sequence[Layer], pause: float, changed: bool
 ) -> None:
     """The first layer's work is due after a pause; a feed that brought something is held."""
     if work.layer != layers[0] or work.layer == "gold":
@@ -251,7 +254,7 @@ def _look_again(
         plan.held[work], plan.due[work] = now + pause, now + max(pause, SLOW_SECONDS)
 
 
-def _let_go(plan: Plan, work: Work) -> None:
+def _let_go(plan: Schedule, work: Work) -> None:
     """The feeds of tables that were applied are held no longer."""
     if work.layer != "silver":
         return
@@ -259,7 +262,7 @@ def _let_go(plan: Plan, work: Work) -> None:
         plan.due[feed] = plan.held.pop(feed)
 
 
-def _come_back(plan: Plan, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
+def _come_back(plan: Schedule, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
     """What waits is looked at again after half the table's `max_staleness`.
 
     Or, where readers see it, after the least time that it may wait, one table after the other.
@@ -279,7 +282,7 @@ def back_off(failures: int, pause: float, longest: float) -> float:
     return min(max(pause, 1.0) * 2.0 ** min(failures, 10), longest)
 
 
-def _look_ahead(plan: Plan, begun: dict[Work, float], layers: Sequence[Layer]) -> None:
+def _look_ahead(plan: Schedule, begun: dict[Work, float], layers: Sequence[Layer]) -> None:
     """While a feed has a long way to go, its tables are applied as far as it has come."""
     now = time.monotonic()
     for work, since in begun.items():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.run.ledger import Entry
-    from lakehouse.storage.upkeep import Facts, Step
+    from lakehouse.storage.upkeep import FileFacts, Step
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
 COUNTED = {
@@ -29,7 +29,7 @@ COUNTED = {
 }
 
 
-class Round(NamedTuple):
+class Upkeep(NamedTuple):
     """One run of the command: where, which versions views are pinned to, and whom to tell."""
 
     spark: "SparkSession"
@@ -70,7 +70,7 @@ def tend(
     The entries count what was done or, with `dry_run`, what would be: these are not recorded.
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
-    from bronze.upkeep import of_feeds
+    from bronze.storage import of_feeds
     from cdc_lakehouse.terminal.console import progress
     from gold.views.pins import pinned
     from lakehouse.run import ledger
@@ -78,7 +78,7 @@ def tend(
 
     with progress("looking at what views need"):
         kept = pinned(spark, target)
-    work = Round(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
+    work = Upkeep(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
     merged = _merged(work, tables)
     entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
     if shared:
@@ -92,7 +92,7 @@ def tend(
     return [*merged, *entries]
 
 
-def _merged(work: Round, tables: Sequence[Table]) -> "list[Entry]":
+def _merged(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
     """Merges what waits in the change logs; the entries of these tables."""
     from cdc_lakehouse.terminal.console import progress
     from silver.job import apply_all
@@ -110,7 +110,9 @@ def _merged(work: Round, tables: Sequence[Table]) -> "list[Entry]":
         return apply_all(work.spark, work.target, waiting, work.run_id, note)
 
 
-def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]) -> "Entry":
+def _entry(
+    work: Upkeep, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]
+) -> "Entry":
 
     from lakehouse.run import ledger
     from lakehouse.spark.failures import in_short
@@ -124,14 +126,14 @@ def _entry(work: Round, layer: Layer, table: str, tend_it: Callable[[], dict[str
     return ledger.told(work.run_id, layer, table, started, message).done(counts)
 
 
-def _table(work: Round, table: Table) -> dict[str, int]:
+def _table(work: Upkeep, table: Table) -> dict[str, int]:
     from silver.maintenance.upkeep import of_table
 
     counts = _purge(work, table)
     return counts | _files(work, of_table(work.spark, work.target, table))
 
 
-def _purge(work: Round, table: Table) -> dict[str, int]:
+def _purge(work: Upkeep, table: Table) -> dict[str, int]:
     from cdc_lakehouse.terminal.console import progress
     from silver.maintenance import tombstones
 
@@ -147,7 +149,7 @@ def _purge(work: Round, table: Table) -> dict[str, int]:
     return {"tombstones_purged": found.purged.tombstones}
 
 
-def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+def _shared(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
     """The files of tables to which other runs write: those wait meanwhile."""
     from lakehouse.storage.locks import sharing
 
@@ -155,7 +157,7 @@ def _shared(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
         return _files(work, tables)
 
 
-def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
+def _files(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
     from cdc_lakehouse.terminal.console import progress
     from lakehouse.storage import upkeep
 
@@ -173,7 +175,7 @@ def _files(work: Round, tables: Mapping[str, str | None]) -> dict[str, int]:
     return counts
 
 
-def _due(work: Round, name: str, known: "Facts", cluster_by: str | None) -> "Iterable[Step]":
+def _due(work: Upkeep, name: str, known: "FileFacts", cluster_by: str | None) -> "Iterable[Step]":
     """The steps one after the other, so that VACUUM is looked at after the compaction."""
     from lakehouse.storage import upkeep
 

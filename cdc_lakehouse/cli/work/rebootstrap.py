@@ -65,7 +65,7 @@ def signal(source: str, signals: str, collection: str) -> None:
     from sqlalchemy import create_engine, text
     from sqlalchemy.exc import SQLAlchemyError
 
-    from gold.source_check.source_url import checked_url
+    from gold.source_check.database import checked_url
 
     wish = {"data-collections": [collection], "type": "blocking"}
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}

@@ -1,16 +1,25 @@
-"""`run`: ingest, apply, publish, account for it."""
+"""`run`, and the console scripts of single layers: ingest, apply, publish, account for it."""
 
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import command, configured, start
-from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.front import (
+    application,
+    command,
+    configured,
+    configured_whole,
+    enter,
+    interruptible,
+    start,
+)
+from cdc_lakehouse.cli.help import examples
+from cdc_lakehouse.cli.options import Chosen, with_common_options
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import locked
@@ -18,7 +27,6 @@ from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_toget
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.silence import Warner
 from cdc_lakehouse.terminal.verbosity import Level, level
-from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.durations import seconds
@@ -34,8 +42,6 @@ if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
     from lakehouse.storage.settled import Inputs
 
-    After = Callable[[SparkSession, Target, list[Table], list[Entry]], None]
-
 WATCH_SECONDS = 30.0
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
@@ -47,6 +53,11 @@ Extract = Annotated[
 ]
 EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
+]
+
+Apply = Annotated[
+    Literal["always", "when_new"] | None,
+    typer.Option(help="In a Databricks job: start silver and gold, or only when they have work."),
 ]
 
 
@@ -77,7 +88,8 @@ class Asked(NamedTuple):
         continuous: whether it goes on until interrupted.
         run_id: the name of the run in the ledger; one of its own for each piece of work else.
         merge: whether it merges all that waits.
-        after: called with the tables and the entries of one round.
+        apply: whether the next tasks of a Databricks job are told to start always, or only when
+            they have work; None where there are none.
     """
 
     layers: Sequence[Layer]
@@ -85,7 +97,7 @@ class Asked(NamedTuple):
     continuous: bool = False
     run_id: str | None = None
     merge: bool = False
-    after: "After | None" = None
+    apply: Literal["always", "when_new"] | None = None
 
 
 def run_layers(chosen: Chosen, asked: Asked) -> None:
@@ -97,8 +109,8 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    target, everything = configured(chosen._replace(only=()))
-    tables = whole_groups(select(everything, chosen.only), everything)
+    target, chosen_tables, everything = configured_whole(chosen)
+    tables = whole_groups(chosen_tables, everything)
     check_writable(target)
     with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
@@ -122,6 +134,7 @@ def _work(
     `inputs` is what the run depends on, where its end may leave the mark of a settled lake.
     """
     from bronze.kafka.ingest import reads_kafka
+    from bronze.task_value import is_unapplied, set_unapplied
 
     free, everything = tables
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
@@ -133,8 +146,9 @@ def _work(
         if asked.continuous:
             return _until_told(given, free, asked.pause, asked.layers)
         entries = one_round(given, free, asked.layers, warner)
-        if asked.after is not None:
-            asked.after(spark, target, free, entries)
+        if asked.apply is not None:
+            always = asked.apply == "always"
+            set_unapplied(spark, always or is_unapplied(spark, target, free, entries))
     if inputs is not None and memory is not None:
         idle.settle(given, (inputs, entries, warner.told))
     return failed(entries)
@@ -277,3 +291,29 @@ def pause_of(interval: str) -> int:
         raise ConfigurationError(
             "command line", "--interval", interval, str(wrong), "correct it"
         ) from wrong
+
+
+def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
+    """The console scripts `bronze`, `silver` and `gold`: that one layer of `run`."""
+
+    def one_layer(
+        chosen: Chosen,
+        continuous: Continuous = False,
+        interval: Interval = "5s",
+        run_id: RunId = None,
+    ) -> None:
+        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id))
+
+    def bronze_layer(
+        chosen: Chosen,
+        continuous: Continuous = False,
+        interval: Interval = "5s",
+        run_id: RunId = None,
+        apply: Apply = None,
+    ) -> None:
+        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id, apply=apply))
+
+    single = application(f"Run the {layer} layer.")
+    command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))
+    single.command(layer, epilog=examples(layer))(command)
+    enter(single, arguments, layer)

@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.config.column_types import PLAIN, is_type
+from lakehouse.config.column_types import NAMES, is_type
 from silver.decode.types import parse_type, wider
 
 
@@ -51,7 +51,7 @@ def test_types_are_read_as_spark_prints_them(written: str, printed: str) -> None
     assert parse_type(written).simpleString() == printed
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_type_that_yaml_may_name_is_known(name: str) -> None:
     assert parse_type(name).simpleString()
 
