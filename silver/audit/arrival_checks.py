@@ -11,6 +11,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from silver.changelog import bronze_rows, log
 from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
+from silver.run import SilverTable
 from silver.state.table_state import TableState
 
 IN_THE_LOG = "the change log holds every bronze record once"
@@ -31,9 +32,10 @@ def laws(
     }
     if not any(seen.positions.values()):
         return known
-    raw = bronze_rows.unread(spark, target, table, {}, seen.positions)
+    silver_table = SilverTable.at(spark, target, table)
+    raw = bronze_rows.unread(silver_table, {}, seen.positions)
     reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
-    rows = log.read(spark, target, table)
+    rows = log.read(silver_table)
     rows = rows.where(F.col("_feed_batch") <= F.create_map(*reached)[F.col("_feed")])
     if table.format == "snapshot":
         rows = rows.where(~F.col("_letter").eqNullSafe(F.lit(EXTRACT_NOTES[0])))

@@ -22,7 +22,7 @@ _ACTIONS = {
 }
 
 
-class Drift(NamedTuple):
+class ColumnDrift(NamedTuple):
     """One change of one column, what is done about it, and the shape that shows it."""
 
     kind: Kind
@@ -41,7 +41,7 @@ class Drift(NamedTuple):
 
 def drifts(
     shapes: Iterable[Shape], before: Fields | None, held: Fields, table: Table
-) -> tuple[list[Drift], Fields]:
+) -> tuple[list[ColumnDrift], Fields]:
     """The changes that shapes in order of arrival show, and the source's columns after them.
 
     Args:
@@ -51,7 +51,7 @@ def drifts(
         held: columns of the table and their types.
         table: the table with its declared columns; a learned one is no declared one.
     """
-    found: list[Drift] = []
+    found: list[ColumnDrift] = []
     types = dict(held)
     source = None if before is None else dict(before)
     for shape in shapes:
@@ -87,19 +87,21 @@ def _counts(table: Table, column: str) -> bool:
 
 def _changes(
     fields: Fields, shape: Shape, source: Fields, types: dict[str, str | None], table: Table
-) -> list[Drift]:
+) -> list[ColumnDrift]:
     found = []
     for name, type in fields.items():
         kind, to = _kind(name, type, source, types)
         if kind is None:
             continue
         action = _action(table, kind, name)
-        found.append(Drift(kind, name, types.get(name), to, action, shape))
+        found.append(ColumnDrift(kind, name, types.get(name), to, action, shape))
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
     action = _action(table, "drop_column", None)
-    found += [Drift("drop_column", name, types.get(name), None, action, shape) for name in gone]
+    found += [
+        ColumnDrift("drop_column", name, types.get(name), None, action, shape) for name in gone
+    ]
     return found
 
 
