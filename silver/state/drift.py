@@ -57,12 +57,17 @@ def drifts(
     for shape in shapes:
         fields = {n: t and normal_type(t) for n, t in shape.fields.items() if _counts(table, n)}
         if source is None:
-            types |= {name: type for name, type in fields.items() if name not in types}
+            types, source = fields | types, {}
         else:
             found += _changes(fields, shape, source, types, table)
-        kept = {} if shape.complete or source is None else source
-        source = kept | {n: t or (source or {}).get(n) for n, t in fields.items()}
+        source = _after(source, fields, shape)
     return found, source or {}
+
+
+def _after(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
+    """The source's columns once a shape is known; a type that it does not tell stays."""
+    kept = {} if shape.complete else dict(source)
+    return kept | {name: type or source.get(name) for name, type in fields.items()}
 
 
 def declares(table: Table, column: str) -> bool:
