@@ -59,14 +59,19 @@ def is_due(table: SilverTable, state: TableState, now: datetime, memory: Memory)
         return True
     if is_much(state):
         return True
-    if memory.among is not None and not promised:
-        lull = max(LULL_SECONDS, SHARE * memory.among * (state.took or 0))
-        lull *= 1 if table.name in memory.alone else TOGETHER
-        return now.timestamp() - state.applied_at / 1_000_000 >= lull
+    if goes_on and not promised:
+        return _has_paused(table, state, now, memory)
     if not promised and memory.worked_on <= FEW_TABLES:
         return True
     due = due_at(table.config, state)
     return due is not None and now.timestamp() >= due
+
+
+def _has_paused(table: SilverTable, state: TableState, now: datetime, memory: Memory) -> bool:
+    """Whether a run that goes on has left the table alone for long enough after its last merge."""
+    lull = max(LULL_SECONDS, SHARE * (memory.among or 0) * (state.took or 0))
+    lull *= 1 if table.name in memory.alone else TOGETHER
+    return now.timestamp() - (state.applied_at or 0) / 1_000_000 >= lull
 
 
 def due_at(table: Table, state: TableState) -> float | None:

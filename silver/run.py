@@ -39,21 +39,34 @@ class SilverTable:
     lake: Lake
     config: Table
 
+    @classmethod
+    def at(cls, spark: SparkSession, target: Target, config: Table) -> "SilverTable":
+        """The table in the lake that lies at `target`."""
+        return cls(Lake(spark, target), config)
+
+    def part(self, suffix: str) -> LakeTable:
+        """The Delta table of silver whose name ends in `suffix`."""
+        return LakeTable(self.lake, "silver", f"{self.name}{suffix}")
+
     @cached_property
     def log(self) -> LakeTable:
         """The change log."""
-        return LakeTable(self.lake, "silver", f"{self.name}_changes")
+        return self.part("_changes")
 
     @cached_property
     def kept(self) -> LakeTable:
         """What changes are applied to: the history, or the current table where there is none."""
-        history = self.config.stored_as_scd_type == 2
-        return LakeTable(self.lake, "silver", f"{self.name}_history" if history else self.name)
+        return self.part("_history" if self.config.stored_as_scd_type == 2 else "")
 
     @cached_property
-    def letters(self) -> LakeTable:
+    def dead_letters(self) -> LakeTable:
         """The dead letters."""
-        return LakeTable(self.lake, "silver", f"{self.name}_dead_letters")
+        return self.part("_dead_letters")
+
+    @cached_property
+    def digests(self) -> LakeTable:
+        """The last state of a snapshot table."""
+        return self.part("_digests")
 
     @property
     def spark(self) -> SparkSession:
@@ -72,4 +85,8 @@ class SilverTable:
 
     def with_session(self, spark: SparkSession) -> "SilverTable":
         """The same table, worked on by another session."""
-        return SilverTable(Lake(spark, self.target), self.config)
+        return SilverTable.at(spark, self.target, self.config)
+
+
+def be_silent(_: str) -> None:
+    """Shows no progress."""

@@ -1,44 +1,29 @@
 """One run of one table: what the change log holds above what is applied is merged, or waits.
 
-`run_table` is the only way in. Who calls it says which rows of the change log count: those that
-`silver.changelog.extend` has just decoded, a consistency group's complete transactions, the files
-of a snapshot date, dead letters that are good now, or all that waits.
+`run_table` is the only way in. Who calls it says which rows of the change log make the batch: those
+that `silver.changelog.extend` has just decoded, a consistency group's complete transactions, the
+files of a snapshot date, dead letters that are good now, or all that waits.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.errors import TruncateRefused
 from silver import freshness, reconciliation
-from silver.changelog import dead_letters, log, order
-from silver.changelog.order import Placed
+from silver.changelog import dead_letters
+from silver.changelog.batch import Batch
 from silver.contract import waits_in_log
+from silver.fold.spark import Counts
 from silver.merge import pending_view
-from silver.merge.write import write_batch
+from silver.merge.current import write_current
+from silver.merge.history import write_history
+from silver.merge.keyless import write_keyless
 from silver.run import Run, SilverTable
-from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
-
-
-class LogPart(NamedTuple):
-    """The part of a change log that a run applies.
-
-    Attributes:
-        rows: the log up to the newest batch of `after`; what is above the batch of `before` is new.
-        before: what is known of the table without the new rows.
-        after: what is known with them, as the change log tells; nothing of them is applied yet.
-        may_wait: whether they may wait until a MERGE pays.
-        recomputes: whether the table is made anew from all rows, whatever the new ones are.
-    """
-
-    rows: DataFrame
-    before: TableState
-    after: TableState
-    may_wait: bool = False
-    recomputes: bool = False
 
 
 class TableResult(NamedTuple):
@@ -48,16 +33,8 @@ class TableResult(NamedTuple):
     counts: dict[str, int]
 
 
-def logged_part(
-    table: SilverTable, before: TableState, after: TableState, may_wait: bool = False
-) -> LogPart:
-    """All that the change log holds up to the newest batch of `after`."""
-    rows = log.read(table.spark, table.target, table.config)
-    return LogPart(rows.where(F.col("_batch") <= after.logged), before, after, may_wait)
-
-
-def run_table(run: Run, table: SilverTable, part: LogPart) -> TableResult:
-    """Merges a part of the change log, or lets it wait and shows it to readers.
+def run_table(run: Run, batch: Batch) -> TableResult:
+    """Merges a batch, or lets it wait and shows it to readers.
 
     What cannot be shown is merged at once, after what was shown before it, so that readers see one
     state after the other.
@@ -66,70 +43,64 @@ def run_table(run: Run, table: SilverTable, part: LogPart) -> TableResult:
         AccountMismatch: the outcomes do not add up to the records.
         TruncateRefused: the source truncated the table and `on_truncate` is `fail`.
     """
-    before = part.before
-    summary = part.after.waits or summarize(order.new_rows(part.rows, before))
-    part = part._replace(after=part.after.replace(waits=summary))
-    placed = order.place(table.config, part.rows, before, part.after, summary, part.recomputes)
-    if part.may_wait and not freshness.is_much(part.after):
-        if pending_view.shows(table, placed, summary, before):
-            return _let_wait(run, table, part, placed)
-        if not waits_in_log(table.target, table.config) and part.after.whole == before.whole:
-            return _let_wait(run, table, part, placed)
-        if before.batch < before.shown < part.after.logged:
-            return _merge_in_turn(run, table, part)
-    return _merge(run, table, part, placed)
+    table, before = batch.table, batch.before
+    if batch.summary.truncates and table.config.on_truncate == "fail":
+        raise TruncateRefused(table.name)
+    if not batch.may_wait or freshness.is_much(batch.logged):
+        return _merge(run, batch)
+    unseen = not waits_in_log(table.target, table.config)
+    if pending_view.shows(batch) or (unseen and batch.after.whole == before.whole):
+        return _let_wait(run, batch)
+    if before.batch < before.shown < batch.number:
+        return _merge_in_turn(run, batch)
+    return _merge(run, batch)
 
 
-def _let_wait(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> TableResult:
+def _let_wait(run: Run, batch: Batch) -> TableResult:
     """Keeps the dead letters of what waits, and shows the rest to readers where that can be."""
-    before, state, summary = part.before, part.after, _summary(part)
+    before, state, summary = batch.before, batch.logged, batch.summary
     if before.waits is None or before.waits.rejected != summary.rejected:
-        state = dead_letters.keep(run, table, placed, summary, state)
+        state = dead_letters.keep(run, batch, state)
     pending = summary.records - sum(summary.rejected.values())
     state = state.replace(
         batch=before.batch, whole=before.whole, pending=pending, counted=summary.rejected
     )
-    if waits_in_log(table.target, table.config):
-        state = pending_view.show(table, placed, summary, state)
+    if waits_in_log(batch.table.target, batch.table.config):
+        state = pending_view.show(batch, state)
     counts = reconciliation.new_letters(summary, before.counted)
     counts["records"] = summary.records - before.known_records
     counts["pending"] = pending - before.pending
     return TableResult(state, {name: n for name, n in counts.items() if n})
 
 
-def _summary(part: LogPart) -> Summary:
-    """What the new rows hold; `run_table` has made sure that it is known."""
-    return part.after.waits or Summary()
-
-
-def _merge_in_turn(run: Run, table: SilverTable, part: LogPart) -> TableResult:
+def _merge_in_turn(run: Run, batch: Batch) -> TableResult:
     """Merges what readers see already, and then the rest."""
-    shown, before = part.before.shown, part.before
-    rows = part.rows.where(F.col("_batch") <= shown)
-    first = before.replace(logged=shown, waits=before.waits if shown == before.logged else None)
-    done = run_table(run, table, LogPart(rows, before, first))
-    rest = part.after.replace(waits=None)
-    then = run_table(run, table, LogPart(part.rows, done.state, rest))
+    shown, before = batch.before.shown, batch.before
+    seen = before.replace(logged=shown, waits=before.waits if shown == before.logged else None)
+    first = Batch(batch.table, batch.rows.where(F.col("_batch") <= shown), before, seen)
+    done = run_table(run, first)
+    rest = batch.after.replace(waits=None)
+    then = run_table(run, Batch(batch.table, batch.rows, done.state, rest))
     return TableResult(then.state, sum_counts(done.counts, then.counts))
 
 
-def _merge(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> TableResult:
+def _merge(run: Run, batch: Batch) -> TableResult:
     """Writes the new rows into the table, and accounts for every record."""
-    began, before, summary = datetime.now(timezone.utc), part.before, _summary(part)
-    own = table.spark, table.target, table.config
-    counts = write_batch(*own, placed.batch, placed.recomputes)
+    began = datetime.now(timezone.utc)
+    table, before, summary = batch.table, batch.before, batch.summary
+    counts = write_batch(batch)
     if before.shown > before.batch or table.target.catalog:
         pending_view.hide(table)
-    noted = dead_letters.keep(run, table, placed, summary, part.after)
+    noted = dead_letters.keep(run, batch, batch.after)
     found = reconciliation.outcomes(table.name, summary, counts, before)
     if table.config.max_staleness is not None:
         found["bytes"] = size_of(table)
     state = noted.replace(
-        batch=part.after.logged,
+        batch=batch.number,
         partial=before.partial or summary.incomplete > 0,
         heirs=before.heirs or summary.heirs > 0,
         ties=before.ties or counts.ties > 0,
-        whole=placed.new,
+        whole=batch.table_changes,
         waits=None,
         pending=0,
         counted={},
@@ -138,14 +109,24 @@ def _merge(run: Run, table: SilverTable, part: LogPart, placed: Placed) -> Table
         applied_at=int(began.timestamp() * 1_000_000),
         took=(datetime.now(timezone.utc) - began).total_seconds(),
         size=(before.size or 0) + found.get("inserted", 0),
-        highest=None if placed.recomputes else before.with_merged(summary),
+        highest=None if batch.recomputes else before.with_merged(summary),
     )
     return TableResult(state, found)
 
 
+def write_batch(batch: Batch) -> Counts:
+    """Folds a batch into its table, whichever kind of table that is."""
+    if not batch.table.config.keys:
+        return write_keyless(batch)
+    has_history = batch.table.config.stored_as_scd_type == 2
+    return write_history(batch) if has_history else write_current(batch)
+
+
 def sum_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The counts of two runs of a table together."""
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    found = Counter(one)
+    found.update(other)
+    return dict(found)
 
 
 def size_of(table: SilverTable) -> int:

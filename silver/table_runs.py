@@ -15,14 +15,15 @@ from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
 from silver import freshness
 from silver.changelog import bronze_rows, log
+from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
 from silver.groups.group_repairs import Reach
 from silver.groups.group_runs import Upstream, advance_groups
 from silver.run import Progress, Run, SilverTable
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint
-from silver.state.table_state import TableState, Waiting, read_states
-from silver.table_run import TableResult, logged_part, run_table, size_of
+from silver.state.table_state import TableState, WaitingTransaction, read_states
+from silver.table_run import TableResult, run_table, size_of
 
 AT_ONCE = 4
 # Of a small table, a MERGE of so many changes takes longer to compile than to interpret.
@@ -30,7 +31,7 @@ _LITTLE = 50_000
 
 
 def run_tables(
-    run: Run, lake: Lake, tables: Sequence[Table], held: Sequence[Waiting] | None = None
+    run: Run, lake: Lake, tables: Sequence[Table], held: Sequence[WaitingTransaction] | None = None
 ) -> list[Entry]:
     """Brings every table up to what bronze holds: one ledger entry each, a failure stops no other.
 
@@ -117,7 +118,7 @@ def _newest(table: SilverTable, logged: int | None) -> int:
     """The newest batch of the log; a log that cannot be read fails its own table here."""
     if logged is not None:
         return logged
-    return log.newest(table.spark, table.target, table.config)
+    return log.newest(table)
 
 
 def _begin(
@@ -142,9 +143,7 @@ def _begin(
             continue
         if not any(fingerprint.differences(table, state.built)):
             found[table.table] = state.learned(aspects)
-            entry = ledger.told(run.id, "silver", table.table, datetime.now(timezone.utc))
-            noted = {"status": "begun", "state": found[table.table].to_text(), "batch": state.batch}
-            begun.append(entry.model_copy(update=noted))
+            begun.append(found[table.table].begun(run.id, table.table))
     ledger.append(lake.spark, lake.target, begun)
     return found
 
@@ -167,7 +166,7 @@ def _advance(
         return TableResult(after, {})
     if is_due and run.memory.brief is not None and _is_little(table, after):
         table = table.with_session(run.memory.brief)
-    return run_table(run, table, logged_part(table, state, after, may_wait=not is_due))
+    return run_table(run, Batch.of_log(table, state, after, may_wait=not is_due))
 
 
 def _is_little(table: SilverTable, state: TableState) -> bool:
@@ -187,9 +186,8 @@ class TableOutcome(NamedTuple):
 def _outcome(
     run: Run, table: str, began: datetime, result: TableResult, message: str | None
 ) -> TableOutcome:
-    entry, state = ledger.told(run.id, "silver", table, began, message), result.state
-    done = entry.done(result.counts, state.batch, state.positions)
-    return TableOutcome(done.model_copy(update={"state": state.to_text()}), state)
+    entry = ledger.told(run.id, "silver", table, began, message)
+    return TableOutcome(result.state.done(entry, result.counts), result.state)
 
 
 def _record(

@@ -10,14 +10,13 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
-from silver.changelog import log, order
+from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.contract import GATED_COLUMNS
-from silver.merge.write import write_batch
-from silver.run import Run, SilverTable
+from silver.run import Run, SilverTable, be_silent
 from silver.state.summary import summarize
 from silver.state.table_state import TableState
-from silver.table_run import TableResult, logged_part, run_table
+from silver.table_run import TableResult, run_table, write_batch
 from tests.oracle import Event, Outcome
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -38,9 +37,9 @@ def deliver(
 ) -> int:
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
-    of = SilverTable(Lake(spark, target), config)
+    of = SilverTable.at(spark, target, config)
     log.append(of, local_rows(spark, rows, SCHEMA), done + 1)
-    apply_pending(spark, target, config, done, done + 1)
+    apply_pending(of, done, done + 1)
     return done + 1
 
 
@@ -52,29 +51,22 @@ def one_pass(
     delivered: Iterable[tuple[Event, int]],
 ) -> TableResult:
     """One run over events with their arrivals."""
-    of, number = SilverTable(Lake(spark, target), config), state.batch + 1
+    of, number = SilverTable.at(spark, target, config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
     written = log.append(of, local_rows(spark, rows, SCHEMA), number)
     after = state.logs_batch(number, written.summary())
-    return run_table(Run("run", _be_silent), of, logged_part(of, state, after))
+    return run_table(Run("run", be_silent), Batch.of_log(of, state, after))
 
 
-def _be_silent(_: str) -> None:
-    """No progress to show."""
-
-
-def apply_pending(
-    spark: SparkSession, target: Target, config: Table, done: int, newest: int
-) -> None:
+def apply_pending(of: SilverTable, done: int, newest: int) -> None:
     """Applies the log's batches up to `newest`; a kept state tells what is known at `done`."""
-    rows = log.read(spark, target, config).where(f"_batch <= {newest}")
-    before = summarize(rows.where(f"_batch <= {done}"))
-    known = STATES.get(target.lake, {}).get(done, TableState()).whole
+    states = STATES.setdefault(of.target.lake, {})
+    before = summarize(log.read(of).where(f"_batch <= {done}"))
+    known = states.get(done, TableState()).whole
     state = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
-    summary = summarize(rows.where(f"_batch > {done}"))
-    placed = order.place(config, rows, state, state.replace(logged=newest), summary)
-    write_batch(spark, target, config, placed.batch, placed.recomputes)
-    STATES.setdefault(target.lake, {})[newest] = state.replace(batch=newest, whole=placed.new)
+    batch = Batch.of_log(of, state, state.replace(logged=newest))
+    write_batch(batch)
+    states[newest] = state.replace(batch=newest, whole=batch.table_changes)
 
 
 def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:

@@ -8,16 +8,15 @@ from pyspark.sql import DataFrame, SparkSession
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import resolved, stored
-from silver.changelog import log, order
+from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate
-from silver.merge.write import write_batch
 from silver.run import SilverTable
-from silver.state.snapshots import TableChanges
-from silver.state.summary import summarize
+from silver.state.epochs import TableChanges
 from silver.state.table_state import TableState
+from silver.table_run import write_batch
 from tests.builders import Line, bronze_rows
 
 WHOLE: dict[tuple[str, int], TableChanges] = {}
@@ -46,27 +45,22 @@ def deliver_rows(
     stop: Stop | None = None,
 ) -> int:
     """One batch of bronze rows, whose batch is the one after `done`."""
-    of = SilverTable(Lake(spark, target), table)
+    of = SilverTable.at(spark, target, table)
     decoded = decode_alone(raw, table, of.log.business)
     log.append(of, gate(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
-        _apply(spark, target, table, done, remember=stop == "after all")
-    _apply(spark, target, table, done)
+        _apply(of, done, remember=stop == "after all")
+    _apply(of, done)
     return done + 1
 
 
-def _apply(
-    spark: SparkSession, target: Target, table: Table, done: int, remember: bool = True
-) -> None:
-    rows = log.read(spark, target, table)
-    pending = rows.where(f"_batch > {done}")
-    known = WHOLE.get((target.lake, done), TableChanges([], []))
+def _apply(table: SilverTable, done: int, remember: bool = True) -> None:
+    known = WHOLE.get((table.target.lake, done), TableChanges([], []))
     state = TableState(done, partial=True, heirs=True, whole=known)
-    summary = summarize(pending)
-    placed = order.place(table, rows, state, state.replace(logged=done + 1), summary)
-    write_batch(spark, target, table, placed.batch, placed.recomputes)
+    batch = Batch.of_log(table, state, state.replace(logged=done + 1))
+    write_batch(batch)
     if remember:
-        WHOLE[target.lake, done + 1] = placed.new
+        WHOLE[table.target.lake, done + 1] = batch.table_changes
 
 
 def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:

@@ -13,17 +13,18 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage.lake import Lake
+from lakehouse.storage.lake import Lake, LakeTable
 from lakehouse.storage.views import stored
 from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
 from silver.groups import group_runs
 from silver.groups.group_runs import Upstream, advance_groups
-from silver.run import Run, SilverTable
+from silver.run import Run, SilverTable, be_silent
 from silver.state.table_state import TableState
 from silver.storage import layout
-from silver.storage.side_columns import TRANSACTION_COLUMNS
-from silver.table_run import LogPart, TableResult, run_table
+from silver.storage.layout import TRANSACTION_COLUMNS
+from silver.table_run import TableResult, run_table
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 ORDERS, ITEMS = "orders", "items"
@@ -80,6 +81,7 @@ class Shop:
     """A lake with the group, whose ledger is this object: a kill forgets what it had not noted."""
 
     def __init__(self, spark: SparkSession, target: Target, scd: int = 1) -> None:
+        self.lake = Lake(spark, target)
         self.spark, self.target, self.tables = spark, target, members(KEYS, stored_as_scd_type=scd)
         self.known = {table.table: TableState() for table in self.tables}
         self.counts: dict[str, dict[str, int]] = {table.table: {} for table in self.tables}
@@ -91,15 +93,16 @@ class Shop:
             own = [r for r in records if isinstance(r, Change) and r.table == table.table]
             if own:
                 rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
-                newest = log.newest(self.spark, self.target, table)
-                at = max(newest, self.known[table.table].logged) + 1
-                log.append(SilverTable(Lake(self.spark, self.target), table), rows, at)
+                silver_table = SilverTable(self.lake, table)
+                at = max(log.newest(silver_table), self.known[table.table].logged) + 1
+                log.append(silver_table, rows, at)
         ends = [r for r in records if isinstance(r, End)]
         if ends:
-            name, _ = layout.ensure(self.spark, self.target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
+            kept = LakeTable(self.lake, "silver", TRANSACTIONS)
+            layout.ensure(kept, [], TRANSACTION_COLUMNS)
             self.feed_batch += 1
             rows = local_rows(self.spark, [self._end(end) for end in ends], ENDS)
-            rows.writeTo(name).append()
+            rows.writeTo(kept.name).append()
 
     def run(self, dies: str | None = None) -> None:
         """One pass and its publication; `dies` names the member at whose turn it is killed.
@@ -107,13 +110,13 @@ class Shop:
         `ledger` dies after the pass and before the ledger is written.
         """
 
-        lake, run = Lake(self.spark, self.target), Run("run", _quiet)
-        logged = {t.table: log.newest(self.spark, self.target, t) for t in self.tables}
+        lake, run = self.lake, Run("run", be_silent)
+        logged = {t.table: log.newest(SilverTable(lake, t)) for t in self.tables}
 
-        def killed(run: Run, table: SilverTable, part: LogPart) -> TableResult:
-            if table.name == dies:
+        def killed(run: Run, batch: Batch) -> TableResult:
+            if batch.table.name == dies:
                 raise Killed
-            return run_table(run, table, part)
+            return run_table(run, batch)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(group_runs, "run_table", killed)
@@ -130,7 +133,7 @@ class Shop:
             entry = ledger.told("run", "silver", table, began)
             entries.append(entry.model_copy(update={"state": done.state.to_text()}))
         ledger.append(self.spark, self.target, entries)
-        job.publish(self.spark, self.target, self.tables, "run", _quiet)
+        job.publish(self.spark, self.target, self.tables, "run", be_silent)
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
@@ -176,7 +179,3 @@ class Shop:
             "feed": "feed_shop",
             "feed_batch": self.feed_batch,
         }
-
-
-def _quiet(_: str) -> None:
-    """No progress to show."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from silver.fold.current import CurrentFold, Facts
+from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.law import Content
 from silver.fold.order_key import make_order
 from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
@@ -120,7 +120,7 @@ def value_of(content: Content, rows: Sequence[Change], column: str) -> Any:
 class CurrentKey(_Table):
     """The stored row of one key of a current table; `took` says what became of each batch."""
 
-    facts: Facts | None = None
+    facts: RowFacts | None = None
     values: Values = field(default_factory=dict)
     late_columns: tuple[str, ...] = ()
     wrote: bool = False

@@ -10,7 +10,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
-from silver.state.table_state import GroupState, SchemaChange, TableState, Waiting
+from silver.state.table_state import GroupState, SchemaChange, TableState, WaitingTransaction
 
 NOW = datetime.now(timezone.utc)
 SOURCE = {"format": "debezium", "path": "shop"}
@@ -75,8 +75,8 @@ def added(days_ago: int, column: str) -> SchemaChange:
     return SchemaChange(at, "r", "add_column", column, None, "int", "applied", "p")
 
 
-def waits(transaction: str, **records: int) -> Waiting:
-    return Waiting(transaction, None, records, "its END", False)
+def waits(transaction: str, **records: int) -> WaitingTransaction:
+    return WaitingTransaction(transaction, None, records, "its END", False)
 
 
 OLD = GroupState("g", 1, waiting=[waits("1", orders=1)])

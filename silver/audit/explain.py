@@ -18,8 +18,8 @@ from silver.audit.outcomes import SNAPSHOT, Told, outcomes
 from silver.audit.replay import KeyRecord
 from silver.changelog import log
 from silver.contract import TRUNCATE, UPSERT
-from silver.state.batch import order_of
-from silver.state.epochs import SNAPSHOT_ID, Epoch
+from silver.run import SilverTable
+from silver.state.epochs import SNAPSHOT_ID, Epoch, order_of
 from silver.state.table_state import TableState, read_state
 from silver.storage import layout, one_key
 from silver.storage.one_key import Key
@@ -55,7 +55,7 @@ def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list
     """
     if not names.exists(spark, target, "silver", f"{table.table}_changes"):
         return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
-    rows = log.read(spark, target, table)
+    rows = log.read(SilverTable.at(spark, target, table))
     one_key.check_types(spark, key, rows.schema)
     seen = read_state(spark, target, table.table)
     found = _read(spark, target, table, rows, key, seen.whole.epochs)

@@ -5,25 +5,27 @@ run uses. What the change log says of a record stands: one that it rejects, or t
 transaction, is left out, so that a rule that came later is no difference.
 """
 
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS
 from silver.audit.row_checks import key_text
 from silver.changelog import bronze_rows, key_changes, log
+from silver.changelog.batch import Batch
 from silver.contract import sequence_text
 from silver.decode.expressions.names import grouped_columns
 from silver.decode.spark import decode_known
 from silver.fold.order_key import sequence_sql
-from silver.groups import group_state
+from silver.fold.rules import Cutoff
+from silver.groups.transactions import held_back
 from silver.merge import current, history, keyless
 from silver.run import SilverTable
-from silver.state.batch import Batch, keyed, ordered
-from silver.state.summary import summarize
+from silver.state.epochs import keyed, ordered
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column, digest
@@ -43,54 +45,76 @@ def laws(
     A unit is a key. A table without a key is compared as a whole, a unit being one change. Extracts
     are compared with what was known before them, so the law is not asked of them.
     """
-    history = table.stored_as_scd_type == 2
-    kept = f"{table.table}_history" if history else table.table
-    begun = any(seen.positions.values()) and names.exists(spark, target, "silver", kept)
+    history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
+    begun = any(seen.positions.values()) and silver_table.kept.exists
     if not begun or table.format == "snapshot":
         return {}
-    logged = log.read(spark, target, table)
-    stored = spark.table(names.name(target, "silver", kept))
+    stored = silver_table.kept.read()
     values = [f.name for f in layout.business(stored.schema) if f.name not in table.keys]
-    batch = _batch(SilverTable(Lake(spark, target), table), seen, logged, stored, values)
+    batch = _batch(silver_table, seen, stored, values)
     if not table.keys:
-        return {SAME: _without_key(table, batch, stored, values)}
-    chosen = _chosen(logged, table, sample, seen.batch)
-    part = batch._replace(changes=batch.changes.where(chosen))
+        return {SAME: _without_key(batch, stored, values)}
+    chosen = _chosen(batch.rows, table, sample, seen.batch)
+    part = replace(batch, decoded=batch.decoded.where(chosen))
     compared = _versions if history else _rows
     return {SAME: compared(part, stored.where(chosen), table, values)}
 
 
-def _batch(
-    silver_table: SilverTable,
-    seen: TableState,
-    logged: DataFrame,
-    stored: DataFrame,
-    values: list[str],
-) -> Batch:
-    """Everything that bronze holds, decoded again and in order, as one batch into an empty table.
+@dataclass(frozen=True)
+class _DecodedAgain(Batch):
+    """Everything that bronze holds as one batch into an empty table.
 
     What kinds of changes there are is known from the log.
+
+    Attributes:
+        decoded: the records, decoded again and in order.
+        columns: the columns of the stored rows but the keys.
     """
-    spark, target, table = silver_table.spark, silver_table.target, silver_table.config
-    raw = bronze_rows.unread(spark, target, table, {}, seen.positions)
-    learned = silver_table.log.business
-    schemas = bronze_rows.avro_schemas(spark, target, table)
+
+    decoded: DataFrame = field(kw_only=True)
+    columns: list[str] = field(kw_only=True)
+
+    @cached_property
+    def changes(self) -> DataFrame:
+        """The changes among the records."""
+        config = self.table.config
+        if self.content.heirs and config.keys:
+            return key_changes.with_old_keys(self.decoded, self.decoded, config)
+        return self.decoded
+
+    @cached_property
+    def cutoffs(self) -> list[Cutoff]:
+        """The cut-offs that are applied."""
+        return self.after.whole.cutoffs(self.table.config.on_truncate == "apply")
+
+    @cached_property
+    def partial(self) -> list[str]:
+        """The stored columns that some of the changes do not carry."""
+        grouped = {*self.columns} & {*grouped_columns(self.table.config)}
+        return sorted({*self.content.partial, *grouped})
+
+
+def _batch(
+    silver_table: SilverTable, seen: TableState, stored: DataFrame, values: list[str]
+) -> _DecodedAgain:
+    """Decodes again everything that bronze holds."""
+    table, logged = silver_table.config, log.read(silver_table)
+    raw = bronze_rows.unread(silver_table, {}, seen.positions)
+    learned, schemas = silver_table.log.business, bronze_rows.avro_schemas(silver_table)
     decoded = sealed(decode_known(raw, table, learned, seen.built, schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if seen.group is not None and (waits := seen.group.waiting):
-        left_out = left_out.unionByName(group_state.held_back(spark, waits, logged))
+        left_out = left_out.unionByName(held_back(waits, logged))
     accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
     changes = _complete(keyed(ordered(accepted, table, seen.whole.epochs)), stored, values)
-    summary = summarize(logged)
-    cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
-    if summary.heirs and table.keys:
-        changes = key_changes.with_old_keys(changes, changes, table)
-    partial = sorted({*summary.partial, *({*values} & {*grouped_columns(table)})})
-    return Batch(0, changes, [], partial, cutoffs, False, False, of_whole_keys=True)
+    empty = TableState()
+    return _DecodedAgain(
+        silver_table, logged, empty, seen, anew=True, decoded=changes, columns=values
+    )
 
 
 def _versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = history.first_versions(table, batch, values)
+    rebuilt = history.first_versions(batch, values)
     shown = [*values, *_VERSION]
     return _compared(_versions_of(rebuilt), _versions_of(stored), table, shown)
 
@@ -101,7 +125,7 @@ def _versions_of(rows: DataFrame) -> DataFrame:
 
 
 def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = current.first_rows(table, batch, values)
+    rebuilt = current.first_rows(batch, values)
     return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
 
 
@@ -134,8 +158,8 @@ def _compared(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[s
     return counted.groupBy("unit").agg(F.bool_or(F.col("_n") != 0).alias("bad"))
 
 
-def _without_key(table: Table, batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
-    rebuilt = keyless.new_rows(table, batch, None, values)
+def _without_key(batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
+    rebuilt = keyless.new_rows(batch, None, values)
     counted = _counted(rebuilt, stored, F.col("_row"), F.lit(""))
     return counted.select("unit", (F.col("_n") != 0).alias("bad"))
 

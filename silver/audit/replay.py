@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from silver.contract import UPSERT
-from silver.fold.current import CurrentFold, Facts
+from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.order_key import sequence_of
 from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold
@@ -75,7 +75,7 @@ class _CurrentRow:
     """The row of a current table."""
 
     def __init__(self) -> None:
-        self._facts: Facts | None = None
+        self._facts: RowFacts | None = None
 
     def fold(
         self, rules: FoldRules, changes: Sequence[KeyRecord], batch: list[int]

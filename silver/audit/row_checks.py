@@ -15,6 +15,7 @@ from lakehouse.words import JSON_OPTIONS
 from silver.changelog import bronze_rows, log
 from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES, UPSERT
 from silver.fold.order_key import order_literal, sequence_sql
+from silver.run import SilverTable
 from silver.state.table_state import TableState
 from silver.storage.row_columns import column
 
@@ -116,9 +117,10 @@ def arrival_laws(
     }
     if not any(seen.positions.values()):
         return known
-    raw = bronze_rows.unread(spark, target, table, {}, seen.positions)
+    silver_table = SilverTable.at(spark, target, table)
+    raw = bronze_rows.unread(silver_table, {}, seen.positions)
     reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
-    rows = log.read(spark, target, table)
+    rows = log.read(silver_table)
     rows = rows.where(F.col("_feed_batch") <= F.create_map(*reached)[F.col("_feed")])
     if table.format == "snapshot":
         rows = rows.where(~F.col("_letter").eqNullSafe(F.lit(EXTRACT_NOTES[0])))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from operator import or_
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,8 @@ from lakehouse.config.target import Target
 from lakehouse.run.memory import Arrived
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake, LakeTable
+from silver.run import SilverTable
 from silver.storage.stages import apart
 
 ANY = ""
@@ -40,25 +43,33 @@ def arrived(
     What `told` tells of the feeds is taken, where it reaches back to what all tables have done. One
     query for the others; a feed that no table takes topics from is answered from file statistics.
     """
-    known: dict[str, list[int]] = {}
+    known: dict[str, int] = {}
     shared = set()
     for table in tables:
         for feed, topics in feeds_of(table).items():
-            known.setdefault(feed, []).append(done.get(table.table, {}).get(feed, 0))
+            at = done.get(table.table, {}).get(feed, 0)
+            known[feed] = min(known.get(feed, at), at)
             shared |= set() if None in topics else {feed}
-    told = {f: of for f, of in told.items() if f in known and of.since <= min(known[f])}
-    asked = sorted(known.keys() - told.keys())
-    held = [feed for feed in asked if names.exists(spark, target, "bronze", feed)]
-    parts = {f: _newest_sql(target, f, min(known[f]), f in shared) for f in held}
-    if not parts:
-        return told
+    told = {f: of for f, of in told.items() if f in known and of.since <= known[f]}
+    held = [feed for feed in sorted(known) if names.exists(spark, target, "bronze", feed)]
+    parts = {f: _newest_sql(target, f, known[f], f in shared) for f in held if f not in told}
+    return _asked_together(spark, parts, known) | told
+
+
+def _asked_together(
+    spark: SparkSession, parts: Mapping[str, str], known: Mapping[str, int]
+) -> dict[str, Arrived]:
+    """One query of several; where it fails each feed is asked alone.
+
+    A feed that cannot be read has a next batch for everyone: its tables will tell why.
+    """
     try:
-        return _asked(spark, list(parts.values())) | told
+        return _asked(spark, [*parts.values()]) if parts else {}
     except SPARK_FAILURES:
-        found = dict(told)
-        for feed, query in parts.items():
-            found |= _asked_alone(spark, feed, query, min(known[feed]))
-        return found
+        if len(parts) == 1:
+            return {feed: Arrived(known[feed] + 1, {ANY: known[feed] + 1}) for feed in parts}
+    alone = [_asked_together(spark, {feed: query}, known) for feed, query in parts.items()]
+    return reduce(or_, alone)
 
 
 def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
@@ -67,14 +78,6 @@ def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
     for row in rows:
         found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
     return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}
-
-
-def _asked_alone(spark: SparkSession, feed: str, query: str, done: int) -> dict[str, Arrived]:
-    """A feed that cannot be read has a next batch for everyone: its tables will tell why."""
-    try:
-        return _asked(spark, [query])
-    except SPARK_FAILURES:
-        return {feed: Arrived(done + 1, {ANY: done + 1})}
 
 
 def reaches(table: Table, found: Mapping[str, Arrived]) -> dict[str, int]:
@@ -92,57 +95,49 @@ def has_new(table: Table, done: Mapping[str, int], found: Mapping[str, Arrived])
     )
 
 
-def unread(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    done: Mapping[str, int],
-    newest: Mapping[str, int],
-) -> DataFrame:
+def unread(table: SilverTable, done: Mapping[str, int], newest: Mapping[str, int]) -> DataFrame:
     """Rows of the table's feeds above the batches `done` and up to `newest` (one is newer).
 
     Beside bronze's columns they have `_feed`.
     """
     parts = [
-        _rows(spark, target, feed, own, done.get(feed, 0), newest[feed])
-        for feed, own in feeds_of(table).items()
+        between(table, feed, done.get(feed, 0) + 1, newest[feed])
+        for feed in feeds_of(table.config)
         if newest.get(feed, 0) > done.get(feed, 0)
     ]
     return reduce(DataFrame.unionByName, parts)
 
 
-def between(
-    spark: SparkSession, target: Target, table: Table, feed: str, first: int, last: int
-) -> DataFrame:
-    """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
-    return _rows(spark, target, feed, feeds_of(table)[feed], first - 1, last)
-
-
-def raw(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def raw(table: SilverTable) -> DataFrame:
     """Every bronze row of the table, with `_feed`."""
-    held = {
-        f: own for f, own in feeds_of(table).items() if names.exists(spark, target, "bronze", f)
-    }
-    parts = [_rows(spark, target, feed, own, 0, _EVERY) for feed, own in held.items()]
-    return reduce(DataFrame.unionByName, parts)
+    held = [feed for feed in feeds_of(table.config) if table.lake.exists("bronze", feed)]
+    return reduce(DataFrame.unionByName, [between(table, feed, 1, _EVERY) for feed in held])
 
 
-def avro_schemas(spark: SparkSession, target: Target, table: Table) -> dict[str, str]:
+def between(table: SilverTable, feed: str, first: int, last: int) -> DataFrame:
+    """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
+    own = feeds_of(table.config)[feed]
+    rows = LakeTable(table.lake, "bronze", feed).read()
+    rows = rows.where((F.col("_batch") >= first) & (F.col("_batch") <= last))
+    topics = sorted(topic for topic in own if topic is not None)
+    chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
+    return apart(chosen).withColumn("_feed", F.lit(feed))
+
+
+def avro_schemas(table: SilverTable) -> dict[str, str]:
     """The Avro schemas that bronze keeps for the table's feeds, by id."""
-    if all(source.value_format != "avro" for source in table.feeds):
+    if all(source.value_format != "avro" for source in table.config.feeds):
         return {}
     found: dict[str, str] = {}
-    for feed in feeds_of(table):
-        found |= kept_schemas(spark, target, feed)
+    for feed in feeds_of(table.config):
+        found |= kept_schemas(table.lake, feed)
     return found
 
 
-def kept_schemas(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
+def kept_schemas(lake: Lake, feed: str) -> dict[str, str]:
     """The Avro schemas that bronze keeps for a feed, by id."""
-    name = bronze.schemas_name(feed)
-    if not names.exists(spark, target, "bronze", name):
-        return {}
-    rows = spark.table(names.name(target, "bronze", name)).select("id", "schema").collect()
+    kept = LakeTable(lake, "bronze", bronze.schemas_name(feed))
+    rows = kept.read().select("id", "schema").collect() if kept.exists else []
     return {row["id"]: row["schema"] for row in rows}
 
 
@@ -154,13 +149,3 @@ def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
         f"SELECT {names.literal(feed)} AS feed, _topic AS topic, max(_batch) AS newest {rows}"
         f" WHERE _batch > {done} GROUP BY _topic"
     )
-
-
-def _rows(
-    spark: SparkSession, target: Target, feed: str, own: set[str | None], done: int, newest: int
-) -> DataFrame:
-    rows = spark.table(names.name(target, "bronze", feed))
-    rows = rows.where((F.col("_batch") > done) & (F.col("_batch") <= newest))
-    topics = sorted(topic for topic in own if topic is not None)
-    chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
-    return apart(chosen).withColumn("_feed", F.lit(feed))

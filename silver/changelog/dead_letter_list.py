@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.decode.change import NOT_JSON
 from silver.decode.spark import position
+from silver.run import SilverTable
 from silver.storage import one_key
 from silver.storage.row_columns import all_of
 
@@ -48,9 +49,10 @@ def dead_letters(
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    found = [_of(spark, target, table, wanted) for table in tables]
+    lake = Lake(spark, target)
+    found = [_of(SilverTable(lake, table), wanted) for table in tables]
     shared = {feed_name(t, source) for t in tables for source in t.feeds if source.topic}
-    found += [_of_feed(spark, target, feed, wanted) for feed in sorted(shared)]
+    found += [_of_feed(lake, feed, wanted) for feed in sorted(shared)]
     there = [letters for letters in found if letters is not None]
     return reduce(DataFrame.unionByName, there) if there else None
 
@@ -66,20 +68,20 @@ def newest(letters: DataFrame, limit: int) -> DataFrame:
     return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop("_arrival")
 
 
-def _of(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> DataFrame | None:
-    if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
+def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
+    if not table.dead_letters.exists:
         return None
-    letters = spark.table(names.name(target, "silver", f"{table.table}_dead_letters"))
-    kept = letters.where(condition(spark, target, table, wanted))
+    kept = table.dead_letters.read().where(condition(table, wanted))
     named = kept.withColumns({"key": F.col("_key"), "sequence": F.col("_sequence")})
-    return named.select(F.lit(table.table).alias("table"), *SHOWN, "_arrival")
+    return named.select(F.lit(table.name).alias("table"), *SHOWN, "_arrival")
 
 
-def _of_feed(spark: SparkSession, target: Target, feed: str, wanted: Wanted) -> DataFrame | None:
+def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
     """The lines of a bronze table that name no topic: no table reads or replays them."""
-    if wanted.key is not None or not names.exists(spark, target, "bronze", feed):
+    held = LakeTable(lake, "bronze", feed)
+    if wanted.key is not None or not held.exists:
         return None
-    lines = spark.table(names.name(target, "bronze", feed)).where("_topic IS NULL")
+    lines = held.read().where("_topic IS NULL")
     is_json = F.try_parse_json("_raw").isNotNull()
     none = F.lit(None).cast("string")
     known = {
@@ -98,7 +100,7 @@ def _of_feed(spark: SparkSession, target: Target, feed: str, wanted: Wanted) -> 
     return kept.select(F.lit(feed).alias("table"), *SHOWN, "_arrival")
 
 
-def condition(spark: SparkSession, target: Target, table: Table, wanted: Wanted) -> Column:
+def condition(table: SilverTable, wanted: Wanted) -> Column:
     """Which rows of a table's dead letters, which must be there, are wanted.
 
     Raises:
@@ -107,9 +109,8 @@ def condition(spark: SparkSession, target: Target, table: Table, wanted: Wanted)
     chosen = all_of(_conditions(wanted))
     if wanted.key is None:
         return chosen
-    log = spark.table(names.name(target, "silver", f"{table.table}_changes")).schema
-    one_key.check_types(spark, wanted.key, log)
-    return chosen & one_key.says_key("_key", wanted.key, log)
+    one_key.check_types(table.spark, wanted.key, table.log.schema)
+    return chosen & one_key.says_key("_key", wanted.key, table.log.schema)
 
 
 def _conditions(wanted: Wanted) -> list[Column]:

@@ -84,7 +84,7 @@ class RawBatch:
         fingerprint.check_types(config, held)
         known = known_columns(config, {f.name: f.dataType for f in held})
         before = self.state.built
-        schemas = bronze_rows.avro_schemas(self.table.spark, self.table.target, config)
+        schemas = bronze_rows.avro_schemas(self.table)
         announced = fingerprint.source_columns(before)
         return replace(with_shown(known, before), announced=announced, schemas=schemas)
 
@@ -101,7 +101,7 @@ class RawBatch:
         known = with_shown(known_columns(config, {}), self.state.built)
         if known.envelope is not None or config.format != "debezium":
             return False
-        schemas = bronze_rows.avro_schemas(self.table.spark, self.table.target, config)
+        schemas = bronze_rows.avro_schemas(self.table)
         return waits_for_form(self.first, config, replace(known, schemas=schemas))
 
     def learn(self, columns: Columns) -> None:

@@ -61,9 +61,8 @@ def _append_new(
     run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int]
 ) -> TableState:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
-    own, number = (table.spark, table.target, table.config), state.logged + 1
-    epochs = state.whole.epochs
-    raw = bronze_rows.unread(*own, state.positions, newest)
+    number, epochs = state.logged + 1, state.whole.epochs
+    raw = bronze_rows.unread(table, state.positions, newest)
 
     def write(changes: DataFrame) -> Watched:
         return log.append(table, changes, number, epochs)
@@ -81,7 +80,7 @@ def _append_new(
         run.noted[table.name] = batch.after(run.id)
         raise
     run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
-    marked = late_changes.reject(*own, state.logged, state.horizon, state.batch)
+    marked = late_changes.reject(table, state)
     after = batch.after(run.id).at(newest).logs_batch(number, None if marked else written.summary())
     return follow_source(run, table, after, written.source_log())
 
@@ -91,11 +90,10 @@ def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> Ta
 
     The newest batch is written anew where that run left it without some columns.
     """
-    own = table.spark, table.target, table.config
-    newest = log.read(*own).where(F.col("_batch") == logged)
+    newest = log.read(table).where(F.col("_batch") == logged)
     if not newest.where("_unlike").isEmpty():
         spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
-        parts = [bronze_rows.between(*own, *span) for span in spans]
+        parts = [bronze_rows.between(table, *span) for span in spans]
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
         def rewrite(changes: DataFrame) -> Watched:
@@ -103,7 +101,7 @@ def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> Ta
 
         write_looked_through(batch, batch.known(first=logged == 1), rewrite)
         state = batch.after(run.id)
-    late_changes.reject(*own, state.logged, state.horizon, state.batch)
-    left = log.read(*own).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
+    late_changes.reject(table, state)
+    left = log.read(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
     after = state.at(log.positions(left)).logs_batch(logged, None)
     return follow_source(run, table, after, log.source_log(left))

@@ -10,47 +10,41 @@ history keeps its deletes and has no horizon.
 
 from datetime import datetime, timezone
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, UPSERT
-from silver.state.batch import of_keys
-from silver.storage.row_columns import column
+from silver.run import SilverTable
+from silver.state.table_state import TableState
+from silver.storage.row_columns import column, of_keys
+from silver.storage.statements import execute
 
 TOO_LATE = "too_late"
 
 
-def reject(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    after: int,
-    horizon: int | None,
-    applied: int | None = None,
-) -> bool:
-    """Marks what came too late in the change log's batches above `after`, before they are applied.
+def reject(table: SilverTable, state: TableState) -> bool:
+    """Marks what came too late in the log's batches above that of `state`, before they are applied.
 
     The mark stays in the log, so that a pass that is repeated after a kill decides the same.
-    A key has a row as well where the log has accepted changes of it above the batch `applied`.
+    A key has a row as well where the log has accepted changes of it that are not applied yet.
     Returns whether anything may have been marked.
     """
-    if horizon is None or not keeps_tombstones(table):
+    config, horizon, after = table.config, state.horizon, state.logged
+    if horizon is None or not keeps_tombstones(config):
         return False
-    rows = log.read(spark, target, table)
+    rows, keys = log.read(table), [column(key) for key in config.keys]
     old = rows.where((F.col("_batch") > after) & _at_or_before(horizon))
     if old.isEmpty():
         return False
-    if applied is not None and applied < after:
-        waiting = rows.where((F.col("_batch") > applied) & (F.col("_batch") <= after) & _sound())
-        old = of_keys(old, waiting.select(*[column(k) for k in table.keys]), table, "left_anti")
-    if names.exists(spark, target, "silver", table.table):
-        held = spark.table(names.name(target, "silver", table.table))
-        old = of_keys(old, held.select(*[column(k) for k in table.keys]), table, "left_anti")
-    _mark(spark, target, table, old, horizon)
+    if state.batch < after:
+        waiting = rows.where(F.col("_batch").between(state.batch + 1, after) & _sound())
+        old = of_keys(old, waiting.select(*keys), config, "left_anti")
+    if table.kept.exists:
+        old = of_keys(old, table.kept.read().select(*keys), config, "left_anti")
+    _mark(table, old, horizon)
     return True
 
 
@@ -67,20 +61,20 @@ def _sound() -> Column:
     return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
 
 
-def _mark(spark: SparkSession, target: Target, table: Table, late: DataFrame, horizon: int) -> None:
+def _mark(table: SilverTable, late: DataFrame, horizon: int) -> None:
     """Gives the late rows of the log their reason and, as every dead letter, their raw record."""
-    raw = bronze_rows.raw(spark, target, table)
     place = ["_feed", "_arrival"]
-    rows = late.select(*place).join(raw.select(*place, "_raw"), place)
+    raw = bronze_rows.raw(table).select(*place, "_raw")
     until = datetime.fromtimestamp(horizon / 1_000_000, timezone.utc).isoformat()
     message = (
         f"found a change from before {until}, up to which tombstones are purged, of a key without a"
         " row; expected changes no later than tombstone_retention; rebuild takes it in"
     )
-    spark.sql(
-        f"MERGE INTO {names.name(target, 'silver', f'{table.table}_changes')} t USING {{late}} s"
+    execute(
+        table.spark,
+        f"MERGE INTO {table.log.name} t USING {{rows}} s"
         " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"
         f" t._operation = NULL, t._reason = {names.literal(TOO_LATE)},"
         f" t._message = {names.literal(message)}, t._raw = s._raw",
-        late=rows,
+        late.select(*place).join(raw, place),
     )

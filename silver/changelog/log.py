@@ -13,15 +13,14 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import as_text
-from lakehouse.storage import names, writing
+from lakehouse.storage import writing
 from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
 from silver.state.epochs import Epoch, sequence_sql
 from silver.state.summary import Watched, watched
 from silver.storage import layout
-from silver.storage.presence import absent_before
-from silver.storage.row_columns import digest
+from silver.storage.row_columns import absent_before, digest
 from silver.storage.stages import apart
 
 _LEAVE_OUT = ("ydb", "bigquery", "rows")
@@ -38,7 +37,7 @@ def append(
         What was seen of the batch while it was written.
     """
     watched_rows = _numbered(table.config, changes, batch, epochs)
-    layout.ensure_table(table.log, layout.business(changes.schema), LOG_COLUMNS, batch)
+    layout.ensure(table.log, layout.business(changes.schema), LOG_COLUMNS, batch)
     rows = writing.cast_to(watched_rows.rows, table.log.schema)
     writing.append_typed(table.target, "silver", table.log.table, rows)
     return watched_rows
@@ -54,9 +53,8 @@ def rewrite(
     watched_rows = _numbered(table.config, changes, batch, epochs)
     fields = layout.business(changes.schema)
     if table.log.read().where(F.col("_batch") != batch).isEmpty():
-        layout.drop_retyped(table.spark, table.target, table.log.table, fields)
-        table.log.forget()
-    layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
+        layout.drop_retyped(table.log, fields)
+    layout.ensure(table.log, fields, LOG_COLUMNS, batch)
     spark, target, name = table.spark, table.target, table.log.table
     condition = f"_batch = {batch}"
     writing.replace_where(spark, target, "silver", name, watched_rows.rows, condition)
@@ -72,13 +70,13 @@ def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epo
     return watched(numbered, sequence)
 
 
-def read(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def read(table: SilverTable) -> DataFrame:
     """The whole log; a row does not carry the columns that came to the table after its batch.
 
     But for the formats in which a row that lacks a column says that it is null.
     """
-    rows = spark.table(names.name(target, "silver", f"{table.table}_changes"))
-    late = late_columns(table, rows)
+    rows = table.log.read()
+    late = late_columns(table.config, rows)
     given = absent_before(late, F.col("_operation"), F.col("_absent"))
     return rows.withColumn("_absent", given) if late else rows
 
@@ -93,9 +91,9 @@ def number_of(table: Table, batch: int) -> Column:
     return F.lit(batch if table.format in _LEAVE_OUT else None).cast("bigint")
 
 
-def newest(spark: SparkSession, target: Target, table: Table) -> int:
+def newest(table: SilverTable) -> int:
     """The newest batch in a table's log, 0 without one."""
-    return newest_batch(spark, target, "silver", f"{table.table}_changes") or 0
+    return newest_batch(table.spark, table.target, "silver", table.log.table) or 0
 
 
 def newest_of(

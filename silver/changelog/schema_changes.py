@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
 from silver.decode.columns import Shape
-from silver.state.drift import Drift, declares, drifts, normal_type
+from silver.state.drift import ColumnDrift, declares, drifts, normal_type
 from silver.state.fingerprint import SOURCE_COLUMNS, source_columns
 from silver.state.table_state import SchemaChange, TableState
 from silver.storage import layout
@@ -24,7 +24,7 @@ from silver.storage import layout
 INCOMPATIBLE = "incompatible_schema"
 _COLUMN = r"^column (.*?): found "
 
-Noticed: TypeAlias = tuple[Drift, str | None]
+Noticed: TypeAlias = tuple[ColumnDrift, str | None]
 """A change of a column, and where the first record that shows it lies."""
 
 
@@ -105,5 +105,5 @@ def find_misfits(rejected: DataFrame, state: TableState) -> list[Noticed]:
     return [(_misfit(row["column"], types.get(row["column"])), row["position"]) for row in fresh]
 
 
-def _misfit(column: str, held: str | None) -> Drift:
-    return Drift("incompatible", column, held, None, "dead_letter", Shape({}))
+def _misfit(column: str, held: str | None) -> ColumnDrift:
+    return ColumnDrift("incompatible", column, held, None, "dead_letter", Shape({}))

@@ -59,7 +59,7 @@ def follow_source(
 
 
 def _all_texts(table: SilverTable, state: TableState) -> list[str]:
-    rows = log.read(table.spark, table.target, table.config)
+    rows = log.read(table)
     return log.source_log(rows.where(F.col("_batch") <= state.logged))
 
 
@@ -67,9 +67,8 @@ def _followed_again(
     run: Run, table: SilverTable, state: TableState, segment: Segment, known: Reached
 ) -> list[Segment]:
     """The segments of the records in a segment, followed by one task that knows those before."""
-    own = table.spark, table.target, table.config
     first, last = segment.first, segment.last
-    raw, by_offset = bronze_rows.raw(*own), len(first) == len(last) == _OFFSET_WIDTH
+    raw, by_offset = bronze_rows.raw(table), len(first) == len(last) == _OFFSET_WIDTH
     if by_offset:
         raw = raw.where(F.col("_offset").between(int(first), int(last)))
     else:

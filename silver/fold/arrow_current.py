@@ -18,7 +18,7 @@ from silver.fold.arrow_values import (
     index_of,
     stored_rows,
 )
-from silver.fold.current import CurrentFold, Facts
+from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.plain_keys import PlainKeys, find_plain_keys
 from silver.fold.rules import NOWHERE, Changes, FoldRules
 
@@ -127,7 +127,7 @@ class _InOrder(NamedTuple):
         return pa.concat_arrays([nulls, others]).take(pa.array(self.order))
 
 
-def _stored_facts(window: Window, rows: Ints) -> dict[int, Facts]:
+def _stored_facts(window: Window, rows: Ints) -> dict[int, RowFacts]:
     """What the stored ones of some rows say, by their place among these."""
     places = stored_rows(window, rows)
     index = pa.array(rows[places])
@@ -136,20 +136,20 @@ def _stored_facts(window: Window, rows: Ints) -> dict[int, Facts]:
     return dict(zip(places.tolist(), map(_facts, *lists), strict=True)) if lists else {}
 
 
-def _facts(order: bytes, deleted: bool, digest: int, text: str | None) -> Facts:
+def _facts(order: bytes, deleted: bool, digest: int, text: str | None) -> RowFacts:
     if text is None:
-        return Facts(order, deleted, digest)
+        return RowFacts(order, deleted, digest)
     more = _parse_facts(text)
     columns, changes = more.columns or None, tuple(more.changes) if more.changes else None
-    return Facts(order, deleted, digest, more.upsert, more.removed, columns, changes)
+    return RowFacts(order, deleted, digest, more.upsert, more.removed, columns, changes)
 
 
-def _facts_column(rows: Sequence[Facts]) -> pa.Array:
+def _facts_column(rows: Sequence[RowFacts]) -> pa.Array:
     found = [_fields(row) for row in rows]
     return pa.array(found, _FACTS) if any(found) else pa.nulls(len(found), _FACTS)
 
 
-def _fields(row: Facts) -> dict[str, object] | None:
+def _fields(row: RowFacts) -> dict[str, object] | None:
     if not (row.upsert or row.removed or row.columns or row.changes):
         return None
     columns = list(row.columns.items()) if row.columns else None

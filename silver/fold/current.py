@@ -2,7 +2,7 @@
 
 The stored row of a key stands for a few changes: a delete, upserts of single columns, an upsert of
 all others, and on a tombstone one more delete. For this it keeps the order keys of its columns
-where they differ, and the digests of all changes at the sequences it names (`Facts`).
+where they differ, and the digests of all changes at the sequences it names (`RowFacts`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from silver.fold.rules import NOWHERE, Changes, FoldRules
 DIGEST_BYTES = 8
 
 
-class Facts(NamedTuple):
+class RowFacts(NamedTuple):
     """What a stored row of a current table says beside its values.
 
     Attributes:
@@ -65,10 +65,10 @@ class CurrentFold(KeyFold):
         super().__init__(rules, rules.newest_cutoff, traces=traces)
         self.digest = self._received = self._stored_taken = 0
         self._came = self._is_new = self._was_live = False
-        self.stored: Facts | None = None
+        self.stored: RowFacts | None = None
         self._stored_changes: Changes | None = None
 
-    def begin(self, stored: Facts, source: int, absent: Sequence[str] = ()) -> None:
+    def begin(self, stored: RowFacts, source: int, absent: Sequence[str] = ()) -> None:
         """Begins with the stored row; a table folded from its log has it for comparison only.
 
         `absent` names columns that came to the table after the row was written.
@@ -120,19 +120,19 @@ class CurrentFold(KeyFold):
         else:
             self._was_live, self._came = upsert, False
 
-    def facts(self) -> Facts:
+    def facts(self) -> RowFacts:
         """What the stored row of the key says beside its values."""
         order, _, digests = self.newest
         plain = not (self.deleted or self.removed[0] or self.parts)
         if plain and len(digests) < 2 and self.digest in digests:
-            return Facts(order, False, self.digest)
+            return RowFacts(order, False, self.digest)
         upsert = self.row[0] if self.deleted else b""
-        return Facts(
+        return RowFacts(
             order, self.deleted, self.digest, upsert or None, self.removed[0] or None,
             self._columns_apart() or None, tuple(self._named_changes()) or None,
         )  # fmt: skip
 
-    def differs(self, facts: Facts) -> bool:
+    def differs(self, facts: RowFacts) -> bool:
         """Whether the row with these facts differs from the stored one, so that it is written."""
         return bool(facts.order) and facts != self.stored
 
@@ -193,7 +193,7 @@ class CurrentFold(KeyFold):
                 yield sequence + b"".join(packed)
 
 
-def _changes_of(stored: Facts, source: int) -> Changes:
+def _changes_of(stored: RowFacts, source: int) -> Changes:
     """The changes that a stored row stands for, in order."""
     upsert, columns = stored.newest_upsert, stored.columns or {}
     found: list[tuple[bytes, bool, list[str] | None]] = []
@@ -210,7 +210,7 @@ def _changes_of(stored: Facts, source: int) -> Changes:
     return Changes([source] * size, orders, upserts, digests, [False] * size, absent)
 
 
-def _known_digests(stored: Facts) -> dict[bytes, Digests]:
+def _known_digests(stored: RowFacts) -> dict[bytes, Digests]:
     """The digests of the changes that came at the sequences that a stored row names."""
     found: dict[bytes, Digests] = {}
     for entry in stored.changes or ():

@@ -39,7 +39,7 @@ class HistoryRow(NamedTuple):
     taken: frozenset[str] = NOT_TAKEN
 
 
-class _Row:
+class _PlacedRow:
     """A change in its place, while what comes after it is not known."""
 
     __slots__ = (
@@ -78,8 +78,8 @@ class HistoryFold(KeyFold):
         self._begun = self._lived = self._disturbed = False
         self._life = b""
         self._time: int | None = None
-        self._open: _Row | None = None
-        self._last: _Row | None = None
+        self._open: _PlacedRow | None = None
+        self._last: _PlacedRow | None = None
         self._paired: tuple[bytes, VersionFacts] | None = None
         self.rows: list[HistoryRow] = []
 
@@ -144,7 +144,7 @@ class HistoryFold(KeyFold):
             self._life, self._lived = newest, False
 
     def _place(self, changes: Changes, at: int) -> None:
-        row = _Row(changes, at, self._stored(changes, at))
+        row = _PlacedRow(changes, at, self._stored(changes, at))
         if (last := self._last) is not None:
             last.next_order = row.order
             (self._lose if len(self._digests) > 1 else self._close)(last)
@@ -170,7 +170,7 @@ class HistoryFold(KeyFold):
             return changes.stored.get(at)
         return self._paired[1] if self._paired[0] == changes.order[at] else None
 
-    def _begin_at(self, row: _Row, stored: VersionFacts) -> bool:
+    def _begin_at(self, row: _PlacedRow, stored: VersionFacts) -> bool:
         """Begins with the first stored row, in its life; whether all values of it are right.
 
         A delete has values where it keeps those of the deleted row.
@@ -181,7 +181,7 @@ class HistoryFold(KeyFold):
         row.from_time, row.from_order = stored.valid_from, stored.from_order
         return row.upsert or bool(stored.kept)
 
-    def _enter_life(self, row: _Row, time: int | None) -> None:
+    def _enter_life(self, row: _PlacedRow, time: int | None) -> None:
         """Places the row after the newest delete or cut-off, and in time."""
         if self._time is None or (time is not None and time > self._time):
             self._time = time
@@ -189,7 +189,7 @@ class HistoryFold(KeyFold):
         self._lived = True
         self._disturbed |= row.stored is not None and row.stored.life != row.life
 
-    def _resolve(self, row: _Row) -> None:
+    def _resolve(self, row: _PlacedRow) -> None:
         """Gives the row its values; tells whether those of a stored row may be others now.
 
         They are if a change that came before it in order is new, unless the row lacks nothing.
@@ -202,7 +202,7 @@ class HistoryFold(KeyFold):
             row.content, row.rewritten = self.content(), rewritten
         self._disturbed = row.stored is None or rewritten
 
-    def _close(self, row: _Row) -> None:
+    def _close(self, row: _PlacedRow) -> None:
         """Takes the last row at a sequence, which counts, with the next change known."""
         before = self._open
         if not row.upsert:
@@ -222,7 +222,7 @@ class HistoryFold(KeyFold):
                 self._end_version(before, row)
         self._open = row
 
-    def _lose(self, row: _Row) -> None:
+    def _lose(self, row: _PlacedRow) -> None:
         """Takes a row after which another one came at its sequence."""
         if not row.upsert:
             self._emit_delete(row)
@@ -232,12 +232,12 @@ class HistoryFold(KeyFold):
         row.from_time = row.from_order = None
         self._emit(row, False, None, None)
 
-    def _emit_delete(self, row: _Row) -> None:
+    def _emit_delete(self, row: _PlacedRow) -> None:
         self._count_applied(row)
         row.from_time = row.from_order = None
         self._emit(row, False, None, None)
 
-    def _end_version(self, row: _Row, by: _Row | None) -> None:
+    def _end_version(self, row: _PlacedRow, by: _PlacedRow | None) -> None:
         """Emits a version's newest row with the version's end: a change, a cut-off, or none yet."""
         cutoff = self._ending(row, by)
         if cutoff is not None:
@@ -251,7 +251,9 @@ class HistoryFold(KeyFold):
             time = row.from_time
         self._emit(row, True, order, time)
 
-    def _emit(self, row: _Row, shown: bool, to_order: bytes | None, valid_to: int | None) -> None:
+    def _emit(
+        self, row: _PlacedRow, shown: bool, to_order: bytes | None, valid_to: int | None
+    ) -> None:
         keeps = self._rules.keeps_deleted and not row.upsert
         kept = row.content.source != NOWHERE if keeps else None
         facts = VersionFacts(
@@ -265,7 +267,7 @@ class HistoryFold(KeyFold):
                 taken = frozenset(c for c, (order, _, _) in parts if order == row.order)
             self.rows.append(HistoryRow(row.source, row.content, facts, taken))
 
-    def _count_applied(self, row: _Row) -> None:
+    def _count_applied(self, row: _PlacedRow) -> None:
         if not row.new:
             return
         if row.order < self._rules.newest_cutoff:
@@ -286,7 +288,7 @@ class HistoryFold(KeyFold):
             late = {source: "late" for source, name in self.notes.items() if name in _APPLIED}
             self.notes |= late
 
-    def _goes_on(self, row: _Row, to: _Row) -> bool:
+    def _goes_on(self, row: _PlacedRow, to: _PlacedRow) -> bool:
         """Whether only cut-offs that end no version stand between a row and the next one."""
         if row.life == to.life:
             return True
@@ -294,7 +296,7 @@ class HistoryFold(KeyFold):
         of_cutoff = passed > 0 and self._cutoffs[passed - 1] == to.life
         return of_cutoff and self._ending(row, to) is None
 
-    def _ending(self, row: _Row, by: _Row | None) -> Cutoff | None:
+    def _ending(self, row: _PlacedRow, by: _PlacedRow | None) -> Cutoff | None:
         """The first cut-off before the next change that ends the row's version."""
         if row.order > self._rules.newest_cutoff:
             return None

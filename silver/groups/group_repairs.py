@@ -15,10 +15,9 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import TableFailed
 from silver.changelog import log
-from silver.groups import group_state
-from silver.groups.group_state import versions_of
+from silver.groups.transactions import held_back, versions_of
 from silver.run import SilverTable
-from silver.state.table_state import GroupState, TableState, Waiting, newest_group
+from silver.state.table_state import GroupState, TableState, WaitingTransaction, newest_group
 
 NOT_APPLIED = (
     "its change log holds records that are not applied yet (a run was killed, or transactions wait "
@@ -33,7 +32,7 @@ class Reach(NamedTuple):
     """
 
     positions: Mapping[str, int]
-    waiting: Sequence[Waiting]
+    waiting: Sequence[WaitingTransaction]
     newest: int
 
 
@@ -55,8 +54,7 @@ def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
     waits = group.waiting if group.shown is None else group.held
     batch, positions = shown.get(table.name, 0), state.positions
     if batch != state.batch:
-        logged = log.read(table.spark, table.target, table.config)
-        positions = log.positions(logged.where(F.col("_batch") <= batch))
+        positions = log.positions(log.read(table).where(F.col("_batch") <= batch))
     newest = max(group.applied.get(table.name, 0), state.batch)
     return Reach(positions, waits, newest)
 
@@ -79,7 +77,7 @@ def with_rebuilt(
     group = group_of(table.config, states)
     if built.group is None or not group.number:
         return built
-    versions = versions_of(table.spark, table.target, [table.config])
+    versions = versions_of([table])
     applied = group.applied | {table.name: built.group.applied.get(table.name, 0)}
     known = {each.transaction for each in group.waiting}
     waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in known)]
@@ -100,13 +98,15 @@ def pinned(table: SilverTable, states: Mapping[str, TableState], state: TableSta
     group = group_of(table.config, states)
     if table.config.consistency_group is None or not group.number:
         return state
-    versions = group.versions | versions_of(table.spark, table.target, [table.config])
+    versions = group.versions | versions_of([table])
     applied = group.applied | {table.name: state.batch}
     now = group.replace(number=group.number + 1, versions=versions, applied=applied)
     return state.replace(group=now)
 
 
-def held_from_replay(table: Table, states: Mapping[str, TableState]) -> Sequence[Waiting]:
+def held_from_replay(
+    table: Table, states: Mapping[str, TableState]
+) -> Sequence[WaitingTransaction]:
     """What waits in the group of a table; nothing in no group.
 
     Raises:
@@ -132,8 +132,7 @@ def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame
     soon = [one for one in waits if not one.overdue]
     if not soon:
         return
-    rows = log.read(table.spark, table.target, table.config)
-    held = group_state.held_back(table.spark, soon, rows)
+    held = held_back(soon, log.read(table))
     if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
         message = "records of the key wait for their transaction: lakehouse run, then erase again"
         raise TableFailed(table.name, message)

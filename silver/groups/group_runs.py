@@ -10,6 +10,7 @@ of the run before.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -19,18 +20,19 @@ from lakehouse.config.table import Table
 from lakehouse.run.memory import Arrived
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import TABLE_FAILURES
-from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
 from silver.contract import TRANSACTIONS
-from silver.groups import group_state, transaction_ends
+from silver.groups import transaction_ends
+from silver.groups.transactions import held_back, let_through, versions_of
 from silver.groups.waiting import Ends, waiting
 from silver.run import Run, SilverTable
 from silver.state import fingerprint
-from silver.state.table_state import GroupState, TableState, Waiting, newest_group
+from silver.state.table_state import GroupState, TableState, WaitingTransaction, newest_group
 from silver.storage.row_columns import column
-from silver.table_run import LogPart, TableResult, run_table
+from silver.table_run import TableResult, run_table
 
 
 class Upstream(NamedTuple):
@@ -45,7 +47,8 @@ class Upstream(NamedTuple):
     feeds: Mapping[str, Arrived]
 
 
-class Member(NamedTuple):
+@dataclass(frozen=True)
+class Member:
     """A member of a group in a run: what is known of it without and with the new log rows."""
 
     table: SilverTable
@@ -57,26 +60,29 @@ class Member(NamedTuple):
         """The table's name."""
         return self.table.name
 
+    @cached_property
     def log(self) -> DataFrame:
         """The whole change log."""
-        rows = log.read(self.table.spark, self.table.target, self.table.config)
-        return rows.where(F.col("_batch") <= self.after.logged)
+        return log.read(self.table).where(F.col("_batch") <= self.after.logged)
 
 
 class Part(NamedTuple):
     """A member's share of a run.
 
     Attributes:
-        member: the member, whose state after has the number of the run's batch.
-        rows: all of its log that may be applied; what is to be applied now is of that batch.
+        batch: what may be applied of the member's log; what is to be applied now has its number.
         new: how many records came.
         applying: how many records are applied.
     """
 
-    member: Member
-    rows: DataFrame
+    batch: Batch
     new: int
     applying: int
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.batch.table.name
 
     @property
     def counts(self) -> dict[str, int]:
@@ -111,7 +117,7 @@ class GroupRun:
     name: str
     tables: Sequence[Table]
     before: Mapping[str, TableState]
-    held: Sequence[Waiting] | None = None
+    held: Sequence[WaitingTransaction] | None = None
 
     def __post_init__(self) -> None:
         """Begins with nothing done."""
@@ -130,14 +136,13 @@ class GroupRun:
             return
         ends: dict[str, int] = {}
         if self.held is None:
-            spark, target = self.lake.spark, self.lake.target
-            ends = transaction_ends.read_new(spark, target, self.name, self.tables)
+            ends = transaction_ends.read_new(self.lake, self.name, self.tables)
             if self.group.number and self._is_idle(members, ends):
                 return
         parts, waits = part_logs(self, members)
         applied = {member.name: member.before.batch for member in members}
         for part in parts:
-            applied[part.member.name] = part.member.after.logged
+            applied[part.name] = part.batch.number
             self._apply(part)
         self._keep(applied, ends, waits)
 
@@ -149,8 +154,7 @@ class GroupRun:
             try:
                 fingerprint.check(config, before.built)
                 logged = upstream.logged[config.table]
-                if logged is None:
-                    logged = log.newest(table.spark, table.target, config)
+                logged = log.newest(table) if logged is None else logged
                 after = extend_log(self.run, table, before, logged, upstream.feeds)
             except WaitsForForm:
                 after = before
@@ -171,21 +175,20 @@ class GroupRun:
         return not (came or ended or undone)
 
     def _apply(self, part: Part) -> None:
-        member = part.member
+        batch, name = part.batch, part.name
         if not part.applying:
-            state = member.after.replace(batch=member.after.logged, waits=None)
-            self.results[member.name] = TableResult(state, part.counts)
+            state = batch.after.replace(batch=batch.number)
+            self.results[name] = TableResult(state, part.counts)
             return
-        rows = LogPart(part.rows, member.before, member.after.replace(waits=None))
         try:
-            done = run_table(self.run, member.table, rows)
+            done = run_table(self.run, batch)
         except TABLE_FAILURES as failure:
-            self.messages[member.name] = in_short(failure)
+            self.messages[name] = in_short(failure)
             return
-        self.results[member.name] = TableResult(done.state, done.counts | part.counts)
+        self.results[name] = TableResult(done.state, done.counts | part.counts)
 
     def _keep(
-        self, applied: dict[str, int], ends: dict[str, int], waits: Sequence[Waiting]
+        self, applied: dict[str, int], ends: dict[str, int], waits: Sequence[WaitingTransaction]
     ) -> None:
         """Gives each member that did not fail the state of the group after the run."""
         group = GroupState(self.name, self.group.number + 1, applied, ends, {}, list(waits))
@@ -194,8 +197,8 @@ class GroupRun:
             held = self.group.waiting if self.group.shown is None else self.group.held
             group = group.replace(versions=self.group.versions, shown=shown, held=held)
         else:
-            own = self.lake.spark, self.lake.target
-            group = group.replace(versions=group_state.versions_of(*own, self.tables))
+            own = [SilverTable(self.lake, table) for table in self.tables]
+            group = group.replace(versions=versions_of(own))
         for name, done in self.results.items():
             if name not in self.messages:
                 self.results[name] = done._replace(state=done.state.replace(group=group))
@@ -207,7 +210,7 @@ def advance_groups(
     tables: Sequence[Table],
     before: Mapping[str, TableState],
     upstream: Upstream,
-    held: Sequence[Waiting] | None = None,
+    held: Sequence[WaitingTransaction] | None = None,
 ) -> dict[str, tuple[datetime, TableResult, str | None]]:
     """One run of each group that the tables are in.
 
@@ -228,23 +231,21 @@ def advance_groups(
     return found
 
 
-def part_logs(group_run: GroupRun, members: Sequence[Member]) -> tuple[list[Part], list[Waiting]]:
+def part_logs(
+    group_run: GroupRun, members: Sequence[Member]
+) -> tuple[list[Part], list[WaitingTransaction]]:
     """What each member has to apply, and what waits. A member that never had a record has none."""
     begun = [m for m in members if m.after.logged]
-    if not begun:
-        return [], []
-    spark, target = group_run.lake.spark, group_run.lake.target
-    logs = {m.name: m.log() for m in begun}
-    pending = {m.name: _pending(m, logs[m.name], group_run.group) for m in begun}
-    waits = group_run.held
+    pending = {m.name: _pending(m, group_run.group) for m in begun}
+    waits = group_run.held if begun else ()
     if waits is None:
-        rows = spark.table(names.name(target, "silver", TRANSACTIONS))
+        rows = LakeTable(group_run.lake, "silver", TRANSACTIONS).read()
         ends = rows.where(F.col("group") == group_run.name)
-        marked = bool(transaction_ends.feeds([m.table.config for m in members]))
-        unseen = _unseen(ends, begun, group_run.group)
+        marked = bool(transaction_ends.feeds(group_run.tables))
+        of_group = Ends(ends, marked, _unseen(ends, begun, group_run.group))
         everyone = [m.name for m in members]
-        waits = waiting(spark, pending, logs, Ends(ends, marked, unseen), everyone)
-    parts = [_part(m, logs[m.name], pending[m.name], waits) for m in begun]
+        waits = waiting(pending, {m.name: m.log for m in begun}, of_group, everyone)
+    parts = [_part(m, pending[m.name], waits) for m in begun]
     return [part for part in parts if part.new or part.applying], list(waits)
 
 
@@ -263,35 +264,30 @@ def _unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> Da
     return transaction_ends.unseen(ends, oldest, sorted(waited))
 
 
-def _pending(member: Member, rows: DataFrame, group: GroupState) -> DataFrame:
+def _pending(member: Member, group: GroupState) -> DataFrame:
     """Log rows of a member that no run has applied: new ones, and those that have waited.
 
     Of a member that is new in the group the whole log. Before a group's first run nothing waited.
     """
-    before = member.before.group
+    rows, before = member.log, member.before.group
     if before is None and group.number:
         return rows
     new = rows.where(F.col("_batch") > member.before.batch)
     if before is None or not before.waiting:
         return new
     old = rows.where(F.col("_batch") <= member.before.batch)
-    return new.unionByName(group_state.held_back(member.table.spark, before.waiting, old))
+    return new.unionByName(held_back(before.waiting, old))
 
 
-def _part(member: Member, rows: DataFrame, pending: DataFrame, waits: Sequence[Waiting]) -> Part:
+def _part(member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction]) -> Part:
     """A run that only lets waiting rows through has a batch number of its own as well."""
-    spark = member.table.spark
-    through = group_state.let_through(spark, waits, pending)
-    new = F.count_if(F.col("_batch") > member.before.batch)
-    came = rows.agg(new.alias("n")).first()
-    number = max(member.after.logged, member.before.batch + 1)
-    applied = _before(member, group_state.let_through(spark, waits, rows), through)
-    return Part(
-        member._replace(after=member.after.replace(logged=number)),
-        applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint"))),
-        came["n"] if came else 0,
-        through.count(),
-    )
+    before, through = member.before, let_through(waits, pending)
+    came = member.log.agg(F.count_if(F.col("_batch") > before.batch).alias("n")).first()
+    number = max(member.after.logged, before.batch + 1)
+    applied = _before(member, let_through(waits, member.log), through)
+    rows = applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint")))
+    after = member.after.replace(logged=number, waits=None)
+    return Part(Batch(member.table, rows, before, after), came["n"] if came else 0, through.count())
 
 
 def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:

@@ -11,21 +11,19 @@ from functools import partial, reduce
 from operator import or_
 from types import MappingProxyType
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from bronze.contract import TransactionFeed
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.writing import append
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import bronze_rows
 from silver.contract import TRANSACTIONS
 from silver.decode.expressions.sequence_columns import section
 from silver.groups.transaction_marks import FOUND_SQL, READ, end_batches
 from silver.storage import layout
-from silver.storage.side_columns import TRANSACTION_COLUMNS
+from silver.storage.layout import TRANSACTION_COLUMNS
 
 _TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
 
@@ -36,29 +34,26 @@ def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
     return list(dict.fromkeys(feed for feed in found if feed is not None))
 
 
-def read_new(
-    spark: SparkSession, target: Target, group: str, members: Sequence[Table]
-) -> dict[str, int]:
+def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]:
     """Adds what bronze has gained to `silver._transactions`.
 
     Returns the newest batch of each feed that is in there now.
     """
-    name, _ = layout.ensure(spark, target, TRANSACTIONS, [], TRANSACTION_COLUMNS)
-    kept = spark.table(name).where(F.col("group") == group).groupBy("feed")
+    table = LakeTable(lake, "silver", TRANSACTIONS)
+    layout.ensure(table, [], TRANSACTION_COLUMNS)
+    kept = table.read().where(F.col("group") == group).groupBy("feed")
     known = kept.agg(F.max("feed_batch").alias("batch")).collect()
     done = {row["feed"]: int(row["batch"]) for row in known}
     avro = any(source.value_format == "avro" for member in members for source in member.feeds)
-    for feed in feeds(members):
-        if names.exists(spark, target, "bronze", feed.feed):
-            rows = spark.table(names.name(target, "bronze", feed.feed))
-            new = rows.where(F.col("_batch") > done.get(feed.feed, 0))
-            own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
-            newest = own.agg(F.max("_batch").alias("batch")).first()
-            if newest is not None and newest["batch"] is not None:
-                schemas = bronze_rows.kept_schemas(spark, target, feed.feed) if avro else {}
-                found = ends(own, group, feed.feed, members, schemas)
-                append(spark, target, "silver", TRANSACTIONS, found)
-                done[feed.feed] = int(newest["batch"])
+    for feed in (f for f in feeds(members) if lake.exists("bronze", f.feed)):
+        new = LakeTable(lake, "bronze", feed.feed).read()
+        new = new.where(F.col("_batch") > done.get(feed.feed, 0))
+        own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
+        newest = own.agg(F.max("_batch").alias("batch")).first()
+        if newest is not None and newest["batch"] is not None:
+            schemas = bronze_rows.kept_schemas(lake, feed.feed) if avro else {}
+            layout.load(table, ends(own, group, feed.feed, members, schemas), anew=False)
+            done[feed.feed] = int(newest["batch"])
     return done
 
 

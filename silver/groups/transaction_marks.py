@@ -39,16 +39,16 @@ class _Marker(msgspec.Struct, gc=False):
     ts_ms: object = None
 
 
-class _Value(_Marker, gc=False):
+class _MarkerValue(_Marker, gc=False):
     payload: _Marker | None = None
 
 
-class _Whole(msgspec.Struct, gc=False):
-    value: _Value | None = None
+class _MarkerRecord(msgspec.Struct, gc=False):
+    value: _MarkerValue | None = None
 
 
-_parse_value = parser_of(_Value)
-_parse_whole = parser_of(_Whole)
+_parse_value = parser_of(_MarkerValue)
+_parse_whole = parser_of(_MarkerRecord)
 
 _FOUND = pa.schema(
     [

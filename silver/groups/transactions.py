@@ -14,15 +14,18 @@ comes there any more, it is overdue after `PATIENCE_SILENT`. It goes on waiting 
 holds nothing back but itself. It is settled by the next full snapshot of all members.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.spark.local_rows import local_rows
 from silver.contract import NONE
+from silver.run import SilverTable
 from silver.state.epochs import SNAPSHOT_ID
-from silver.state.table_state import Waiting
+from silver.state.table_state import WaitingTransaction
 
 PATIENCE, PATIENCE_SILENT = 60_000_000, 3_600_000_000
 SNAPSHOT = "snapshot "
@@ -58,7 +61,7 @@ class Unit(NamedTuple):
         return {table: n for table, n in left.items() if n > 0}
 
 
-class Known(NamedTuple):
+class GroupProgress(NamedTuple):
     """What the whole change logs say, beyond what is pending; times are µs since 1970.
 
     `snapshots`: of each full snapshot's id its place, and of each member whether its last row came.
@@ -80,6 +83,31 @@ def unit() -> Column:
     return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, own)
 
 
+def versions_of(members: Sequence[SilverTable]) -> dict[str, int]:
+    """The Delta version that each member's table has now."""
+    found: dict[str, int] = {}
+    for kept in (member.kept for member in members if member.kept.exists):
+        shown = kept.lake.spark.sql(f"DESCRIBE HISTORY {kept.name} LIMIT 1")
+        found[kept.table] = int(shown.collect()[0]["version"])
+    return found
+
+
+def held_back(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
+    """Log rows of the transactions that wait."""
+    return among(rows, [each.transaction for each in waiting])
+
+
+def let_through(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
+    """Log rows of all but the transactions that wait."""
+    return among(rows, [each.transaction for each in waiting], "left_anti") if waiting else rows
+
+
+def among(rows: DataFrame, transactions: Iterable[str], how: str = "left_semi") -> DataFrame:
+    """Log rows of some transactions, or with `left_anti` all others."""
+    named = local_rows(rows.sparkSession, [{"_unit": t} for t in transactions], "_unit string")
+    return rows.withColumn("_unit", unit()).join(F.broadcast(named), "_unit", how).drop("_unit")
+
+
 def units(
     pending: Mapping[str, DataFrame], ends: DataFrame, unseen: DataFrame | None = None
 ) -> DataFrame:
@@ -91,16 +119,17 @@ def units(
         unseen: those of them whose transactions count without any pending row as well.
     """
     of_members = [of_member(rows, table) for table, rows in pending.items()]
-    united = of_members[0]
-    for other in of_members[1:]:
-        united = united.unionByName(other)
-    seen = united.groupBy("transaction").agg(
-        F.max("place").alias("reached"),
-        F.min("since").alias("since"),
-        F.max("newest").alias("newest"),
-        F.bool_or("metadata").alias("metadata"),
-        F.map_from_entries(F.collect_list(F.struct("table", "n"))).alias("records"),
-        F.array_compact(F.collect_set(F.when(F.col("last"), F.col("table")))).alias("lasts"),
+    seen = (
+        reduce(DataFrame.unionByName, of_members)
+        .groupBy("transaction")
+        .agg(
+            F.max("place").alias("reached"),
+            F.min("since").alias("since"),
+            F.max("newest").alias("newest"),
+            F.bool_or("metadata").alias("metadata"),
+            F.map_from_entries(F.collect_list(F.struct("table", "n"))).alias("records"),
+            F.array_compact(F.collect_set(F.when(F.col("last"), F.col("table")))).alias("lasts"),
+        )
     )
     once = ends.groupBy("transaction").agg(
         F.max("place").alias("place"), F.max_by("expected", "feed_batch").alias("expected")
@@ -167,7 +196,7 @@ def collected(rows: DataFrame) -> list[Unit]:
 
 
 def incomplete(
-    found: Sequence[Unit], members: Sequence[str], known: Known, marked: bool
+    found: Sequence[Unit], members: Sequence[str], known: GroupProgress, marked: bool
 ) -> list[Unit]:
     """Those of the transactions without all their records that really wait for some.
 
@@ -182,25 +211,31 @@ def incomplete(
     return [u for u in found if not _settled(u, members, known, marked, newest)]
 
 
-def _settled(unit: Unit, members: Sequence[str], known: Known, marked: bool, newest: str) -> bool:
+def _settled(
+    unit: Unit, members: Sequence[str], known: GroupProgress, marked: bool, newest: str
+) -> bool:
     if unit.is_snapshot:
-        lasts = known.snapshots.get(unit.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
-        later = (known.latest or 0) > (unit.newest or 0)
-        ends = all(lasts.get(t, later) for t in members)
-        return ends or (unit.place or "") < newest
-    if is_overdue(unit, known, marked) and (unit.place or newest) < newest:
+        return _is_ended(unit, members, known) or (unit.place or "") < newest
+    overdue = is_overdue(unit, known, marked)
+    if overdue and (unit.place or newest) < newest:
         return True
     if marked and (unit.metadata or unit.ended):
         return False
-    passed = (unit.newest or 0) < (known.horizon or 0)
-    return passed or is_overdue(unit, known, marked)
+    return overdue or (unit.newest or 0) < (known.horizon or 0)
+
+
+def _is_ended(snapshot: Unit, members: Sequence[str], known: GroupProgress) -> bool:
+    """Whether every member has seen the snapshot's last row, or is taken to be empty."""
+    lasts = known.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
+    later = (known.latest or 0) > (snapshot.newest or 0)
+    return all(lasts.get(table, later) for table in members)
 
 
 def _shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
     return all(lasts.get(table, False) for table in members)
 
 
-def is_overdue(unit: Unit, known: Known, marked: bool) -> bool:
+def is_overdue(unit: Unit, known: GroupProgress, marked: bool) -> bool:
     """Whether the source has gone on for so long, where the rest should have come, that it is due.
 
     `marked` says whether a transaction topic is read for the group.
@@ -223,13 +258,13 @@ def _is_behind(unit: Unit, at: int | None, patience: int) -> bool:
     return (at or 0) - (unit.newest or 0) > patience
 
 
-def barrier(waiting: Sequence[Unit], known: Known, marked: bool) -> str | None:
+def barrier(waiting: Sequence[Unit], known: GroupProgress, marked: bool) -> str | None:
     """The place that gold must not pass: the first transaction that waits and is not overdue."""
     patient = [u.place for u in waiting if u.place and not is_overdue(u, known, marked)]
     return min(patient, default=None)
 
 
-def explained(unit: Unit, known: Known, marked: bool) -> Waiting:
+def explained(unit: Unit, known: GroupProgress, marked: bool) -> WaitingTransaction:
     """What an incomplete transaction waits for, for a person."""
     if unit.is_snapshot:
         missing = "the last row of the snapshot"
@@ -238,4 +273,4 @@ def explained(unit: Unit, known: Known, marked: bool) -> Waiting:
     else:
         missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.short.items()))
     overdue = is_overdue(unit, known, marked)
-    return Waiting(unit.transaction, unit.since, unit.records, missing, overdue)
+    return WaitingTransaction(unit.transaction, unit.since, unit.records, missing, overdue)

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.spark.local_rows import local_rows
 from silver.contract import NONE
 from silver.groups import transactions
-from silver.groups.transactions import Known, Unit, explained
+from silver.groups.transactions import GroupProgress, Unit, among, explained
 from silver.state.epochs import SNAPSHOT_ID
-from silver.state.table_state import Waiting
+from silver.state.table_state import WaitingTransaction
 
 Logs = Mapping[str, DataFrame]
 
@@ -36,12 +35,11 @@ class Ends(NamedTuple):
 
 
 def waiting(
-    spark: SparkSession, pending: Logs, logs: Logs, of_group: Ends, members: Sequence[str]
-) -> tuple[Waiting, ...]:
+    pending: Logs, logs: Logs, of_group: Ends, members: Sequence[str]
+) -> tuple[WaitingTransaction, ...]:
     """The transactions that wait, those that are not complete first.
 
     Args:
-        spark: the session.
         pending: of each member the log rows that no run has applied.
         logs: of each member the whole log.
         of_group: the ENDs of the group's transactions.
@@ -52,7 +50,7 @@ def waiting(
     open_ = transactions.collected(found.where("NOT complete"))
     if not open_:
         return ()
-    open_ = _counted_again(spark, open_, logs)
+    open_ = _without_lost(_counted_again(open_, logs), logs)
     known = _known(open_, logs, ends, marked)
     still = transactions.incomplete(open_, members, known, marked)
     waits = tuple(explained(unit, known, marked) for unit in still)
@@ -60,40 +58,41 @@ def waiting(
     return waits if limit is None else waits + _behind(found, still, limit)
 
 
-def _behind(found: DataFrame, still: Sequence[Unit], limit: str) -> tuple[Waiting, ...]:
+def _behind(found: DataFrame, still: Sequence[Unit], limit: str) -> tuple[WaitingTransaction, ...]:
     """Transactions that are complete and stand behind one that is not, which is at `limit`."""
     named = {unit.transaction for unit in still}
     later = transactions.collected(found.where(F.col("place") > limit))
     return tuple(
-        Waiting(unit.transaction, unit.since, unit.records, "an earlier transaction", False)
+        WaitingTransaction(
+            unit.transaction, unit.since, unit.records, "an earlier transaction", False
+        )
         for unit in later
         if unit.transaction not in named
     )
 
 
-def _counted_again(spark: SparkSession, open_: list[Unit], logs: Logs) -> list[Unit]:
-    """The transactions with all their records counted, not only the pending ones.
+def _counted_again(open_: list[Unit], logs: Logs) -> list[Unit]:
+    """The transactions with all their records counted, not only the pending ones."""
+    short = [unit.transaction for unit in open_ if unit.ended]
+    if not short:
+        return open_
+    counts: dict[str, dict[str, int]] = {}
+    parts = [transactions.of_member(among(log, short), table) for table, log in logs.items()]
+    for row in reduce(DataFrame.unionByName, parts).collect():
+        counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
+    counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
+    return [unit for unit in counted if not unit.ended or unit.short]
+
+
+def _without_lost(open_: list[Unit], logs: Logs) -> list[Unit]:
+    """The transactions but for those of which only records lack that could not be read.
 
     A record that cannot be read has lost its transaction. It is taken for a missing one once its
     table shows a later transaction.
     """
-    short = {unit.transaction: unit for unit in open_ if unit.ended}
-    if not short:
-        return open_
-    ids = F.broadcast(local_rows(spark, [{"transaction": t} for t in short], "transaction string"))
-    counts: dict[str, dict[str, int]] = {}
-    parts = [transactions.of_member(_among(log, ids), table) for table, log in logs.items()]
-    for row in reduce(DataFrame.unionByName, parts).collect():
-        counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
-    counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
-    lost = {t: _lost(logs[t]) for t in {t for unit in counted for t in unit.short} & {*logs}}
-    kept = [unit for unit in counted if not unit.ended or unit.short]
-    return [unit for unit in kept if not (unit.ended and _is_lost(unit, lost))]
-
-
-def _among(log: DataFrame, ids: DataFrame) -> DataFrame:
-    rows = log.withColumn("transaction", transactions.unit())
-    return rows.join(ids, "transaction", "left_semi").drop("transaction")
+    ended = [unit for unit in open_ if unit.ended]
+    lost = {t: _lost(logs[t]) for t in {t for unit in ended for t in unit.short} & {*logs}}
+    return [unit for unit in open_ if not (unit.ended and _is_lost(unit, lost))]
 
 
 def _lost(log: DataFrame) -> tuple[int, str]:
@@ -111,18 +110,21 @@ def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
     return all(found[t][0] >= n and found[t][1] > place for t, n in unit.short.items())
 
 
-def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> Known:
+def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> GroupProgress:
     last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
     ended = last["at"] if last else None
-    times = [unit.newest for unit in open_] + [ended]
-    streamed = [unit for unit in open_ if not (unit.is_snapshot or unit.ended)]
-    loose = any(not (marked and unit.metadata) for unit in streamed)
-    reached = _reached(logs) if loose else {}
-    latest = max((t for t in [*times, *reached.values()] if t is not None), default=None)
+    reached = _reached(logs) if any(_is_loose(unit, marked) for unit in open_) else {}
+    times = [*(unit.newest for unit in open_), ended, *reached.values()]
+    latest = max((time for time in times if time is not None), default=None)
     late = [unit for unit in open_ if transactions.may_be_overdue(unit, latest)]
     snapshots = _snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
     shown = {t: _newest(logs[t]) for t in {t for unit in late for t in unit.short} & {*logs}}
-    return Known(snapshots, min(reached.values(), default=None), latest, ended, shown)
+    return GroupProgress(snapshots, min(reached.values(), default=None), latest, ended, shown)
+
+
+def _is_loose(unit: Unit, marked: bool) -> bool:
+    """Whether nothing but later changes shows that a transaction has ended."""
+    return not (unit.is_snapshot or unit.ended or (marked and unit.metadata))
 
 
 def _newest(log: DataFrame) -> int:

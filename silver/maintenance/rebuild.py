@@ -23,10 +23,10 @@ from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from silver.groups import group_repairs
-from silver.maintenance import rebuild_steps, swap
-from silver.maintenance.rebuild_steps import BUILDING, Rebuild
+from silver.maintenance import swap
+from silver.maintenance.swap import BUILDING, Rebuild
 from silver.run import SilverTable
-from silver.state.snapshots import TableChanges
+from silver.state.epochs import TableChanges
 from silver.state.table_state import TableState, read_states
 from silver.table_runs import recompute_table
 
@@ -40,14 +40,14 @@ def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Reb
     Raises:
         TableFailed: the table's consistency group shows nothing yet.
     """
-    now = rebuild_steps.digest(table)
-    for known in rebuild_steps.unfinished(spark, target):
+    now = swap.digest_of(table)
+    for known in swap.unfinished(spark, target):
         if known.table != table.table:
             continue
         if known.configuration == now:
             return known
-        swap.drop(spark, rebuild_steps.aside(target, known.id))
-    live, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
+        swap.drop(spark, swap.aside(target, known.id))
+    live, states = SilverTable.at(spark, target, table), read_states(spark, target)
     state = states.get(table.table, TableState())
     batch = state.batch
     if table.consistency_group is not None:
@@ -56,18 +56,17 @@ def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Reb
     if _has_erased(live):
         begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
-    first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc)).done({}, batch)
-    seed = first.model_copy(update={"state": begun.to_text()})
-    rebuild_steps.mark(spark, target, fresh, BUILDING)
-    ledger.append(spark, rebuild_steps.aside(target, fresh.id), [seed])
+    first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
+    swap.mark(spark, target, fresh, BUILDING)
+    ledger.append(spark, swap.aside(target, fresh.id), [begun.done(first, {})])
     return fresh._replace(step=BUILDING)
 
 
 def abandon(spark: SparkSession, target: Target, table: Table) -> None:
     """Drops what unfinished rebuilds of the table have written: the next one begins anew."""
-    for known in rebuild_steps.unfinished(spark, target):
+    for known in swap.unfinished(spark, target):
         if known.table == table.table:
-            swap.drop(spark, rebuild_steps.aside(target, known.id))
+            swap.drop(spark, swap.aside(target, known.id))
 
 
 def build(
@@ -79,17 +78,15 @@ def build(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    beside, reach = rebuild_steps.aside(target, rebuild.id), None
+    beside, reach = swap.aside(target, rebuild.id), None
     if table.consistency_group is not None:
-        live = SilverTable(Lake(spark, target), table)
-        reach = group_repairs.reach(live, read_states(spark, target))
+        member = SilverTable.at(spark, target, table)
+        reach = group_repairs.reach(member, read_states(spark, target))
     entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")
-    log = f"{table.table}_changes"
-    if names.exists(spark, target, "silver", log) and not names.exists(
-        spark, beside, "silver", log
-    ):
+    live, built = (SilverTable.at(spark, at, table).log for at in (target, beside))
+    if live.exists and not built.exists:
         raise TableFailed(table.table, "bronze has no record of it; the live table is as it was")
     return entry
 

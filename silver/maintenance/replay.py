@@ -5,6 +5,10 @@ repeated, so that a replay that was killed is brought to its end by the next one
 is reserved, the changes are joined into the table (again changes nothing), the change log gets the
 new decode in place of the old one, and then the letters are resolved. What is still bad gets the
 reason of today.
+
+What a row of a snapshot file changes is decided by comparing the file with the state before it. So
+a replay of a snapshot table decodes all rows of the dates again, and puts the outcome in place of
+the earlier one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,29 +21,34 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import TableFailed
+from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
 from silver.changelog import bronze_rows, dead_letters, log
+from silver.changelog.batch import Batch
+from silver.changelog.dead_letter_list import Wanted, condition
 from silver.contract import LOG_COLUMNS
+from silver.decode.protocols.snapshot_files import day_of_sequence
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate
 from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pinned
-from silver.groups.group_state import held_back, let_through
-from silver.maintenance.compare_again import IDENTITY, compare_again
-from silver.run import Run, SilverTable
+from silver.groups.transactions import held_back, let_through
+from silver.run import Progress, Run, SilverTable, be_silent
+from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint
-from silver.state.batch import FEW, to_all
 from silver.state.summary import Summary, summarize
-from silver.state.table_state import TableState, Waiting, read_states
+from silver.state.table_state import TableState, WaitingTransaction, read_states
 from silver.storage import layout
-from silver.storage.row_columns import digest
+from silver.storage.row_columns import FEW, digest, to_all
 from silver.storage.stages import sealed
 from silver.storage.statements import execute, updating
-from silver.table_run import LogPart, run_table
+from silver.table_run import run_table
 from silver.table_runs import run_tables
 
+IDENTITY = ["_feed", "_arrival"]
 _JUDGED = ("_reason", "_message", "_rule")
 
 
@@ -51,15 +60,43 @@ class Replayed(NamedTuple):
     resolved: int
 
 
-def replay(
-    spark: SparkSession, target: Target, table: Table, wanted: Column, run_id: str
-) -> Replayed:
+def replay_all(
+    spark: SparkSession,
+    target: Target,
+    tables: Sequence[Table],
+    wanted: Wanted,
+    run_id: str,
+    progress: Progress,
+) -> tuple[list[Replayed], list[Entry]]:
+    """Tries the wanted unresolved dead letters of the tables again; a failure stops no other table.
+
+    Returns:
+        What became of each table's dead letters, and an entry for each table that failed.
+
+    Raises:
+        ConfigurationError: a value of the key is none of its column's type.
+    """
+    done, failed = [], []
+    for config in tables:
+        progress(f"replay {config.table}")
+        started, table = datetime.now(timezone.utc), SilverTable.at(spark, target, config)
+        if not table.dead_letters.exists:
+            continue
+        try:
+            done.append(replay(table, condition(table, wanted), run_id))
+        except ConfigurationError:
+            raise
+        except TABLE_FAILURES as failure:
+            message = in_short(failure)
+            failed.append(ledger.told(run_id, "silver", config.table, started, message))
+    return done, failed
+
+
+def replay(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
     """Tries the unresolved dead letters of a table again.
 
     Args:
-        spark: the session.
-        target: where the lake lies.
-        table: the table's configuration as it is now.
+        table: the table, with its configuration as it is now.
         wanted: which of its dead letters, as a condition on their columns.
         run_id: the run.
 
@@ -68,153 +105,135 @@ def replay(
         TableFailed: not all of its change log is applied.
         AccountMismatch: the classes of the replayed records do not add up.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_dead_letters"):
-        return Replayed(table.table, 0, 0)
-    if table.format == "snapshot":
-        return Replayed(table.table, *compare_again(spark, target, table, wanted, run_id))
-    states = read_states(spark, target)
-    if states.get(table.table, TableState()).pending:
-        _merge_what_waits(spark, target, table, run_id)
-        states = read_states(spark, target)
-    state = states.get(table.table, TableState())
-    fingerprint.check(table, state.built)
-    waits = held_from_replay(table, states)
-    letters = _unresolved(spark, target, table, waits).where(wanted)
+    if not table.dead_letters.exists:
+        return Replayed(table.name, 0, 0)
+    states = read_states(table.spark, table.target)
+    state = states.get(table.name, TableState())
+    if table.config.format == "snapshot":
+        return Replayed(table.name, *_compare_again(table, wanted, run_id, state))
+    if state.pending:
+        _merge_what_waits(table, run_id)
+        states = read_states(table.spark, table.target)
+        state = states.get(table.name, TableState())
+    fingerprint.check(table.config, state.built)
+    waits = held_from_replay(table.config, states)
+    letters = _unresolved(table, waits).where(wanted)
     before = log.reasons(letters)
     if not before:
-        return Replayed(table.table, 0, 0)
-    if log.newest(spark, target, table) > state.logged or state.logged > state.batch:
-        raise TableFailed(table.table, NOT_APPLIED)
-    silver_table = SilverTable(Lake(spark, target), table)
-    fingerprint.check_types(table, silver_table.log.business)
-    state = state.learned(fingerprint.aspects(table))
-    few = sum(before.values()) <= FEW
-    again = _decoded(silver_table, letters, state, few)
-    if waits and not held_back(spark, waits, again).isEmpty():
-        raise TableFailed(table.table, NOT_APPLIED)
-    summary = summarize(again)
-    replaying = _Replaying(silver_table, run_id, datetime.now(timezone.utc), states)
-    rows = let_through(spark, waits, log.read(spark, target, table))
-    good = _Good(rows, again.where("_reason IS NULL"), few)
-    after, counts = _apply(replaying, good, summary, state)
-    moved = _moved(before, summary.rejected)
-    _correct(spark, target, table, again)
-    _resolve(spark, target, table, again, run_id)
-    if counts or moved:
-        counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
-        _note(replaying, pinned(silver_table, states, after), counts)
-    tried = sum(before.values())
-    return Replayed(table.table, tried, summary.records - sum(summary.rejected.values()))
+        return Replayed(table.name, 0, 0)
+    if log.newest(table) > state.logged or state.logged > state.batch:
+        raise TableFailed(table.name, NOT_APPLIED)
+    fingerprint.check_types(table.config, table.log.business)
+    replaying = _Replaying(table, run_id, datetime.now(timezone.utc), states, waits)
+    state = state.learned(fingerprint.aspects(table.config))
+    return replaying.try_again(letters, before, state)
 
 
-def _merge_what_waits(spark: SparkSession, target: Target, table: Table, run_id: str) -> None:
-    run = Run(run_id, _be_silent)
+class _Replaying(NamedTuple):
+    """A replay: the table, the run, when it began, what is known of all tables, and what waits."""
+
+    table: SilverTable
+    run_id: str
+    started: datetime
+    states: Mapping[str, TableState]
+    waits: Sequence[WaitingTransaction]
+
+    def try_again(
+        self, letters: DataFrame, before: Mapping[str, int], state: TableState
+    ) -> Replayed:
+        """Decodes the letters, of which `before` are the reasons, and applies what is good now."""
+        table, tried = self.table, sum(before.values())
+        few = tried <= FEW
+        again = _decoded(table, letters, state, few)
+        if self.waits and not held_back(self.waits, again).isEmpty():
+            raise TableFailed(table.name, NOT_APPLIED)
+        summary = summarize(again)
+        good = again.where("_reason IS NULL")
+        earlier = let_through(self.waits, log.read(table)).join(
+            to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti"
+        )
+        rows = earlier.unionByName(good, allowMissingColumns=True)
+        after, counts = self.apply(rows, summary, state)
+        moved = _moved(before, summary.rejected)
+        _correct(table, again)
+        _resolve(table, again, self.run_id)
+        if counts or moved:
+            counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
+            self.note(pinned(table, self.states, after), counts)
+        return Replayed(table.name, tried, summary.records - sum(summary.rejected.values()))
+
+    def apply(
+        self, rows: DataFrame, summary: Summary, state: TableState
+    ) -> tuple[TableState, dict[str, int]]:
+        """Joins what is good now into the table; `rows` are the log with it.
+
+        The number of the batch is reserved first, with what the batch brings of changes that lack
+        columns: a replay that was killed is known to have begun.
+
+        Returns:
+            What is known of the table then, and what became of the records, by outcome.
+        """
+        if summary.records == sum(summary.rejected.values()):
+            return state, {}
+        after = state.replace(logged=state.logged + 1, waits=None)
+        notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
+        reserved = {name: n for name, n in notes.items() if n}
+        met = {
+            "partial": state.partial or summary.incomplete > 0,
+            "heirs": state.heirs or summary.heirs > 0,
+        }
+        self.note(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
+        done = run_table(Run(self.run_id, be_silent), Batch(self.table, rows, state, after))
+        counts = {n: count for n, count in done.counts.items() if n not in reserved}
+        return done.state, counts | {"records": 0}
+
+    def note(self, state: TableState, counts: Mapping[str, int]) -> None:
+        """Keeps a state of the table, and counts, in the ledger."""
+        entry = ledger.told(self.run_id, "silver", self.table.name, self.started)
+        ledger.append(self.table.spark, self.table.target, [state.done(entry, counts)])
+
+
+def _merge_what_waits(table: SilverTable, run_id: str) -> None:
+    run = Run(run_id, be_silent)
     run.memory.merge_all = True
-    (entry,) = run_tables(run, Lake(spark, target), [table])
+    (entry,) = run_tables(run, table.lake, [table.config])
     if entry.message is not None:
-        raise TableFailed(table.table, entry.message)
+        raise TableFailed(table.name, entry.message)
 
 
-def _decoded(
-    silver_table: SilverTable, letters: DataFrame, state: TableState, few: bool
-) -> DataFrame:
+def _decoded(table: SilverTable, letters: DataFrame, state: TableState, few: bool) -> DataFrame:
     """The records of dead letters as the change log would have them today.
 
     What is good gets the number of the next batch, what is still bad keeps its own. A replay that
     was killed may have left a record of a letter good in the log already. `few` says that every
     task may hold which they are.
     """
-    spark, target, table = silver_table.spark, silver_table.target, silver_table.config
     wanted, batch = to_all(letters.select(*IDENTITY), few), state.logged + 1
-    held = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
-    spans = held.groupBy("_feed").agg(
-        F.min("_feed_batch").alias("first"), F.max("_feed_batch").alias("last")
-    )
-    parts = [
-        bronze_rows.between(spark, target, table, row["_feed"], row["first"], row["last"]).join(
-            wanted, IDENTITY, "left_semi"
-        )
-        for row in spans.collect()
-    ]
-    learned, shown = silver_table.log.business, state.built
-    raw = reduce(DataFrame.unionByName, parts)
-    schemas = bronze_rows.avro_schemas(spark, target, table)
-    changes = sealed(gate(decode_alone(raw, table, learned, shown, schemas), table))
+    held = log.read(table).join(wanted, IDENTITY, "left_semi")
+    spans = held.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
+    parts = [bronze_rows.between(table, *span) for span in spans]
+    raw = reduce(DataFrame.unionByName, parts).join(wanted, IDENTITY, "left_semi")
+    known = table.log.business, state.built, bronze_rows.avro_schemas(table)
+    changes = sealed(gate(decode_alone(raw, table.config, *known), table.config))
     fields = layout.business(changes.schema)
-    layout.ensure_table(silver_table.log, fields, LOG_COLUMNS)
-    columns = [f.name for f in fields if f.name not in table.keys]
-    grown = log.read(spark, target, table).join(wanted, IDENTITY, "left_semi")
-    known = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
+    layout.ensure(table.log, fields, LOG_COLUMNS)
+    columns = [f.name for f in fields if f.name not in table.config.keys]
+    grown = log.read(table).join(wanted, IDENTITY, "left_semi")
+    places = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
     whole = changes.drop("_source_log").withColumn("_digest", digest(columns))
-    whole = whole.join(known, IDENTITY)
+    whole = whole.join(places, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
 
 
-def _unresolved(
-    spark: SparkSession, target: Target, table: Table, waits: Sequence[Waiting]
-) -> DataFrame:
+def _unresolved(table: SilverTable, waits: Sequence[WaitingTransaction]) -> DataFrame:
     """The letters but those of transactions that wait: these are not applied either."""
-    name = dead_letters.ensure(spark, target, table)
-    letters = spark.table(name).where("resolved_at IS NULL")
+    dead_letters.ensure(table)
+    letters = table.dead_letters.read().where("resolved_at IS NULL")
     if waits:
-        held = held_back(spark, waits, log.read(spark, target, table))
+        held = held_back(waits, log.read(table))
         letters = letters.join(held.select(*IDENTITY), IDENTITY, "left_anti")
     return letters.withColumn("_reason", F.col("reason"))
-
-
-class _Replaying(NamedTuple):
-    """A replay: the table, the run, when it began, and what is known of all tables."""
-
-    table: SilverTable
-    run_id: str
-    started: datetime
-    states: Mapping[str, TableState]
-
-
-class _Good(NamedTuple):
-    """The applied part of the change log, and the records that are good now, maybe a `few`."""
-
-    applied: DataFrame
-    records: DataFrame
-    few: bool
-
-    def log(self) -> DataFrame:
-        """The applied part of the log with the good records in place of their dead letters."""
-        known = to_all(self.records.select(*IDENTITY), self.few)
-        others = self.applied.join(known, IDENTITY, "left_anti")
-        return others.unionByName(self.records, allowMissingColumns=True)
-
-
-def _apply(
-    replaying: _Replaying, good: _Good, summary: Summary, state: TableState
-) -> tuple[TableState, dict[str, int]]:
-    """Joins what is good now into the table.
-
-    The number of the batch is reserved first, with what the batch brings of changes that lack
-    columns: a replay that was killed is known to have begun.
-
-    Returns:
-        What is known of the table then, and what became of the records, by outcome.
-    """
-    if summary.records == sum(summary.rejected.values()):
-        return state, {}
-    after = state.replace(logged=state.logged + 1, waits=None)
-    notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
-    reserved = {name: n for name, n in notes.items() if n}
-    met = {
-        "partial": state.partial or summary.incomplete > 0,
-        "heirs": state.heirs or summary.heirs > 0,
-    }
-    _note(replaying, state.replace(batch=after.logged, logged=after.logged, **met), reserved)
-    part = LogPart(good.log(), state, after)
-    done = run_table(Run(replaying.run_id, _be_silent), replaying.table, part)
-    counts = {n: count for n, count in done.counts.items() if n not in reserved}
-    return done.state, counts | {"records": 0}
-
-
-def _be_silent(_: str) -> None:
-    """A replay shows its own progress."""
 
 
 def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
@@ -225,40 +244,54 @@ def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int
     return moved | ({"replayed": resolved} if resolved else {})
 
 
-def _correct(spark: SparkSession, target: Target, table: Table, again: DataFrame) -> None:
+def _correct(table: SilverTable, again: DataFrame) -> None:
     """Puts the new decode in place of the old one in the change log: one row per record as ever."""
-    name = names.name(target, "silver", f"{table.table}_changes")
-    rows = spark.table(name)
+    rows = table.log.read()
     missing = [f for f in rows.schema.fields if f.name not in again.columns]
     given = again.select("*", *[F.lit(None).cast(f.dataType).alias(f.name) for f in missing])
     same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
     text = (
-        f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t._reason IS NOT NULL"
+        f"MERGE INTO {table.log.name} t USING {{rows}} s ON {dead_letters.SAME}"
+        " AND t._reason IS NOT NULL"
         f" WHEN MATCHED AND NOT ({same}) THEN {updating(rows.columns)}"
     )
-    execute(spark, text, given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields]))
+    ordered = given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields])
+    execute(table.spark, text, ordered)
 
 
-def _resolve(
-    spark: SparkSession, target: Target, table: Table, again: DataFrame, run_id: str
-) -> None:
+def _resolve(table: SilverTable, again: DataFrame, run_id: str) -> None:
     """Marks the letters that are good now; the others get today's reason."""
-    name = names.name(target, "silver", f"{table.table}_dead_letters")
-    given = again.select(*IDENTITY, *_JUDGED)
-    now = f"resolved_at = current_timestamp(), resolved_by = {names.literal(run_id)}"
     today = ", ".join(f"{c} = s._{c}" for c in ("reason", "message", "rule"))
     text = (
-        f"MERGE INTO {name} t USING {{rows}} s ON {dead_letters.SAME} AND t.resolved_at IS NULL"
-        f" WHEN MATCHED AND s._reason IS NULL THEN UPDATE SET {now}"
+        f"MERGE INTO {table.dead_letters.name} t USING {{rows}} s"
+        f" ON {dead_letters.SAME} AND t.resolved_at IS NULL"
+        f" WHEN MATCHED AND s._reason IS NULL THEN UPDATE SET {dead_letters.resolved_sql(run_id)}"
         " WHEN MATCHED AND NOT (t.reason <=> s._reason AND t.message <=> s._message)"
         f" THEN UPDATE SET {today}"
     )
-    execute(spark, text, given)
+    execute(table.spark, text, again.select(*IDENTITY, *_JUDGED))
 
 
-def _note(replaying: _Replaying, state: TableState, counts: dict[str, int]) -> None:
-    table = replaying.table
-    entry = ledger.told(replaying.run_id, "silver", table.name, replaying.started)
-    done = entry.done(counts, state.batch, state.positions)
-    entries = [done.model_copy(update={"state": state.to_text()})]
-    ledger.append(table.spark, table.target, entries)
+def _compare_again(
+    table: SilverTable, wanted: Column, run_id: str, state: TableState
+) -> tuple[int, int]:
+    """Compares the dates of the wanted dead letters anew; how many were tried, and are resolved."""
+    started = datetime.now(timezone.utc)
+    letters = _unresolved(table, ()).where(wanted)
+    found = letters.select(*IDENTITY, "_sequence").collect()
+    days = {day.effective_date for day in state.days}
+    asked = {day_of_sequence(row["_sequence"]) for row in found if row["_sequence"]} & days
+    if not asked:
+        return len(found), 0
+    fingerprint.check(table.config, state.built)
+    state = state.learned(fingerprint.aspects(table.config))
+    run = Run(run_id, be_silent)
+    done = apply_snapshot_files(run, table, state, state.positions, asked)
+    entry = ledger.told(run_id, "silver", table.name, started)
+    ledger.append(table.spark, table.target, [done.state.done(entry, done.counts)])
+    good = log.read(table).where("_reason IS NULL").select(*IDENTITY)
+    judged = [F.lit(None).cast("string").alias(name) for name in _JUDGED]
+    resolved = letters.select(*IDENTITY).join(good, IDENTITY, "left_semi")
+    _resolve(table, resolved.select(*IDENTITY, *judged), run_id)
+    left = table.dead_letters.read().where("resolved_at IS NULL").where(wanted).count()
+    return len(found), len(found) - left

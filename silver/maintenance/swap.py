@@ -6,12 +6,17 @@ folders or tables would be none of that, at the price of one copy of the result.
 gold's views of the table are pinned to the version of now, after it they are published anew at
 once, so a reader of gold sees all old or all new. Every step can be repeated: a swap that was
 killed is ended by the next command that applies changes.
+
+A rebuild has silver tables of its own (`lakehouse.config.target.Aside`), a ledger among them. There
+stand marks that tell how far the rebuild has come, so one that was killed is found by its tables.
 """
 
+import hashlib
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -20,16 +25,60 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Aside, Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
 from silver.groups import group_repairs
-from silver.maintenance import rebuild_steps
-from silver.maintenance.rebuild_steps import DONE, SWAPPING, Rebuild
 from silver.run import SilverTable
 from silver.state.table_state import TableState, read_state, read_states
 
+BUILDING, SWAPPING, DONE = 1, 2, 3
+STEP = "rebuild_step"
+"""The count of an entry that is a mark. The entry's message is the digest of the configuration."""
 OWN = ("", *SUFFIXES)
 """What ends the names of a table's own tables; most tables have few of them."""
 _OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
+
+
+class Rebuild(NamedTuple):
+    """A rebuild and the newest step that it has reached."""
+
+    id: str
+    table: str
+    configuration: str
+    step: int
+
+
+def aside(target: Target, rebuild: str) -> Aside:
+    """The target whose silver tables are those of the rebuild."""
+    return Aside(**target.model_dump(), rebuild=rebuild)
+
+
+def digest_of(table: Table) -> str:
+    """What tells one configuration of a table from another."""
+    return hashlib.sha256(table.model_dump_json().encode()).hexdigest()[:16]
+
+
+def unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
+    """The rebuilds of which tables are left, but those that are done."""
+    found = [_read(spark, target, rebuild) for rebuild in names.rebuilds(spark, target)]
+    return [rebuild for rebuild in found if rebuild is not None and rebuild.step < DONE]
+
+
+def mark(spark: SparkSession, target: Target, rebuild: Rebuild, step: int) -> Rebuild:
+    """Writes down that a rebuild has reached a step; returns it so."""
+    now = datetime.now(timezone.utc)
+    entry = ledger.told(rebuild.id, "silver", rebuild.table, now).done({STEP: step})
+    noted = entry.model_copy(update={"status": "begun", "message": rebuild.configuration})
+    ledger.append(spark, aside(target, rebuild.id), [noted])
+    return rebuild._replace(step=step)
+
+
+def _read(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
+    """The rebuild by its marks; None where its tables were being made or dropped."""
+    marks = ledger.read(spark, aside(target, rebuild)).where(f"counts['{STEP}'] IS NOT NULL")
+    rows = marks.select("table", "message", f"counts.{STEP}").collect()
+    newest = max(rows, key=lambda row: int(row[STEP]), default=None)
+    if newest is None:
+        return None
+    return Rebuild(rebuild, newest["table"], newest["message"], int(newest[STEP]))
 
 
 def swap(spark: SparkSession, target: Target, known: Rebuild, table: Table | None = None) -> None:
@@ -38,17 +87,17 @@ def swap(spark: SparkSession, target: Target, known: Rebuild, table: Table | Non
     `table` is its configuration, which only a member of a consistency group needs.
     """
     if known.step < SWAPPING:
-        known = rebuild_steps.mark(spark, target, known, SWAPPING)
-    beside = rebuild_steps.aside(target, known.id)
+        known = mark(spark, target, known, SWAPPING)
+    beside = aside(target, known.id)
     _replace_own(spark, target, beside, known.table)
     _record(spark, target, beside, known, table)
-    rebuild_steps.mark(spark, target, known, DONE)
+    mark(spark, target, known, DONE)
     drop(spark, beside)
 
 
 def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
     """Ends the swaps that were killed; returns their tables."""
-    begun = [known for known in rebuild_steps.unfinished(spark, target) if known.step == SWAPPING]
+    begun = [known for known in unfinished(spark, target) if known.step == SWAPPING]
     configured = {table.table: table for table in tables}
     for known in begun:
         swap(spark, target, known, configured.get(known.table))
@@ -113,7 +162,6 @@ def _record(
     number = max(built.batch, live.batch)
     state = built.replace(batch=number, logged=max(built.logged, live.logged, number))
     if table is not None:
-        state = group_repairs.with_rebuilt(SilverTable(Lake(spark, target), table), states, state)
+        state = group_repairs.with_rebuilt(SilverTable.at(spark, target, table), states, state)
     entry = ledger.told(known.id, "silver", known.table, datetime.now(timezone.utc))
-    done = entry.done(counts, state.batch, state.positions)
-    ledger.append(spark, target, [done.model_copy(update={"state": state.to_text()})])
+    ledger.append(spark, target, [state.done(entry, counts)])

@@ -18,6 +18,7 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver.changelog import late_changes, log
 from silver.contract import DELETE, UPSERT
+from silver.run import SilverTable
 from silver.state.table_state import read_state
 
 PURGE_SHARE = 0.01
@@ -65,24 +66,24 @@ class Tombstones(NamedTuple):
         return f"tombstones {'would be ' if dry_run else ''}purged: {why}"
 
 
-def survey(spark: SparkSession, target: Target, table: Table) -> Tombstones | None:
+def survey(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
     """What could be purged; None for a table that keeps no tombstones, or is not there yet."""
-    if not late_changes.keeps_tombstones(table):
+    table = SilverTable.at(spark, target, config)
+    if not late_changes.keeps_tombstones(config) or not table.kept.exists:
         return None
-    if not names.exists(spark, target, "silver", table.table):
-        return None
-    current = spark.table(names.name(target, "silver", table.table))
-    watermark, observed = observed_times(spark, target, table)
+    watermark, observed = observed_times(table)
     if watermark is None:
         return Tombstones(0, 0, None, observed, None)
-    horizon = watermark - max(seconds(table.tombstone_retention) * 1_000_000, observed)
+    horizon = watermark - max(seconds(config.tombstone_retention) * 1_000_000, observed)
     old = F.col("_deleted") & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
-    counted = current.agg(F.count(F.lit(1)).alias("rows"), F.count_if(old).alias("old")).first()
+    counted = (
+        table.kept.read().agg(F.count(F.lit(1)).alias("rows"), F.count_if(old).alias("old")).first()
+    )
     rows, purgeable = (counted["rows"], counted["old"]) if counted else (0, 0)
     return Tombstones(rows, purgeable, watermark, observed, horizon)
 
 
-def observed_times(spark: SparkSession, target: Target, table: Table) -> tuple[int | None, int]:
+def observed_times(table: SilverTable) -> tuple[int | None, int]:
     """The newest commit time of a change, and the longest by which a change came late, in µs.
 
     A change is late that came after a newer one of an earlier batch. Batches are the table's own,
@@ -90,7 +91,7 @@ def observed_times(spark: SparkSession, target: Target, table: Table) -> tuple[i
     too late count as well: they tell how late records may come. A time in the future is now.
     """
     kinds = f"_operation IN ('{UPSERT}', '{DELETE}') OR _reason = '{late_changes.TOO_LATE}'"
-    timed = log.read(spark, target, table).where(f"_source_time IS NOT NULL AND ({kinds})")
+    timed = log.read(table).where(f"_source_time IS NOT NULL AND ({kinds})")
     passes = timed.withColumns({"_line": F.lit(""), "_number": F.col("_batch")})
     arrivals = timed.withColumns({"_line": F.col("_feed"), "_number": F.col("_feed_batch")})
     batches = passes.unionByName(arrivals).groupBy("_line", "_number")
@@ -113,9 +114,7 @@ def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run
     A run that is killed in between forgets nothing.
     """
     state = read_state(spark, target, table.table).replace(horizon=purged.horizon)
-    entry = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
-    noted = {"status": "begun", "state": state.to_text(), "batch": state.batch}
-    ledger.append(spark, target, [entry.model_copy(update=noted)])
+    ledger.append(spark, target, [state.begun(run_id, table.table)])
     spark.sql(
         f"DELETE FROM {names.name(target, 'silver', table.table)} WHERE _deleted"
         f" AND _source_time <= timestamp_micros({purged.horizon})"

@@ -9,16 +9,17 @@ its rows once.
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from lakehouse.config.target import Target
-from lakehouse.storage.writing import replace
+from lakehouse.storage.lake import LakeTable
+from silver.changelog.batch import Batch
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
-from silver.state.batch import to_all
+from silver.run import SilverTable
 from silver.storage import layout
+from silver.storage.row_columns import to_all
 from silver.storage.statements import execute
 
 FOLDED = "_folded"
@@ -26,25 +27,20 @@ FOLDED = "_folded"
 _MANY = 200_000
 
 
-class Into(NamedTuple):
-    """The table that rows are merged into, its layer columns, and whether the rows are few."""
+def merge(batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Observed) -> Counts:
+    """Runs a MERGE whose source `{rows}` are folded rows of a batch.
 
-    table: str
-    layer: tuple[LayerColumn, ...]
-    few: bool
-
-
-def merge(spark: SparkSession, target: Target, into: Into, text: str, written: Observed) -> Counts:
-    """Runs a MERGE whose source `{rows}` are folded rows.
+    `layer` are the columns of silver's own that the rows have.
 
     Returns:
         What the fold counted.
     """
-    if target.kind != "local":
-        rows = _staged(spark, target, into, written.rows)
-        execute(spark, text, to_all(rows, into.few)).collect()
+    spark, rows = batch.table.spark, written.rows
+    if batch.table.target.kind != "local":
+        rows = _staged(batch.table, layer, rows)
+        execute(spark, text, to_all(rows, batch.few)).collect()
         return written.counts
-    result = execute(spark, text, to_all(written.rows, into.few)).collect()
+    result = execute(spark, text, to_all(rows, batch.few)).collect()
     return confirmed(written.counts, result[0].asDict())
 
 
@@ -55,18 +51,19 @@ def confirmed(counts: Counts, result: Mapping[str, Any]) -> Counts:
     return counts.divided(times) if times > 1 and times * rows == counts.rows else counts
 
 
-def partitions(target: Target, size: int | None) -> int | None:
-    """Into how many files so many changes are written; None where Spark decides.
+def partitions(batch: Batch) -> int | None:
+    """Into how many files the changes of a batch are written; None where Spark decides.
 
     A later MERGE into a large table is faster where the table has several files per core.
     """
-    if target.kind != "local" or size is None or size < _MANY:
+    if batch.table.target.kind != "local" or batch.size < _MANY:
         return None
     return 2 * (os.cpu_count() or 1)
 
 
-def _staged(spark: SparkSession, target: Target, into: Into, rows: DataFrame) -> DataFrame:
-    name, fields = f"{into.table}{FOLDED}", layout.business(rows.schema)
-    place, _ = layout.ensure(spark, target, name, fields, into.layer)
-    replace(spark, target, "silver", name, rows)
-    return spark.table(place).select(*rows.columns)
+def _staged(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
+    """The rows, read from a table of their own that they are written to."""
+    staged = LakeTable(table.lake, "silver", f"{table.kept.table}{FOLDED}")
+    layout.ensure(staged, layout.business(rows.schema), layer)
+    layout.load(staged, rows, anew=True)
+    return staged.read().select(*rows.columns)

@@ -9,13 +9,12 @@ live row change (a tie that was lost, a late delete), which is rare, a second ME
 
 from collections.abc import Collection
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import CURRENT_FACTS, FoldPlan
@@ -23,81 +22,67 @@ from silver.fold.order_key import order_literal
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, of_keys, to_all, to_fold
 from silver.storage import layout
-from silver.storage.presence import absent_before
-from silver.storage.row_columns import column
+from silver.storage.row_columns import absent_before, column, of_keys
 from silver.storage.statements import execute, inserting, updating
 
 _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 
 
-def write_current(
-    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
-) -> Counts:
-    """Folds a batch into `silver.T`; `replaces` says that the batch is all there is."""
-    name, empty = layout.ensure(spark, target, table.table, batch.fields, CURRENT_COLUMNS)
-    values = layout.values(spark.table(name).schema, table.keys)
-    if not (replaces or batch.size or (batch.cutoff_is_new and not empty)):
+def write_current(batch: Batch) -> Counts:
+    """Folds a batch into `silver.T`."""
+    table, kept = batch.table.config, batch.table.kept
+    empty = layout.ensure(kept, batch.fields, CURRENT_COLUMNS)
+    values = layout.values(kept.schema, table.keys)
+    if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
-    if replaces or empty:
-        rows = observe(first_rows(table, batch, values, counted.partitions(target, batch.size)))
-        layout.load(spark, target, table.table, rows.rows, replaces)
+    if batch.recomputes or empty:
+        rows = observe(first_rows(batch, values, counted.partitions(batch)))
+        layout.load(kept, rows.rows, batch.recomputes)
         return rows.counts
-    narrow = is_narrow(table, batch)
-    folded = folded_rows(spark.table(name), table, batch, values, narrow)
-    kept = _keeps() if narrow else None
+    narrow = is_narrow(batch)
+    folded = folded_rows(kept.read(), batch, values, narrow)
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    text = merge_sql(name, table.keys, values, cutoff, table.nullable_keys)
-    into = counted.Into(table.table, CURRENT_COLUMNS, batch.few)
-    counts = counted.merge(spark, target, into, text, observe(folded, kept))
+    text = merge_sql(kept.name, table.keys, values, cutoff, table.nullable_keys)
+    left = _keeps() if narrow else None
+    counts = counted.merge(batch, CURRENT_COLUMNS, text, observe(folded, left))
     if counts.left:
-        again = folded_rows(spark.table(name), table, batch, values, narrow)
-        execute(
-            spark,
-            facts_sql(name, table.keys, table.nullable_keys),
-            again.where(F.col("_write") & _keeps()),
-        )
+        again = folded_rows(kept.read(), batch, values, narrow).where(F.col("_write") & _keeps())
+        execute(batch.table.spark, facts_sql(kept.name, table.keys, table.nullable_keys), again)
     return counts
 
 
-def first_rows(
-    table: Table, batch: Batch, values: list[str], partitions: int | None = None
-) -> DataFrame:
+def first_rows(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
-    return _shaped(rows, table, batch, values)
+    return _shaped(fold(batch.to_fold, None, _plan(batch, values), partitions), batch, values)
 
 
-def is_narrow(table: Table, batch: Batch) -> bool:
+def is_narrow(batch: Batch) -> bool:
     """Whether no row that is written whole needs a stored value."""
     whole = not (batch.partial or batch.seen_partial or batch.of_whole_keys)
-    return whole and table.on_delete != "flag"
+    return whole and batch.table.config.on_delete != "flag"
 
 
-def folded_rows(
-    held: DataFrame, table: Table, batch: Batch, values: list[str], narrow: bool
-) -> DataFrame:
+def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) -> DataFrame:
     """The batch folded with what the table holds of its keys.
 
     Args:
         held: all rows of the table.
-        table: the table's configuration.
         batch: the batch.
         values: the columns but the keys.
         narrow: whether stored values are left out. Then those of a row that keeps its values are
             not right.
     """
+    table = batch.table.config
     chosen = [] if narrow or batch.of_whole_keys else values
     wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
-    keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
-    stored = of_keys(wanted, keys, table)
+    stored = of_keys(wanted, batch.keys, table)
     if batch.cutoff_is_new and batch.seen_partial:
         split = F.col("_facts.columns").isNotNull()
         stored = wanted.where(split).unionByName(stored.where(~split))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _shaped(fold(to_fold(batch), stored, _plan(table, batch, values)), table, batch, values)
+    return _shaped(fold(batch.to_fold, stored, _plan(batch, values)), batch, values)
 
 
 def merge_sql(
@@ -132,7 +117,8 @@ def facts_sql(target: str, keys: list[str], nullable: Collection[str] = ()) -> s
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
 
 
-def _plan(table: Table, batch: Batch, values: list[str]) -> FoldPlan:
+def _plan(batch: Batch, values: list[str]) -> FoldPlan:
+    table = batch.table.config
     rules = FoldRules(
         columns=tuple(values),
         grouped=tuple(c for c in grouped_columns(table) if c in values),
@@ -148,8 +134,9 @@ def _keeps() -> Column:
     return F.col("_keeps_values") & ~F.col("_deleted")
 
 
-def _shaped(rows: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
+def _shaped(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
     """Folded rows as the table has them."""
+    table = batch.table.config
     own = {"_batch": log.number_of(table, batch.number)}
     if table.on_delete != "flag" and values:
         own |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}

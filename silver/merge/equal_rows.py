@@ -53,7 +53,7 @@ def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_arrays(arrays, names=["_row", "_rows"])
 
 
-class _Run(NamedTuple):
+class _Delivery(NamedTuple):
     """Places of one file that follow each other, and how often each content came in a delivery."""
 
     places: list[Place]
@@ -66,7 +66,7 @@ class _Run(NamedTuple):
 
 def count_equal(places: Iterable[Place]) -> dict[str, int]:
     """How many rows there are of each content, of records at one place in order."""
-    ended: dict[tuple[str, int], list[_Run]] = {}
+    ended: dict[tuple[str, int], list[_Delivery]] = {}
     most: Counter[str] = Counter()
     for run in sorted(_runs(places), key=lambda run: (run.places[0].log, run.places[0].offset)):
         first, last = run.places[0], run.places[-1]
@@ -74,20 +74,20 @@ def count_equal(places: Iterable[Place]) -> dict[str, int]:
             b.counts for b in ended.get((first.log, first.offset - 1), ()) if _goes_on(b, run)
         ]
         counts = reduce(or_, before, Counter[str]()) + run.counts
-        ended.setdefault((last.log, last.offset), []).append(_Run(run.places, counts))
+        ended.setdefault((last.log, last.offset), []).append(_Delivery(run.places, counts))
         most |= counts
     return dict(most)
 
 
-def _runs(places: Iterable[Place]) -> Iterator[_Run]:
+def _runs(places: Iterable[Place]) -> Iterator[_Delivery]:
     run: list[Place] = []
     for place in sorted({*places}, key=lambda p: (p.log, p.file, p.offset, p.content)):
         if run and not (place.file == run[-1].file and _follows(run[-1], place)):
-            yield _Run(run, Counter(p.content for p in run))
+            yield _Delivery(run, Counter(p.content for p in run))
             run = []
         run.append(place)
     if run:
-        yield _Run(run, Counter(p.content for p in run))
+        yield _Delivery(run, Counter(p.content for p in run))
 
 
 def _follows(one: Place, other: Place) -> bool:
@@ -96,7 +96,7 @@ def _follows(one: Place, other: Place) -> bool:
     return one.log == other.log and other.offset - one.offset <= 1 and soon
 
 
-def _goes_on(one: _Run, other: _Run) -> bool:
+def _goes_on(one: _Delivery, other: _Delivery) -> bool:
     """Whether a run of the next file continues a delivery, and does not repeat it."""
     apart = one.places[0].file != other.places[0].file
     return apart and _follows(one.places[-1], other.places[0]) and one.contents != other.contents

@@ -8,13 +8,13 @@ come out different are written.
 
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.changelog import log
+from silver.changelog.batch import Batch
 from silver.contract import HISTORY_COLUMNS
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
@@ -22,44 +22,34 @@ from silver.fold.order_key import order_literal, sequence_of
 from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
-from silver.state.batch import Batch, of_keys, to_all, to_fold
 from silver.storage import layout
-from silver.storage.presence import absent_before
-from silver.storage.row_columns import column
+from silver.storage.row_columns import absent_before, of_keys
 from silver.storage.statements import inserting, updating
 
 
-def write_history(
-    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
-) -> Counts:
-    """Weaves a batch into `silver.T_history`; `replaces` says that the batch is all there is."""
-    kept = f"{table.table}_history"
-    name, empty = layout.ensure(spark, target, kept, batch.fields, HISTORY_COLUMNS)
-    values = layout.values(spark.table(name).schema, table.keys)
-    if not (replaces or batch.size or (batch.cutoff_is_new and not empty)):
+def write_history(batch: Batch) -> Counts:
+    """Weaves a batch into `silver.T_history`."""
+    table, kept = batch.table.config, batch.table.kept
+    empty = layout.ensure(kept, batch.fields, HISTORY_COLUMNS)
+    values = layout.values(kept.schema, table.keys)
+    if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
-    if replaces or empty:
-        rows = observe(first_versions(table, batch, values, counted.partitions(target, batch.size)))
-        layout.load(spark, target, kept, rows.rows, replaces)
+    if batch.recomputes or empty:
+        rows = observe(first_versions(batch, values, counted.partitions(batch)))
+        layout.load(kept, rows.rows, batch.recomputes)
         return rows.counts
-    folded = folded_versions(spark.table(name), table, batch, values)
-    text = merge_sql(name, table.keys, values, table.nullable_keys)
-    into = counted.Into(kept, HISTORY_COLUMNS, batch.few)
-    return counted.merge(spark, target, into, text, observe(folded))
+    folded = fold(batch.to_fold, _touched(kept.read(), batch), _plan(batch, values))
+    text = merge_sql(kept.name, table.keys, values, table.nullable_keys)
+    return counted.merge(batch, HISTORY_COLUMNS, text, observe(_numbered(folded, batch)))
 
 
-def first_versions(
-    table: Table, batch: Batch, values: list[str], partitions: int | None = None
-) -> DataFrame:
+def first_versions(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    rows = fold(to_fold(batch), None, _plan(table, batch, values), partitions)
-    return rows.withColumn("_batch", log.number_of(table, batch.number))
+    return _numbered(fold(batch.to_fold, None, _plan(batch, values), partitions), batch)
 
 
-def folded_versions(held: DataFrame, table: Table, batch: Batch, values: list[str]) -> DataFrame:
-    """The rows of the history that the batch touches, with the batch woven in."""
-    rows = fold(to_fold(batch), _touched(held, table, batch), _plan(table, batch, values))
-    return rows.withColumn("_batch", log.number_of(table, batch.number))
+def _numbered(rows: DataFrame, batch: Batch) -> DataFrame:
+    return rows.withColumn("_batch", log.number_of(batch.table.config, batch.number))
 
 
 def merge_sql(
@@ -86,7 +76,7 @@ def tracked(table: Table, values: list[str]) -> list[str]:
     return [v for v in chosen if not (v in table.columns and table.columns[v].operational)]
 
 
-def _touched(held: DataFrame, table: Table, batch: Batch) -> DataFrame:
+def _touched(held: DataFrame, batch: Batch) -> DataFrame:
     """The stored rows that the batch may change, and those that tell what was before.
 
     A cut-off that comes in force may end versions of any key.
@@ -96,15 +86,15 @@ def _touched(held: DataFrame, table: Table, batch: Batch) -> DataFrame:
         held = held.withColumn("_absent", given)
     if batch.cutoff_is_new:
         return held
-    keys = to_all(batch.changes.select(*map(column, table.keys)), batch.few)
+    table = batch.table.config
     if batch.of_whole_keys:
-        return of_keys(held, keys, table)
+        return of_keys(held, batch.keys, table)
     first = batch.first or _first(batch)
     if first is None:
         return held.limit(0)
     begins = F.expr(order_literal(sequence_of(first)))
     suffix = held.where(F.col("_next_order").isNull() | (F.col("_next_order") >= begins))
-    return of_keys(suffix, keys, table)
+    return of_keys(suffix, batch.keys, table)
 
 
 def _first(batch: Batch) -> bytes | None:
@@ -113,7 +103,8 @@ def _first(batch: Batch) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-def _plan(table: Table, batch: Batch, values: list[str]) -> FoldPlan:
+def _plan(batch: Batch, values: list[str]) -> FoldPlan:
+    table = batch.table.config
     rules = FoldRules(
         columns=tuple(values),
         grouped=tuple(c for c in grouped_columns(table) if c in values),

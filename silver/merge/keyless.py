@@ -15,13 +15,12 @@ from pyspark.sql import functions as F
 
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
+from silver.changelog.batch import Batch
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
 from silver.merge.equal_rows import count_batches
-from silver.state.batch import Batch
 from silver.state.epochs import position
 from silver.storage import layout
 from silver.storage.row_columns import column
@@ -37,41 +36,29 @@ The eight after these are the row in the split (`bronze.files.batches`).
 """
 
 
-def write_keyless(
-    spark: SparkSession, target: Target, table: Table, batch: Batch, replaces: bool
-) -> Counts:
+def write_keyless(batch: Batch) -> Counts:
     """Adds a batch to `silver.T`; what is there already is not added again."""
-    name, empty = layout.ensure(spark, target, table.table, batch.fields, KEYLESS_COLUMNS)
-    values = layout.values(spark.table(name).schema, [])
-    held = None if empty or replaces else spark.table(name)
-    rows = new_rows(table, batch, held, values)
+    kept = batch.table.kept
+    empty = layout.ensure(kept, batch.fields, KEYLESS_COLUMNS)
+    held = None if empty or batch.recomputes else kept.read()
+    rows = new_rows(batch, held, layout.values(kept.schema, []))
     if held is not None and batch.cutoff is not None and batch.cutoff_is_new:
         found = rows.where("_new").groupBy(_KIND).count().collect()
-        _merge(spark, name, rows.drop(_KIND, "_new"), batch.cutoff)
+        _merge(batch.table.spark, kept.name, rows.drop(_KIND, "_new"), batch.cutoff)
         return _counts({row[_KIND]: row["count"] for row in found}, batch)
     seen = Observation()
-    layout.load(spark, target, table.table, observed(rows, seen), replaces)
-    return counts_of(seen, batch)
+    own = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
+    layout.load(kept, rows.observe(seen, *own).drop(_KIND, "_new"), batch.recomputes)
+    return _counts({kind: int(n) for kind, n in seen.get.items()}, batch)
 
 
-def new_rows(table: Table, batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
+def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
     """The rows of a batch that the table does not hold, with `_kind`: what they are counted as."""
     above = batch.changes
     if batch.cutoff is not None:
         above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
-    rows = _identified(table, above, values)
+    rows = _identified(batch.table.config, above, values)
     return rows if held is None else rows.join(held.select("_row"), "_row", "left_anti")
-
-
-def observed(rows: DataFrame, seen: Observation) -> DataFrame:
-    """The rows without `_kind`, counted by it while they are written."""
-    own = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
-    return rows.observe(seen, *own).drop(_KIND, "_new")
-
-
-def counts_of(seen: Observation, batch: Batch) -> Counts:
-    """What became of the changes of which the rows were observed."""
-    return _counts({kind: int(n) for kind, n in seen.get.items()}, batch)
 
 
 def _counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
@@ -84,21 +71,19 @@ def _counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
     if batch.cutoff is not None:
         older = F.col("_order") <= F.expr(order_literal(batch.cutoff))
         below = batch.changes.where(F.col("_new") & older).count()
-    again = (batch.new or 0) - below - sum(found.values())
+    again = batch.summary.changes - below - sum(found.values())
     others = {"superseded": below, "duplicate": again}
     return Counts(found | {kind: n for kind, n in others.items() if n}, 0, 0)
 
 
-def insert_sql(target: str, columns: list[str]) -> str:
-    """The MERGE INTO text that adds the rows the table has not; the source is `{rows}`."""
-    same = "t._row = s._row WHEN NOT MATCHED THEN"
-    return f"MERGE INTO {target} t USING {{rows}} s ON {same} {inserting(columns)}"
-
-
 def _merge(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> None:
     """Adds rows, and removes all that are older than the cut-off, in one commit."""
-    older = f"WHEN NOT MATCHED BY SOURCE AND t._order < {order_literal(cutoff)} THEN DELETE"
-    execute(spark, f"{insert_sql(name, rows.columns)} {older}", rows)
+    text = (
+        f"MERGE INTO {name} t USING {{rows}} s ON t._row = s._row"
+        f" WHEN NOT MATCHED THEN {inserting(rows.columns)}"
+        f" WHEN NOT MATCHED BY SOURCE AND t._order < {order_literal(cutoff)} THEN DELETE"
+    )
+    execute(spark, text, rows)
 
 
 def _identified(table: Table, changes: DataFrame, values: list[str]) -> DataFrame:

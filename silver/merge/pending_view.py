@@ -22,7 +22,7 @@ from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View, publish, retract
-from silver.changelog.order import Placed
+from silver.changelog.batch import Batch
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import order_literal, order_sql, sequence_of, split_order
@@ -36,69 +36,63 @@ _OWN_ORDER = ("debezium", "ydb")
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
 
 
-def shows(table: SilverTable, placed: Placed, summary: Summary, state: TableState) -> bool:
-    """Whether a batch, all of the log above that of `state`, can be shown by its newest changes.
+def shows(batch: Batch) -> bool:
+    """Whether a batch, all of the log that is not merged, can be shown by its newest changes.
 
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
     full snapshot, positions that start anew, columns or types that the table has not, or ties.
     """
-    batch = placed.batch
-    unlike = placed.recomputes or batch.cutoff_is_new or batch.of_whole_keys
-    split = bool(summary.incomplete or batch.late) or state.partial or state.heirs
-    wide = summary.truncates > 0 or len(placed.new.sightings) > len(state.whole.sightings)
-    if unlike or split or wide or not waits_in_log(table.target, table.config):
+    table, state, kept = batch.table, batch.before, batch.table.kept
+    apart = (
+        not waits_in_log(table.target, table.config),
+        batch.of_whole_keys or batch.cutoff_is_new,
+        batch.summary.incomplete or batch.late or state.partial or state.heirs,
+        batch.summary.truncates,
+        len(batch.table_changes.sightings) > len(state.whole.sightings),
+    )
+    if any(apart) or not kept.exists or _may_tie(batch):
         return False
-    if not table.kept.exists or _may_tie(table, summary, state):
-        return False
-    types = {field.name: field.dataType for field in table.kept.business}
+    types = {field.name: field.dataType for field in kept.business}
     return all(types.get(field.name) == field.dataType for field in batch.fields)
 
 
-def _may_tie(table: SilverTable, summary: Summary, state: TableState) -> bool:
+def _may_tie(batch: Batch) -> bool:
     """Whether a change that comes again may be shown in place of one that won the tie.
 
     Sources with an order of their own rarely give one key two changes at one sequence. Of others
     every sequence that waits must be above those of the table; ties among what waits are seen.
     """
-    if state.ties or not (summary.oldest or "").strip("0/"):
+    table, summary = batch.table, batch.summary
+    if batch.before.ties or not (summary.oldest or "").strip("0/"):
         return True
     if table.config.format in _OWN_ORDER:
         return False
-    highest = state.highest if state.highest is not None else _highest(table)
-    first = summary.first_order
+    highest, first = _highest(table, batch.before), summary.first_order
     return first is None or (bool(highest) and sequence_of(first) <= sequence_of(highest))
 
 
-def show(table: SilverTable, placed: Placed, summary: Summary, state: TableState) -> TableState:
+def show(batch: Batch, state: TableState) -> TableState:
     """Publishes the view of a batch that can be shown; what is known of the table after that.
 
     `state` is known of the table with the batch, of which nothing is merged yet.
     """
-    summary = _with_bounds(placed, summary)
-    first = summary.first_order
-    highest = state.highest if state.highest is not None else _highest(table)
-    overtaken = first if first is not None and first <= highest else None
-    columns = [field.name for field in placed.batch.fields]
-    keys = table.config.keys
-    changes = changes_sql(table.config, table.log.name, columns, placed, summary, state.batch)
+    table, keys, format = batch.table, batch.table.config.keys, batch.table.config.format
+    summary = _with_bounds(batch)
+    first, highest = summary.first_order, _highest(table, state)
+    columns = [field.name for field in batch.fields]
+    changes = changes_sql(batch, columns, summary)
     of_keys = f"SELECT {_listed(keys)} FROM ({changes})"
-    if overtaken is not None:
-        changes += (
-            f" UNION ALL {held_sql(table.config, table.kept.name, columns, of_keys, overtaken)}"
-        )
+    if first is not None and first <= highest:
+        held = held_sql(table.config, table.kept.name, columns, of_keys, first)
+        changes += f" UNION ALL {held}"
     since = state.waiting_since or summary.came or _now()
-    newest = newest_sql(columns, keys, changes, table.config.format not in _OWN_ORDER)
+    newest = newest_sql(columns, keys, changes, format not in _OWN_ORDER)
     query, of_keys = (
         f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
     )
     view = _view(table, columns, query)._replace(of_keys=of_keys, since=since)
     publish(table.spark, table.target, "silver", [view])
-    return state.replace(
-        waits=summary,
-        highest=highest,
-        waiting_since=since,
-        shown=placed.batch.number,
-    )
+    return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
 
 def hide(table: SilverTable) -> None:
@@ -128,39 +122,33 @@ def _now() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
-def changes_sql(
-    table: Table,
-    log: str,
-    columns: Sequence[str],
-    placed: Placed,
-    summary: Summary,
-    applied: int,
-) -> str:
-    """The changes in the log's batches above `applied`: columns, operation, order key.
+def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
+    """The changes in the log's batches that are not merged: columns, operation, order key.
 
     `summary` is that of those batches. What its first and last order key tell of all between them
     is not asked of every row.
     """
-    sequence, cutoff = _sequence(table, placed, summary), placed.batch.cutoff
     changes = (
-        f"SELECT {_listed(columns)}, _operation, {order_sql(sequence)} AS _order, _digest"
-        f" FROM {log} WHERE _batch > {applied} AND _batch <= {placed.batch.number}"
+        f"SELECT {_listed(columns)}, _operation, {order_sql(_sequence(batch, summary))} AS _order,"
+        f" _digest FROM {batch.table.log.name}"
+        f" WHERE _batch > {batch.before.batch} AND _batch <= {batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
+    cutoff = batch.cutoff
     if cutoff is None or (summary.first_order or b"") > cutoff:
         return changes
     return f"SELECT * FROM ({changes}) WHERE _order > {order_literal(cutoff)}"
 
 
-def _sequence(table: Table, placed: Placed, summary: Summary) -> str:
+def _sequence(batch: Batch, summary: Summary) -> str:
     """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
-    if table.format != "debezium":
+    if batch.table.config.format != "debezium":
         return "_sequence"
     bounds = [summary.first_order, summary.last_order]
     first, last = (split_order(order)[0][:WIDTH] if order else "" for order in bounds)
     if first and first == last:
         return f"concat_ws('/', {literal(first)}, _sequence)"
-    return sequence_sql(placed.new.epochs)
+    return sequence_sql(batch.epochs)
 
 
 def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, oldest: bytes) -> str:
@@ -198,16 +186,19 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(quote, names))
 
 
-def _with_bounds(placed: Placed, summary: Summary) -> Summary:
+def _with_bounds(batch: Batch) -> Summary:
     """The summary with the lowest and highest order key, where its write did not tell them."""
+    summary = batch.summary
     if summary.first_order is not None or not summary.changes:
         return summary
     bounds = F.min("_order").alias("first"), F.max("_order").alias("last")
-    found = placed.batch.changes.agg(*bounds).collect()[0]
+    found = batch.changes.agg(*bounds).collect()[0]
     return summary.replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
 
 
-def _highest(table: SilverTable) -> bytes:
+def _highest(table: SilverTable, state: TableState) -> bytes:
     """The highest order key of the table; asked where the state does not tell."""
+    if state.highest is not None:
+        return state.highest
     found = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
     return bytes(found or b"")

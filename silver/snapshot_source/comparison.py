@@ -16,17 +16,14 @@ from silver.contract import DELETE, NONE, UPSERT
 from silver.snapshot_source.row_digests import (
     DIGESTS,
     KEY_DIGEST,
-    LETTER,
-    REFRESHED,
     REST_DIGEST,
     VALUE_DIGEST,
     with_digests,
 )
+from silver.storage.layout import LETTER_COLUMN
 from silver.storage.row_columns import column, has_key
-from silver.storage.side_columns import LETTER_COLUMN
 
 DUPLICATE = "duplicate_key"
-_OWN = LETTER_COLUMN.name
 
 
 class Extract(NamedTuple):
@@ -55,86 +52,51 @@ def digested(changes: DataFrame, table: Table) -> DataFrame:
 def supplied(staged: DataFrame) -> DataFrame:
     """One row per key that came: digests of the row that counts, null where none can be believed.
 
-    `_winner` is that row's arrival, `_sound` the number of rows that can be believed.
+    `_winner` is that row's arrival.
     """
-    sound = F.col("_reason").isNull()
-    newest = F.max(F.when(sound, F.struct("_arrival", VALUE_DIGEST, REST_DIGEST)))
-    found = staged.where(F.col(KEY_DIGEST).isNotNull()).groupBy(KEY_DIGEST)
+    sound = F.when(F.col("_reason").isNull(), F.struct("_arrival", VALUE_DIGEST, REST_DIGEST))
+    keyed = staged.where(F.col(KEY_DIGEST).isNotNull()).groupBy(KEY_DIGEST)
     last = F.col("_last")
-    return found.agg(newest.alias("_last"), F.count_if(sound).alias("_sound")).select(
+    return keyed.agg(F.max(sound).alias("_last")).select(
         KEY_DIGEST,
-        last[VALUE_DIGEST].alias(VALUE_DIGEST),
-        last[REST_DIGEST].alias(REST_DIGEST),
+        last[VALUE_DIGEST].alias("__values"),
+        last[REST_DIGEST].alias("__rest"),
         last["_arrival"].alias("_winner"),
-        "_sound",
     )
 
 
-def compared(staged: DataFrame, came: DataFrame, said: DataFrame, table: Table) -> DataFrame:
-    """The staged rows as rows of the log with `_letter`; unchanged ones keep their key only.
+def is_equal() -> Column:
+    """Whether a row that was joined to `supplied` equals the row of its key that counts."""
+    rest = F.col(REST_DIGEST).eqNullSafe(F.col("__rest"))
+    return F.coalesce((F.col(VALUE_DIGEST) == F.col("__values")) & rest, F.lit(False))
+
+
+def compared(
+    staged: DataFrame, state: DataFrame, table: Table, extract: Extract, once: bool
+) -> DataFrame:
+    """The rows of an extract as rows of the log with `_letter`, and deletes of keys that it lacks.
+
+    Unchanged rows keep their key only.
 
     Args:
-        staged: decoded and gated rows of one extract with digests.
-        came: the same rows by key, from `supplied`.
-        said: the letters of its keys.
-        table: the table's configuration.
-    """
-    counting = came.select(
-        KEY_DIGEST,
-        F.col(VALUE_DIGEST).alias("__values"),
-        F.col(REST_DIGEST).alias("__rest"),
-        "_winner",
-    ).join(said, KEY_DIGEST)
-    rows = staged.join(counting, KEY_DIGEST, "left").withColumns(_judged())
-    values = [c for c in staged.columns if not c.startswith("_") and c not in table.keys]
-    emptied = {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
-    as_change = F.when(F.col("__as") != "dead", F.col("__as"))
-    settled = {
-        "_operation": as_change,
-        "_reason": F.when(F.col("__twin"), F.lit(DUPLICATE)).otherwise(F.col("_reason")),
-        "_message": F.when(F.col("__twin"), _twin_message(table)).otherwise(F.col("_message")),
-        "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
-        _OWN: F.when(F.col("__counts"), F.col(LETTER)),
-    }
-    kept = [c for c in staged.columns if c not in DIGESTS]
-    return rows.withColumns({**emptied, **settled}).select(*[column(c) for c in kept], _OWN)
-
-
-def _judged() -> dict[str, Column]:
-    sound = F.col("_reason").isNull()
-    wins = F.coalesce(F.col("_arrival") == F.col("_winner"), F.lit(False))
-    same = (F.col(VALUE_DIGEST) == F.col("__values")) & F.col(REST_DIGEST).eqNullSafe(
-        F.col("__rest")
-    )
-    changed = (F.col(LETTER) != "N") | F.col(REFRESHED)
-    twin = sound & ~wins & ~same
-    became = F.when(~sound | twin, "dead").when(wins & changed, UPSERT).otherwise(NONE)
-    return {"__counts": sound & wins, "__twin": twin, "__as": became}
-
-
-def _twin_message(table: Table) -> Column:
-    hidden = any(key in table.columns and table.columns[key].sensitive for key in table.keys)
-    key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
-    said = ": found another row of the extract that came later, expected one row per key"
-    return F.concat(F.lit("key "), key, F.lit(said))
-
-
-def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Extract) -> DataFrame:
-    """What `compared` and `deletes` give of an extract that has one row per key, in one join.
-
-    Args:
-        staged: decoded and gated rows of the extract with digests; no two of one key.
+        staged: decoded and gated rows of the extract with digests.
         state: the state before it.
         table: the table's configuration.
         extract: the extract.
+        once: whether no two rows have one key.
     """
     was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
     how = "full_outer" if extract.deletes else "left"
-    met = staged.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
+    came = _marked(staged, once)
+    met = came.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
     rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
-    as_change = F.when(F.col("__as") != "dead", F.col("__as"))
-    warnings = F.when(as_change == UPSERT, F.col("_warnings"))
-    settled = {"_operation": as_change, "_warnings": warnings}
+    as_change, twin = F.when(F.col("__as") != "dead", F.col("__as")), F.col("__twin")
+    settled = {
+        "_operation": as_change,
+        "_reason": F.when(twin, F.lit(DUPLICATE)).otherwise(F.col("_reason")),
+        "_message": F.when(twin, _twin_message(table)).otherwise(F.col("_message")),
+        "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
+    }
     gone = _of_missing(extract, column(_was(KEY_DIGEST)))
     gone |= {key: column(_was(key)) for key in table.keys}
     kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
@@ -148,7 +110,27 @@ def compared_once(staged: DataFrame, state: DataFrame, table: Table, extract: Ex
         for field in kept
     ]
     named = [one.alias(field.name) for one, field in zip(shown, kept, strict=True)]
-    return rows.select(*named, F.col("__letter").alias(_OWN))
+    return rows.select(*named, F.col("__letter").alias(LETTER_COLUMN.name))
+
+
+def _marked(staged: DataFrame, once: bool) -> DataFrame:
+    """The rows that can be believed: `__counts` for the last one of a key, `__twin` for others.
+
+    An earlier row that is equal to the last one is neither.
+    """
+    sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
+    if once:
+        return staged.withColumns({"__counts": sound, "__twin": F.lit(False)})
+    rows = staged.join(supplied(staged), KEY_DIGEST, "left")
+    wins = F.coalesce(F.col("_arrival") == F.col("_winner"), F.lit(False))
+    return rows.withColumns({"__counts": sound & wins, "__twin": sound & ~wins & ~is_equal()})
+
+
+def _twin_message(table: Table) -> Column:
+    hidden = any(key in table.columns and table.columns[key].sensitive for key in table.keys)
+    key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
+    said = ": found another row of the extract that came later, expected one row per key"
+    return F.concat(F.lit("key "), key, F.lit(said))
 
 
 def _one_of(own: Column, gone: Column) -> Column:
@@ -157,37 +139,21 @@ def _one_of(own: Column, gone: Column) -> Column:
 
 
 def _letter() -> Column:
-    """The letter of a row that came, null where it cannot be believed, or of a key that did not."""
-    sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
+    """The letter of a row that counts, or of a key that did not come; null of other rows."""
     same = F.col(VALUE_DIGEST) == column(_was(VALUE_DIGEST))
     said = F.when(column(_was(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
-    return F.when(F.col("_arrival").isNull(), "D").when(sound, said)
+    return F.when(F.col("_arrival").isNull(), "D").when(F.col("__counts"), said)
 
 
 def _became() -> Column:
-    letter = F.col("__letter")
+    letter, rejected = F.col("__letter"), F.col("_reason").isNotNull() | F.col("__twin")
     refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_was(REST_DIGEST)))
-    became = F.when(letter == "D", DELETE).when(F.col("_reason").isNotNull(), "dead")
+    became = F.when(letter == "D", DELETE).when(rejected, "dead")
     return became.when((letter != "N") | (letter.isNotNull() & refreshed), UPSERT).otherwise(NONE)
 
 
 def _was(name: str) -> str:
     return f"__was {name}"
-
-
-def deletes(said: DataFrame, state: DataFrame, like: DataFrame, extract: Extract) -> DataFrame:
-    """The keys that a full extract lacks, as deletes with the columns of `like`, values null."""
-    gone = state.join(said.where(F.col(LETTER) == "D").select(KEY_DIGEST), KEY_DIGEST)
-    known = _of_missing(extract, F.col(KEY_DIGEST)) | {_OWN: F.lit("D")}
-    known |= {"_operation": F.lit(DELETE)} | {
-        c: column(c) for c in state.columns if not c.startswith("_")
-    }
-    return gone.select(
-        *[
-            known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-            for field in like.schema.fields
-        ]
-    )
 
 
 def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:

@@ -8,7 +8,6 @@ Operational columns have a digest of their own, which decides no letter.
 """
 
 from collections.abc import Collection
-from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,7 +16,6 @@ from pyspark.sql import types as T
 from lakehouse.storage.names import quote
 
 KEY_DIGEST, VALUE_DIGEST, REST_DIGEST = "_key_digest", "_value_digest", "_rest_digest"
-LETTER, REFRESHED = "operation", "_refreshed"
 DIGESTS = (KEY_DIGEST, VALUE_DIGEST, REST_DIGEST)
 _ZEROS_AT_THE_END = r"\.?0+\z"
 _JSON = {
@@ -49,47 +47,6 @@ def digest(fields: Collection[T.StructField]) -> Column:
     """SHA-256 of the columns' values, the same for equal values in whatever order of columns."""
     parts = (_part(field) for field in sorted(fields, key=lambda field: field.name))
     return F.unhex(F.sha2(F.concat(F.lit(""), *parts), 256))
-
-
-def letters(incoming: DataFrame, current: DataFrame, mode: Literal["full", "delta"]) -> DataFrame:
-    """What an extract says of every key: `_key_digest`, `operation`, `_refreshed`; a row per key.
-
-    I new, U changed, N unchanged (`_refreshed` when an operational column did change); a key that
-    only the current state has is D where the extract is full, else X (not supplied). A key that
-    came without a value digest, as none of its rows can be believed, has no letter. Both frames
-    have digests and one row per key; nothing else is read.
-    """
-    came, was = _digests(incoming, "incoming"), _digests(current, "current")
-    joined = came.join(was, KEY_DIGEST, "full_outer")
-    return joined.select(KEY_DIGEST, *_said("D" if mode == "full" else "X"))
-
-
-def letters_of_few(incoming: DataFrame, current: DataFrame) -> DataFrame:
-    """The letters of the incoming keys only, X left out: the few are broadcast to the state.
-
-    The state is read where it lies; nothing of it moves but what the incoming keys meet.
-    """
-    came, was = _digests(incoming, "incoming"), _digests(current, "current")
-    met = was.join(F.broadcast(came.select(KEY_DIGEST)), KEY_DIGEST)
-    return came.join(met, KEY_DIGEST, "left").select(KEY_DIGEST, *_said("X"))
-
-
-def _digests(rows: DataFrame, side: str) -> DataFrame:
-    found = F.struct(F.col(VALUE_DIGEST).alias("values"), F.col(REST_DIGEST).alias("rest"))
-    return rows.select(KEY_DIGEST, found.alias(side))
-
-
-def _said(missing: str) -> list[Column]:
-    came, was = F.col("incoming"), F.col("current")
-    letter = (
-        F.when(came.isNull(), missing)
-        .when(came["values"].isNull(), None)
-        .when(was.isNull(), "I")
-        .when(came["values"] == was["values"], "N")
-        .otherwise("U")
-    )
-    refreshed = (letter == "N") & ~came["rest"].eqNullSafe(was["rest"])
-    return [letter.alias(LETTER), F.coalesce(refreshed, F.lit(False)).alias(REFRESHED)]
 
 
 def _part(field: T.StructField) -> Column:

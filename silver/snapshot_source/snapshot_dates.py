@@ -4,19 +4,20 @@ Days are compared in order. One that arrives late, or gets more files, takes the
 they are compared anew after it, so that the outcome is that of arrival in order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bronze import contract as bronze
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
-from lakehouse.storage import names
+from lakehouse.storage.lake import LakeTable
+from silver.changelog import log
 from silver.decode.protocols.snapshot_files import folder_of, folder_pattern
+from silver.run import SilverTable
 from silver.state.table_state import SnapshotDay, TableState
 
 
@@ -41,21 +42,17 @@ def compared_since(days: Days, day: date) -> list[date]:
     return [at for at, known in days.items() if known.batch is not None and at and at >= day]
 
 
-def pending(
-    spark: SparkSession, target: Target, table: Table, days: Days, done: int, newest: int
-) -> list[Pending]:
+def pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
     """What there is to compare, in order; files of no date first.
 
     Args:
-        spark: the session.
-        target: where the lake lies.
-        table: the table's configuration.
+        table: the table.
         days: what is known.
         done: ingest batch up to which everything was compared.
         newest: ingest batch up to which there is something to read.
     """
-    day = effective_date(F.col("_file"), table)
-    rows = feed(spark, target, table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    day = effective_date(F.col("_file"), table.config)
+    rows = feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
     found = rows.groupBy(day.alias("day")).agg(
         F.max("_batch").alias("newest"), F.collect_set("_batch").alias("batches")
     )
@@ -75,9 +72,9 @@ def effective_date(file: Column, table: Table) -> Column:
     return F.when(day >= F.lit("1970-01-01").cast("date"), day)
 
 
-def feed(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def feed(table: SilverTable) -> DataFrame:
     """All rows of the table's feed in bronze."""
-    return spark.table(names.name(target, "bronze", feed_of(table)))
+    return LakeTable(table.lake, "bronze", feed_of(table.config)).read()
 
 
 def feed_of(table: Table) -> str:
@@ -85,20 +82,20 @@ def feed_of(table: Table) -> str:
     return bronze.feed_name(table, table.feeds[0])
 
 
-def refuse_unreadable(spark: SparkSession, target: Target, table: Table, day: date | None) -> None:
+def refuse_unreadable(table: SilverTable, day: date | None) -> None:
     """A full extract that misses a file would delete that file's rows: it waits.
 
     Raises:
         TableFailed: files of this extract could not be read.
     """
-    listed = bronze.unreadable_name(feed_of(table))
-    if day is None or not names.exists(spark, target, "bronze", listed):
+    listed = LakeTable(table.lake, "bronze", bronze.unreadable_name(feed_of(table.config)))
+    if day is None or not listed.exists:
         return
-    files = [row["file"] for row in spark.table(names.name(target, "bronze", listed)).collect()]
-    mine = [file for file in files if folder_of(file, table) == day.isoformat()]
+    files = [row["file"] for row in listed.read().collect()]
+    mine = [file for file in files if folder_of(file, table.config) == day.isoformat()]
     if mine:
         message = f"the extract of {day} waits for files that cannot be read: {', '.join(mine[:5])}"
-        raise TableFailed(table.table, f"{message}; replace or remove them and run again")
+        raise TableFailed(table.name, f"{message}; replace or remove them and run again")
 
 
 def _read(days: Days, day: date | None) -> int:
@@ -109,3 +106,39 @@ def _read(days: Days, day: date | None) -> int:
 def _whole(one: Pending, days: Days) -> Pending:
     """An extract that is known already is read in full, wherever its rows lie."""
     return one._replace(batches=None) if one.day in days else one
+
+
+class RowKind(NamedTuple):
+    """Rows of one batch that are alike: how many, and the newest ingest batch of theirs."""
+
+    batch: int
+    letter: str | None
+    operation: str | None
+    reason: str | None
+    sequence: str | None
+    records: int
+    feed_batch: int
+
+
+def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
+    """The kinds of log rows above a batch, in order of their batches: one look at them for all.
+
+    Counted by columns of a few values each, which takes no sorting.
+    """
+    if not table.log.exists:
+        return []
+    rows = log.read(table).where(F.col("_batch") > applied)
+    alike = rows.groupBy("_batch", "_letter", "_operation", "_reason", "_sequence")
+    counted = alike.agg(F.count(F.lit(1)).alias("records"), F.max("_feed_batch").alias("newest"))
+    return sorted((RowKind(*row) for row in counted.collect()), key=lambda kind: kind.batch)
+
+
+def count_kinds(found: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
+    """The counts of a run that applied these kinds, above a batch."""
+    counts: dict[str, int] = {"records": 0}
+    for one in found:
+        kind = f"dead_letter:{one.reason}" if one.reason else str(one.letter or "duplicate")
+        counts[kind] = counts.get(kind, 0) + one.records
+        counts["records"] += 0 if one.letter == "D" else one.records
+    new = [day.not_supplied or 0 for day in days.values() if (day.batch or 0) > applied]
+    return counts | ({"X": sum(new)} if sum(new) else {})

@@ -7,49 +7,40 @@ day that arrives late or gets more files it is the days after it, which are then
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import SchemaChangeRefused
-from lakehouse.storage import names
-from lakehouse.storage.writing import append, replace
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.protocols.snapshot_files import sequence_of_day
 from silver.run import Run, SilverTable
-from silver.snapshot_source import snapshot_dates, snapshot_state
+from silver.snapshot_source import snapshot_state
 from silver.snapshot_source.comparison import (
     DUPLICATE,
     Extract,
     compared,
-    compared_once,
-    deletes,
     digested,
+    is_equal,
     supplied,
 )
-from silver.snapshot_source.row_digests import (
-    KEY_DIGEST,
-    REST_DIGEST,
-    VALUE_DIGEST,
-    letters,
-    letters_of_few,
-)
-from silver.snapshot_source.snapshot_dates import Pending, effective_date
+from silver.snapshot_source.row_digests import KEY_DIGEST
+from silver.snapshot_source.snapshot_dates import Pending, days_of, effective_date, feed, feed_of
 from silver.snapshot_source.snapshot_state import Came
 from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
-from silver.state.batch import to_all
 from silver.state.table_state import TableState
 from silver.storage import layout
-from silver.storage.row_columns import column, digest
-from silver.storage.side_columns import DIGEST_COLUMNS, LETTER_COLUMN
+from silver.storage.layout import DIGEST_COLUMNS, LETTER_COLUMN
+from silver.storage.row_columns import column, digest, to_all
 
 # What every task may hold: keys, and whole records.
 FEW, FEW_RECORDS = 100_000, 1_000
+STAGED = "_staged"
+"""What the name ends in of the table that the rows of an extract are compared from."""
 
 
-class Counted(NamedTuple):
+class CountedRows(NamedTuple):
     """Keys that came, those of which some row can be believed, rows of a key, and sound ones.
 
     `arrival` is the last one of these; None without any. `unread` are rows that tell no key.
@@ -69,7 +60,7 @@ class Counted(NamedTuple):
 
 
 def append_snapshot_files(
-    run: Run, snapshot_table: SilverTable, pending: Pending, state: TableState
+    run: Run, table: SilverTable, pending: Pending, state: TableState
 ) -> tuple[TableState, Came | None]:
     """Adds the files of one date to the log as its next batch.
 
@@ -82,72 +73,70 @@ def append_snapshot_files(
         ConfigurationDrift: the configuration contradicts what the table was built with.
         SchemaChangeRefused: a change of the columns that the table does not allow.
     """
-    raw = _rows(snapshot_table.spark, snapshot_table.target, snapshot_table.config, pending)
-    batch = RawBatch(snapshot_table, state, raw)
+    batch = RawBatch(table, state, _rows(table, pending))
     try:
         staged = _staged(batch)
     except SchemaChangeRefused:
-        run.noted[snapshot_table.name] = batch.after(run.id)
+        run.noted[table.name] = batch.after(run.id)
         raise
     came = _compare(batch, staged, pending)
-    snapshot_table.log.forget()
     return batch.after(run.id).replace(logged=state.logged + 1), came
 
 
 def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:
     """Writes the staged rows to the log as what they change."""
-    spark, target, table = batch.table.spark, batch.table.target, batch.table.config
-    number, days = batch.state.logged + 1, snapshot_dates.days_of(batch.state)
+    table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
     known = days.get(pending.day)
     read = known.feed_batch if known is not None and known.batch is not None else 0
     found = _counted(staged)
     waits = known is not None and bool(known.unread_lines)
     if pending.day is None or not found.believed or (not waits and _repeats_only(staged, read)):
         new = staged.where(F.col("_feed_batch") > read)
-        _write_log(spark, target, table, _noted(new, table), number, None)
+        _write_log(table, _noted(new, table.config), number, None)
         return None
-    sequence = sequence_of_day(pending.day)
-    feed = snapshot_dates.feed_of(table)
-    is_full = table.feeds[0].mode == "full"
-    unread = unread_lines(staged, table) if is_full and found.unread else UnreadLines(0, [])
-    deletes = is_full and not unread.lines
-    extract = Extract(pending.day, sequence, str(found.arrival), feed, pending.newest, deletes)
-    before = snapshot_state.before(spark, target, table, days, pending.day)
-    rows = _compared(staged, before, table, extract, found)
+    config, sequence = table.config, sequence_of_day(pending.day)
+    is_full = config.feeds[0].mode == "full"
+    unread = UnreadLines(0, [])
+    if is_full and found.unread:
+        unread = unread_lines(staged, config)
+    deletes, arrival = is_full and not unread.lines, str(found.arrival)
+    extract = Extract(pending.day, sequence, arrival, feed_of(config), pending.newest, deletes)
+    state = _state_before(table, batch.state, staged, extract)
+    if not is_full and found.rows <= FEW:
+        state = state.join(F.broadcast(staged.select(KEY_DIGEST)), KEY_DIGEST, "left_semi")
+    rows = compared(staged, state, config, extract, found.once)
     repeated = found.sound - found.believed
     if repeated > 0:
         rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
-    _write_log(spark, target, table, rows, number, sequence)
+    _write_log(table, rows, number, sequence)
     return Came(number, staged, found.once, found.believed == found.keys, unread)
 
 
-def _rows(spark: SparkSession, target: Target, table: Table, pending: Pending) -> DataFrame:
+def _rows(table: SilverTable, pending: Pending) -> DataFrame:
     day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
-    rows = snapshot_dates.feed(spark, target, table).where(F.col("_batch") <= pending.newest)
+    rows = feed(table).where(F.col("_batch") <= pending.newest)
     if pending.batches is not None:
         rows = rows.where(F.col("_batch").isin(pending.batches))
-    mine = rows.where(effective_date(F.col("_file"), table).eqNullSafe(day))
-    return mine.withColumn("_feed", F.lit(snapshot_dates.feed_of(table)))
+    mine = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
+    return mine.withColumn("_feed", F.lit(feed_of(table.config)))
 
 
 def _staged(batch: RawBatch) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
-    spark, target, table = batch.table.spark, batch.table.target, batch.table.config
-    staged, layer = f"{table.table}_staged", (*GATED_COLUMNS, *DIGEST_COLUMNS)
-    name = names.name(target, "silver", staged)
+    staged, layer = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
 
     def write(changes: DataFrame) -> _Staged:
-        rows = _Staged(digested(changes, table), Observation())
-        layout.ensure(spark, target, staged, layout.business(changes.schema), layer)
-        replace(spark, target, "silver", staged, rows.watched())
+        rows = _Staged(digested(changes, batch.table.config), Observation())
+        layout.ensure(staged, layout.business(changes.schema), layer)
+        layout.load(staged, rows.watched(), anew=True)
         return rows
 
     def rewrite(changes: DataFrame) -> _Staged:
-        layout.drop_retyped(spark, target, staged, layout.business(changes.schema))
+        layout.drop_retyped(staged, layout.business(changes.schema))
         return write(changes)
 
     _, rows = write_decoded(batch, write, rewrite)
-    return spark.table(name).select(*[column(c) for c in rows.changes.columns])
+    return staged.read().select(*[column(c) for c in rows.changes.columns])
 
 
 class _Staged(NamedTuple):
@@ -168,18 +157,12 @@ def _repeats_only(staged: DataFrame, read: int) -> bool:
     """Whether the rows above ingest batch `read` are equal to those of the extract that count."""
     if not read:
         return False
-    old = supplied(staged.where(F.col("_feed_batch") <= read)).select(
-        KEY_DIGEST, F.col(VALUE_DIGEST).alias("__values"), F.col(REST_DIGEST).alias("__rest")
-    )
+    old = supplied(staged.where(F.col("_feed_batch") <= read))
     new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
-    equal = (F.col(VALUE_DIGEST) == F.col("__values")) & F.col(REST_DIGEST).eqNullSafe(
-        F.col("__rest")
-    )
-    sound = F.col("_reason").isNull()
-    return new.where(~F.coalesce(sound & equal, F.lit(False))).isEmpty()
+    return new.where(F.col("_reason").isNotNull() | ~is_equal()).isEmpty()
 
 
-def _counted(staged: DataFrame) -> Counted:
+def _counted(staged: DataFrame) -> CountedRows:
     """Looks at digests and at little else."""
     sound, keyed = F.col("_reason").isNull(), staged.where(F.col(KEY_DIGEST).isNotNull())
     by_key = keyed.groupBy(KEY_DIGEST).agg(
@@ -196,30 +179,16 @@ def _counted(staged: DataFrame) -> Counted:
         F.max(F.when(sound & has_key, F.col("_arrival"))).alias("arrival"),
         F.count_if(~has_key & ~sound).alias("unread"),
     )
-    return Counted(*counts.crossJoin(last).collect()[0])
+    return CountedRows(*counts.crossJoin(last).collect()[0])
 
 
-def _compared(
-    staged: DataFrame, state: DataFrame | None, table: Table, extract: Extract, found: Counted
+def _state_before(
+    table: SilverTable, state: TableState, staged: DataFrame, extract: Extract
 ) -> DataFrame:
-    """The extract's rows with their letters, and the deletes that follow from them."""
-    if state is None:
-        state = staged.limit(0).select(*[column(c) for c in _state_columns(table)])
-    many = table.feeds[0].mode == "full" or found.keys > FEW
-    if many and found.once:
-        return compared_once(staged, state, table, extract)
-    came = supplied(staged)
-    said = (
-        letters(came, state, "full" if extract.deletes else "delta")
-        if many
-        else letters_of_few(came, state)
-    )
-    rows = compared(staged, came, said, table)
-    return rows.unionByName(deletes(said, state, rows, extract)) if extract.deletes else rows
-
-
-def _state_columns(table: Table) -> list[str]:
-    return [*[c.name for c in DIGEST_COLUMNS], *table.keys]
+    """The live keys before an extract, with their digests; none before the first one."""
+    found = snapshot_state.before(table, days_of(state), extract.day)
+    columns = [*[c.name for c in DIGEST_COLUMNS], *table.config.keys]
+    return staged.limit(0).select(*map(column, columns)) if found is None else found
 
 
 def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
@@ -245,21 +214,13 @@ def _noted(staged: DataFrame, table: Table) -> DataFrame:
     return staged.select(*emptied, *layer, letter)
 
 
-def _write_log(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    rows: DataFrame,
-    number: int,
-    since: str | None,
-) -> None:
+def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
     """One commit: batch `number`, in place of what has a sequence from `since` on."""
     fields = layout.business(rows.schema)
-    layer = (*LOG_COLUMNS, LETTER_COLUMN)
-    name, _ = layout.ensure(spark, target, f"{table.table}_changes", fields, layer)
-    values = [field.name for field in fields if field.name not in table.keys]
+    layout.ensure(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
+    values = [field.name for field in fields if field.name not in table.config.keys]
     logged = rows.withColumns({"_digest": digest(values), "_batch": F.lit(number)})
     if since is None:
-        append(spark, target, "silver", f"{table.table}_changes", logged)
+        layout.load(table.log, logged, anew=False)
     else:
-        logged.writeTo(name).overwrite(F.col("_sequence") >= F.lit(since))
+        logged.writeTo(table.log.name).overwrite(F.col("_sequence") >= F.lit(since))

@@ -4,24 +4,34 @@ Each extract is one batch of the change log (see `silver.snapshot_source.snapsho
 U and D go the way of all changes.
 """
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, datetime, timezone
+from datetime import date
 
 from msgspec.structs import replace
 from pyspark.sql import functions as F
 
 from lakehouse.run import ledger
 from silver.changelog import dead_letters
+from silver.changelog.batch import Batch
 from silver.fold.order_key import make_order, order_literal
 from silver.run import Run, SilverTable
-from silver.snapshot_source import snapshot_dates, snapshot_state
-from silver.snapshot_source.row_kinds import Kind, counts, kinds
-from silver.snapshot_source.snapshot_dates import Pending, days_of
+from silver.snapshot_source import snapshot_state
+from silver.snapshot_source.snapshot_dates import (
+    Pending,
+    RowKind,
+    count_kinds,
+    days_of,
+    feed_of,
+    pending,
+    refuse_unreadable,
+    row_kinds,
+)
 from silver.snapshot_source.snapshot_log import append_snapshot_files
 from silver.snapshot_source.snapshot_state import Came
 from silver.state import fingerprint
 from silver.state.table_state import TableState
-from silver.table_run import TableResult, logged_part, run_table, sum_counts
+from silver.table_run import TableResult, run_table, sum_counts
 
 
 def apply_snapshot_files(
@@ -41,71 +51,61 @@ def apply_snapshot_files(
     Raises:
         TableFailed: a file of the next date cannot be read.
     """
-    own, config = (table.spark, table.target, table.config), table.config
-    fingerprint.check_types(config, table.log.business)
-    feed = snapshot_dates.feed_of(config)
+    fingerprint.check_types(table.config, table.log.business)
+    feed = feed_of(table.config)
     done, reach = state.positions.get(feed, 0), newest.get(feed, 0)
     settled = min(state.batch, max((day.batch or 0 for day in state.days), default=0))
-    found = kinds(*own, settled)
-    state = _settled(run, table, state, found, None)
-    state, counted = _apply(run, table, state, found)
+    state, counted = _apply(run, table, state, row_kinds(table, settled), None)
     days = [replace(d, feed_batch=0) if d.effective_date in again else d for d in state.days]
     state = state.replace(days=days)
     asked = [Pending(day, reach, None) for day in sorted(again)]
-    while left := asked or snapshot_dates.pending(*own, days_of(state), done, reach):
+    while left := asked or pending(table, days_of(state), done, reach):
         asked = asked[1:]
-        snapshot_dates.refuse_unreadable(*own, left[0].day)
+        refuse_unreadable(table, left[0].day)
         state, came = append_snapshot_files(run, table, left[0], state)
-        found = kinds(*own, state.batch)
-        state = _settled(run, table, state, found, came)
-        state, new = _apply(run, table, state, found)
+        state, new = _apply(run, table, state, row_kinds(table, state.batch), came)
         if came is not None and came.unread.repaired:
-            dead_letters.resolve_files(*own, came.unread.repaired, run.id)
+            dead_letters.resolve_files(table, came.unread.repaired, run.id)
         counted = sum_counts(counted, new)
     return TableResult(state.at({feed: reach}), counted)
 
 
-def _settled(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[Kind], came: Came | None
-) -> TableState:
-    """The state with the dates that the log holds; kept at once, as a next date builds on it."""
-    own = table.spark, table.target, table.config
-    days = snapshot_state.settle(*own, days_of(state), found, came)
-    logged = max([state.logged, *(day.batch or 0 for day in days.values())])
-    settled = state.replace(days=[*days.values()], logged=logged)
-    if settled != state:
-        entry = ledger.told(run.id, "silver", table.name, datetime.now(timezone.utc))
-        noted = {"status": "begun", "state": settled.to_text(), "batch": settled.batch}
-        ledger.append(table.spark, table.target, [entry.model_copy(update=noted)])
-    return settled
-
-
 def _apply(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[Kind]
+    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
 ) -> tuple[TableState, dict[str, int]]:
     """Applies what the log holds beyond the batch of `state`.
 
     The table is recomputed where the log shows a change of the same time or a later one: the
     comparison with the state before may be another now.
     """
+    state = _settled(run, table, state, found, came)
     newest = max((day.batch or 0 for day in state.days), default=0)
     if newest <= state.batch:
         return state, {}
     new = [kind for kind in found if state.batch < kind.batch <= newest]
     oldest = min((kind.sequence for kind in new if kind.letter and kind.sequence), default=None)
-    recomputes = oldest is not None and _reaches_back(table, oldest)
-    part = logged_part(table, state, state.replace(logged=newest, waits=None))
-    done = run_table(run, table, part._replace(recomputes=recomputes))
-    counted = counts(new, days_of(state), state.batch)
+    anew = oldest is not None and _reaches_back(table, oldest)
+    batch = Batch.of_log(table, state, state.replace(logged=newest, waits=None))
+    done = run_table(run, dataclasses.replace(batch, anew=anew))
+    counted = count_kinds(new, days_of(state), state.batch)
     return done.state.replace(logged=max(state.logged, newest)), counted
+
+
+def _settled(
+    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
+) -> TableState:
+    """The state with the dates that the log holds; kept at once, as a next date builds on it."""
+    days = snapshot_state.settle(table, days_of(state), found, came)
+    logged = max([state.logged, *(day.batch or 0 for day in days.values())])
+    settled = state.replace(days=[*days.values()], logged=logged)
+    if settled != state:
+        ledger.append(table.spark, table.target, [settled.begun(run.id, table.name)])
+    return settled
 
 
 def _reaches_back(table: SilverTable, oldest: str) -> bool:
     """Whether the table holds a change from this sequence on."""
     if not table.kept.exists:
         return False
-    return (
-        not table.kept.read()
-        .where(F.col("_order") >= F.expr(order_literal(make_order(oldest))))
-        .isEmpty()
-    )
+    begins = F.expr(order_literal(make_order(oldest)))
+    return not table.kept.read().where(F.col("_order") >= begins).isEmpty()

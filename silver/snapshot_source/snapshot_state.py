@@ -5,32 +5,28 @@ by the next one. A run that goes on takes the digests of the rows that it has ju
 where much has changed writes the state anew: a MERGE would look for every key before it did.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from msgspec import structs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
-from lakehouse.storage.writing import replace
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
-from silver.snapshot_source import snapshot_dates
+from silver.run import SilverTable
 from silver.snapshot_source.comparison import digested, last_state, newest
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
-from silver.snapshot_source.row_kinds import Kind
-from silver.snapshot_source.snapshot_dates import Days
+from silver.snapshot_source.snapshot_dates import Days, RowKind, compared_since
 from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
-from silver.state.batch import FEW, to_all
 from silver.state.table_state import SnapshotDay
 from silver.storage import layout
-from silver.storage.row_columns import column
-from silver.storage.side_columns import DIGEST_COLUMNS
+from silver.storage.layout import DIGEST_COLUMNS
+from silver.storage.row_columns import FEW, column, to_all
+from silver.storage.statements import execute, inserting, updating
 
 # Share of the live keys from which on the state is written anew, and not merged into.
 MUCH = 0.2
@@ -50,37 +46,31 @@ class Came(NamedTuple):
     unread: UnreadLines
 
 
-def before(
-    spark: SparkSession, target: Target, table: Table, days: Days, day: date
-) -> DataFrame | None:
+def before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
     """The state that an extract is compared with; None when there is none yet.
 
     That is the last one, or, where a later extract has been compared, that before its date.
     """
-    if not names.exists(spark, target, "silver", _table(table)):
+    if not table.digests.exists:
         return None
-    if not snapshot_dates.compared_since(days, day):
-        return spark.table(names.name(target, "silver", _table(table)))
-    earlier = log.read(spark, target, table).where(F.col("_sequence") < sequence_of_day(day))
-    return last_state(earlier, table)
+    if not compared_since(days, day):
+        return table.digests.read()
+    earlier = log.read(table).where(F.col("_sequence") < sequence_of_day(day))
+    return last_state(earlier, table.config)
 
 
 def settle(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    days: dict[date | None, SnapshotDay],
-    kinds: Sequence[Kind],
+    table: SilverTable,
+    days: Mapping[date | None, SnapshotDay],
+    kinds: Sequence[RowKind],
     came: Came | None = None,
-) -> dict[date | None, SnapshotDay]:
+) -> Mapping[date | None, SnapshotDay]:
     """Brings the digests and the list of extracts up to the log; returns that list.
 
     The newest batch of the log may be ahead of them, and no other.
 
     Args:
-        spark: the session.
-        target: where the lake lies.
-        table: the table's configuration.
+        table: the table.
         days: the extracts known so far.
         kinds: what the log holds, at least beyond those.
         came: the extract that its newest batch was made of, where the run knows.
@@ -89,61 +79,76 @@ def settle(
     new = [kind for kind in kinds if kind.batch > settled]
     if not new:
         return days
-    sequence, batch = max((k.sequence for k in new if k.sequence), default=None), new[-1].batch
-    day = None if sequence is None else day_of_sequence(sequence)
-    mode = str(table.feeds[0].mode)
-    left, unread = None, None
-    if any(kind.letter for kind in new) and day is not None:
-        anew = bool(snapshot_dates.compared_since(days, day))
-        changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
-        rows = log.read(spark, target, table).where(F.col("_batch") > settled)
-        if anew:
-            _recompute(spark, target, table, rows)
-        else:
-            _refresh(spark, target, table, rows, came, changes)
-        left = _not_supplied(spark, target, table, rows) if mode == "delta" else None
-        later = [at for at in snapshot_dates.compared_since(days, day) if at > day]
-        days = {**days, **{at: structs.replace(days[at], batch=None, feed_batch=0) for at in later}}
-    elif day in days:
-        left, unread = days[day].not_supplied, days[day].unread_lines
-    if mode == "full" and day is not None and any(kind.reason for kind in new):
-        of_day = log.read(spark, target, table).where(F.col("_sequence") == F.lit(sequence))
-        unread = (unread_lines(of_day, table) if came is None else came.unread).lines or None
-    read = max(kind.feed_batch for kind in new)
-    return {**days, day: SnapshotDay(day, mode, batch, read, left, unread)}
+    sequence = max((kind.sequence for kind in new if kind.sequence), default=None)
+    at = None if sequence is None else day_of_sequence(sequence)
+    mode, read = str(table.config.feeds[0].mode), max(kind.feed_batch for kind in new)
+    known = days.get(at, SnapshotDay(at, mode, None, 0))
+    day = structs.replace(known, mode=mode, batch=new[-1].batch, feed_batch=read)
+    if at is not None and any(kind.letter for kind in new):
+        not_supplied = _bring_up(table, days, at, new, came)
+        day = structs.replace(day, not_supplied=not_supplied, unread_lines=None)
+        days = {**days, **_to_compare_anew(days, at)}
+    if at is not None and mode == "full" and any(kind.reason for kind in new):
+        day = structs.replace(day, unread_lines=_count_unread(table, at, came))
+    return {**days, at: day}
 
 
-def _ensure(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> tuple[str, bool]:
-    """The table of the digests by its SQL name, and whether it is new."""
-    keys = [field for field in layout.business(rows.schema) if field.name in table.keys]
-    return layout.ensure(spark, target, _table(table), keys, DIGEST_COLUMNS)
-
-
-def _recompute(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> None:
-    """Digests from the whole log."""
-    _ensure(spark, target, table, rows)
-    everything = log.read(spark, target, table)
-    replace(spark, target, "silver", _table(table), last_state(everything, table))
-
-
-def _refresh(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    rows: DataFrame,
-    came: Came | None,
-    changes: int,
-) -> None:
-    """Digests after the rows of the log that the extract `came` was made to."""
-    name, created = _ensure(spark, target, table, rows)
-    held = spark.table(name)
-    if created and (came is None or came.batch > 1):
-        _recompute(spark, target, table, rows)
-    elif came is not None and (created or changes >= MUCH * held.count()):
-        replace(spark, target, "silver", _table(table), after(held, came, table))
+def _bring_up(
+    table: SilverTable, days: Days, day: date, new: Sequence[RowKind], came: Came | None
+) -> int | None:
+    """Brings the digests up to the newest batch; how many live keys a delta does not carry."""
+    settled = max((known.batch or 0 for known in days.values()), default=0)
+    rows = log.read(table).where(F.col("_batch") > settled)
+    changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
+    if compared_since(days, day):
+        _ensure(table, rows)
+        _recompute(table)
     else:
-        source = to_all(newest(rows, table), changes <= FEW)
-        spark.sql(merge_sql(name, table.keys), changes=source)
+        _refresh(table, rows, came, changes)
+    if table.config.feeds[0].mode != "delta":
+        return None
+    carried = digested(
+        rows.select("_reason", *[column(key) for key in table.config.keys]), table.config
+    )
+    live = table.digests.read().join(carried.select(KEY_DIGEST), KEY_DIGEST, "left_anti")
+    return live.count()
+
+
+def _to_compare_anew(days: Days, day: date) -> dict[date | None, SnapshotDay]:
+    """The extracts after a date, as not compared yet."""
+    later = [at for at in compared_since(days, day) if at > day]
+    return {at: structs.replace(days[at], batch=None, feed_batch=0) for at in later}
+
+
+def _count_unread(table: SilverTable, day: date, came: Came | None) -> int | None:
+    if came is not None:
+        return came.unread.lines or None
+    of_day = log.read(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
+    return unread_lines(of_day, table.config).lines or None
+
+
+def _ensure(table: SilverTable, rows: DataFrame) -> bool:
+    """Creates the table of the digests; whether it is new."""
+    keys = [field for field in layout.business(rows.schema) if field.name in table.config.keys]
+    return layout.ensure(table.digests, keys, DIGEST_COLUMNS)
+
+
+def _recompute(table: SilverTable) -> None:
+    """Digests from the whole log."""
+    layout.load(table.digests, last_state(log.read(table), table.config), anew=True)
+
+
+def _refresh(table: SilverTable, rows: DataFrame, came: Came | None, changes: int) -> None:
+    """Digests after the rows of the log that the extract `came` was made to."""
+    created, config = _ensure(table, rows), table.config
+    held = table.digests.read()
+    if created and (came is None or came.batch > 1):
+        _recompute(table)
+    elif came is not None and (created or changes >= MUCH * held.count()):
+        layout.load(table.digests, after(held, came, config), anew=True)
+    else:
+        source = to_all(newest(rows, config), changes <= FEW)
+        execute(table.spark, merge_sql(table.digests.name, config.keys), source)
 
 
 def after(held: DataFrame, came: Came, table: Table) -> DataFrame:
@@ -172,25 +177,11 @@ def _believed(came: Came, table: Table) -> DataFrame:
 
 
 def merge_sql(name: str, keys: list[str]) -> str:
-    """The MERGE INTO text; the source is the placeholder `{changes}`."""
-    columns = [*DIGESTS, *keys]
-    sets = ", ".join(f"t.{digest} = s.{digest}" for digest in DIGESTS if digest != KEY_DIGEST)
-    listed = ", ".join(names.quote(c) for c in columns)
-    values = ", ".join(f"s.{names.quote(c)}" for c in columns)
+    """The MERGE INTO text; the source is the placeholder `{rows}`."""
+    values = [digest for digest in DIGESTS if digest != KEY_DIGEST]
     return (
-        f"MERGE INTO {name} t USING {{changes}} s ON t.{KEY_DIGEST} = s.{KEY_DIGEST}"
+        f"MERGE INTO {name} t USING {{rows}} s ON t.{KEY_DIGEST} = s.{KEY_DIGEST}"
         " WHEN MATCHED AND s._gone THEN DELETE"
-        f" WHEN MATCHED THEN UPDATE SET {sets}"
-        f" WHEN NOT MATCHED AND NOT s._gone THEN INSERT ({listed}) VALUES ({values})"
+        f" WHEN MATCHED THEN {updating(values)}"
+        f" WHEN NOT MATCHED AND NOT s._gone THEN {inserting([*DIGESTS, *keys])}"
     )
-
-
-def _not_supplied(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> int:
-    """How many live keys an extract did not carry."""
-    live = spark.table(names.name(target, "silver", _table(table)))
-    came = digested(rows.select("_reason", *[column(key) for key in table.keys]), table)
-    return live.join(came.select(KEY_DIGEST), KEY_DIGEST, "left_anti").count()
-
-
-def _table(table: Table) -> str:
-    return f"{table.table}_digests"

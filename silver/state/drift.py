@@ -22,7 +22,7 @@ _ACTIONS = {
 }
 
 
-class Drift(NamedTuple):
+class ColumnDrift(NamedTuple):
     """One change of one column, what is done about it, and the shape that shows it."""
 
     kind: Kind
@@ -41,7 +41,7 @@ class Drift(NamedTuple):
 
 def drifts(
     shapes: Iterable[Shape], before: Fields | None, held: Fields, table: Table
-) -> tuple[list[Drift], Fields]:
+) -> tuple[list[ColumnDrift], Fields]:
     """The changes that shapes in order of arrival show, and the source's columns after them.
 
     Args:
@@ -51,18 +51,23 @@ def drifts(
         held: columns of the table and their types.
         table: the table with its declared columns; a learned one is no declared one.
     """
-    found: list[Drift] = []
+    found: list[ColumnDrift] = []
     types = dict(held)
     source = None if before is None else dict(before)
     for shape in shapes:
         fields = {n: t and normal_type(t) for n, t in shape.fields.items() if _counts(table, n)}
         if source is None:
-            types |= {name: type for name, type in fields.items() if name not in types}
+            types, source = fields | types, {}
         else:
             found += _changes(fields, shape, source, types, table)
-        kept = {} if shape.complete or source is None else source
-        source = kept | {n: t or (source or {}).get(n) for n, t in fields.items()}
+        source = _after(source, fields, shape)
     return found, source or {}
+
+
+def _after(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
+    """The source's columns once a shape is known; a type that it does not tell stays."""
+    kept = {} if shape.complete else dict(source)
+    return kept | {name: type or source.get(name) for name, type in fields.items()}
 
 
 def declares(table: Table, column: str) -> bool:
@@ -87,19 +92,21 @@ def _counts(table: Table, column: str) -> bool:
 
 def _changes(
     fields: Fields, shape: Shape, source: Fields, types: dict[str, str | None], table: Table
-) -> list[Drift]:
+) -> list[ColumnDrift]:
     found = []
     for name, type in fields.items():
         kind, to = _kind(name, type, source, types)
         if kind is None:
             continue
         action = _action(table, kind, name)
-        found.append(Drift(kind, name, types.get(name), to, action, shape))
+        found.append(ColumnDrift(kind, name, types.get(name), to, action, shape))
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
     action = _action(table, "drop_column", None)
-    found += [Drift("drop_column", name, types.get(name), None, action, shape) for name in gone]
+    found += [
+        ColumnDrift("drop_column", name, types.get(name), None, action, shape) for name in gone
+    ]
     return found
 
 

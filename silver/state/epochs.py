@@ -1,4 +1,4 @@
-"""Which full snapshot a change belongs to, and the order that follows from it.
+"""What is about a whole table: full snapshots, truncates, and the order of changes among them.
 
 The LSN alone is not the order of a Debezium PostgreSQL stream: a streamed change can carry a lower
 LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's rows before
@@ -11,19 +11,26 @@ snapshot shows its effect already.
 A position's domain is its topic and partition; a record without a partition counts in one domain
 for the whole feed. In a domain where a snapshot put no row, its start is told by the commit time
 instead.
+
+A full snapshot is a truncate at the start of its epoch that comes in force when its last row has
+arrived. That the stream went on shows nothing: a connector that is restarted in a blocking snapshot
+goes on without it (Debezium, DBZ-9055), and what such a snapshot does not show may well be there.
 """
 
 import json
 from typing import NamedTuple, TypeVar
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakehouse.config.table import Table
 from lakehouse.storage.names import literal
+from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.restarts import Restart
 from silver.decode.values.sequences import WIDTH
-from silver.fold.order_key import make_order
+from silver.fold.order_key import make_order, order_sql
+from silver.fold.rules import Cutoff
 
 RESTART = "restart:"
 """What the id of an epoch begins with that began with another log of the source."""
@@ -153,6 +160,48 @@ def _epoch(snapshot: str, at: int, seen: list[Sighting], complete: bool) -> Epoc
 def lowest(*values: _Known | None) -> _Known | None:
     """The lowest of those that are known."""
     return min((value for value in values if value is not None), default=None)
+
+
+class TableChanges(NamedTuple):
+    """Everything known of a table's snapshots and truncates."""
+
+    sightings: list[Sighting]
+    truncates: list[Cutoff]
+
+    @property
+    def epochs(self) -> list[Epoch]:
+        """The table's full snapshots in order."""
+        return number(self.sightings)
+
+    def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
+        """The cut-offs of complete full snapshots, and truncate points; oldest first."""
+        of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
+        known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
+        return sorted(known, key=lambda each: each.order)
+
+
+def truncates(ordered: DataFrame) -> list[Cutoff]:
+    """The truncate points in a part of the log that has order keys."""
+    found = ordered.where(F.col("_operation") == TRUNCATE)
+    rows = found.select("_order", F.unix_micros("_source_time").alias("at")).collect()
+    return [Cutoff(bytes(r["_order"]), r["at"]) for r in rows]
+
+
+def order_of(table: Table, epochs: list[Epoch]) -> Column:
+    """The order key of a row of the table's change log; null without a sequence."""
+    sequence = sequence_sql(epochs) if table.format == "debezium" else "_sequence"
+    return F.when(F.col("_sequence").isNotNull(), F.expr(order_sql(sequence)))
+
+
+def ordered(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+    """Log rows that can be applied, with their order keys."""
+    sound = rows.where(F.col("_reason").isNull())
+    return sound.withColumn("_order", order_of(table, epochs))
+
+
+def keyed(rows: DataFrame) -> DataFrame:
+    """Upserts and deletes only."""
+    return rows.where(F.col("_operation").isin(UPSERT, DELETE))
 
 
 def domain() -> Column:

@@ -4,12 +4,12 @@ A write is observed as it goes, which costs no look at what was written. What on
 tell, records of several snapshots or dead letters by their reasons, is asked for afterwards.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Observation, Row
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
@@ -66,73 +66,31 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+_OF_A_WRITE = ("unlike", "source_log")
+
+
 def summarize(rows: DataFrame) -> Summary:
-    """Counts a part of the log in one small job.
+    """Counts a part of the log in one small job: the same sums, for each kind of rows.
 
-    A second one names the columns of partial changes.
+    What a write alone tells is left out: when it began, and the order keys.
     """
-    found = _kinds(rows).collect()
-    sound = [row for row in found if row["_reason"] is None]
-    rejected: dict[str, int] = {}
-    for row in found:
-        if row["_reason"] is not None:
-            rejected[row["_reason"]] = rejected.get(row["_reason"], 0) + row["records"]
-    incomplete = _count(row for row in sound if row["incomplete"])
-    return Summary(
-        records=_count(found),
-        changes=_count(row for row in sound if row["_operation"] in (UPSERT, DELETE)),
-        truncates=_count(row for row in sound if row["_operation"] == TRUNCATE),
-        without_change=_count(row for row in sound if row["_operation"] == NONE),
-        incomplete=incomplete,
-        heirs=_count(row for row in sound if row["heir"]),
-        rejected=rejected,
-        sightings=_sightings(row for row in found if row["_snapshot"] is not None),
-        partial=_absent_columns(rows) if incomplete else [],
-        oldest=min((row["oldest"] for row in sound if row["oldest"] is not None), default=None),
-    )
+    shown = F.when(_shows(), F.struct(F.col("_snapshot"), domain().alias("domain")))
+    sums = [sum.alias(n) for n, sum in _sums("_sequence").items() if n not in _OF_A_WRITE]
+    kinds = rows.groupBy(F.col("_reason").alias("reason"), shown.alias("shown")).agg(*sums)
+    found = Summary()
+    for row in kinds.collect():
+        rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
+        found = found.joined(_told(row.asDict(), None).replace(rejected=rejected))
+    return found.replace(sightings=_united(found.sightings), first_order=None, last_order=None)
 
 
-def _kinds(rows: DataFrame) -> DataFrame:
-    """One row per kind of record; those of a full snapshot apart by snapshot and domain.
-
-    The set among the aggregates lets Spark hash by kind: for text alone it would sort all rows.
-    """
-    shows = F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
-    incomplete = F.col("_absent").isNotNull()
-    kinds = {
-        "_operation": F.col("_operation"),
-        "_reason": F.col("_reason"),
-        "_snapshot": F.when(shows, F.col("_snapshot")),
-        "domain": F.when(shows, domain()),
-        "incomplete": incomplete,
-        "heir": incomplete & F.col("_old_key").isNotNull(),
-    }
-    return rows.groupBy(*[kind.alias(name) for name, kind in kinds.items()]).agg(
-        F.count(F.lit(1)).alias("records"),
-        F.min(F.when(shows & F.col("_reason").isNull(), position())).alias("first_position"),
-        F.array_contains(F.collect_set("_snapshot_last"), True).alias("complete"),
-        F.min(F.unix_micros("_source_time")).alias("started"),
-        F.min("_sequence").alias("oldest"),
-    )
-
-
-def _count(rows: Iterable[Row]) -> int:
-    return sum(row["records"] for row in rows)
-
-
-def _sightings(rows: Iterable[Row]) -> list[Sighting]:
-    """The snapshots by domain; rows of one that differ in kind are put together."""
+def _united(sightings: Iterable[Sighting]) -> list[Sighting]:
+    """One sighting of each snapshot in each domain."""
     found: dict[tuple[str, str], Sighting] = {}
-    for r in rows:
-        seen = (r["_snapshot"], r["domain"], r["first_position"], r["complete"], r["started"])
+    for seen in sightings:
         known = found.get(seen[:2])
-        found[seen[:2]] = Sighting(*seen) if known is None else known.joined(Sighting(*seen))
+        found[seen[:2]] = seen if known is None else known.joined(seen)
     return list(found.values())
-
-
-def _absent_columns(rows: DataFrame) -> list[str]:
-    absent = rows.where("_reason IS NULL").select(F.explode("_absent").alias("column")).distinct()
-    return sorted(row["column"] for row in absent.collect())
 
 
 class Watched(NamedTuple):
@@ -175,10 +133,11 @@ def _now() -> int:
 
 
 def _sums(sequence: str) -> dict[str, Column]:
-    sound = F.col("_reason").isNull()
+    sound, shows = F.col("_reason").isNull(), _shows()
     changes = sound & F.col("_operation").isin(UPSERT, DELETE)
+    absent = F.when(sound, F.col("_absent"))
+    lacks = absent.isNotNull()
     order = F.when(changes, F.expr(order_sql(sequence)))
-    shows, lacks = sound & F.col("_snapshot").isNotNull(), sound & F.col("_absent").isNotNull()
     shown = F.when(shows, F.struct(F.col("_snapshot"), domain().alias("domain")))
     return {
         "records": F.count(F.lit(1)),
@@ -189,20 +148,25 @@ def _sums(sequence: str) -> dict[str, Column]:
         "without_change": F.count_if(sound & (F.col("_operation") == NONE)),
         "incomplete": F.count_if(lacks),
         "heirs": F.count_if(lacks & F.col("_old_key").isNotNull()),
-        "partial": F.array_sort(F.array_distinct(F.flatten(F.collect_set("_absent")))),
+        "partial": F.array_sort(F.array_distinct(F.flatten(F.collect_set(absent)))),
         "oldest": F.min(F.when(sound, F.col("_sequence"))),
         "first_order": F.min(order),
         "last_order": F.max(order),
         "source_log": F.collect_list("_source_log"),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
-        "first_position": F.min(F.when(shows, position())),
+        "first_position": F.min(F.when(shows & sound, position())),
         "complete": F.max(F.when(shows, F.col("_snapshot_last"))),
         "started": F.min(F.when(shows, F.unix_micros("_source_time"))),
     }
 
 
-def _told(found: dict[str, Any], began: int) -> Summary:
+def _shows() -> Column:
+    """Whether a row shows a full snapshot, be it as a dead letter: its last row has come then."""
+    return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
+
+
+def _told(found: Mapping[str, Any], began: int | None) -> Summary:
     shown, sightings = found["first_shown"], list[Sighting]()
     if shown is not None:
         about = found["first_position"], bool(found["complete"]), found["started"]

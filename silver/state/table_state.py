@@ -6,7 +6,7 @@ what the change log holds beyond them, and ends the work.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, timezone
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -15,13 +15,13 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.errors import LakeOutdated
 from lakehouse.run import ledger
 from lakehouse.storage import names
-from silver.state.snapshots import TableChanges
+from silver.state.epochs import TableChanges
 from silver.state.summary import Summary
 
 _MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingTransaction(msgspec.Struct, frozen=True):
     """A transaction that waits: since when it is at the source (µs), for what, and its records."""
 
     transaction: str
@@ -50,9 +50,9 @@ class GroupState(msgspec.Struct, frozen=True, omit_defaults=True):
     applied: dict[str, int] = {}
     ends: dict[str, int] = {}
     versions: dict[str, int] = {}
-    waiting: list[Waiting] = []
+    waiting: list[WaitingTransaction] = []
     shown: dict[str, int] | None = None
-    held: list[Waiting] = []
+    held: list[WaitingTransaction] = []
 
     def replace(self, **changes: object) -> "GroupState":
         """The state with other values of some attributes."""
@@ -203,6 +203,17 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     def to_text(self) -> str:
         """The state as JSON."""
         return msgspec.json.encode(self).decode()
+
+    def begun(self, run_id: str, table: str) -> ledger.Entry:
+        """The ledger entry that keeps the state of a table while a run works on it."""
+        entry = ledger.told(run_id, "silver", table, datetime.now(timezone.utc))
+        noted = {"status": "begun", "state": self.to_text(), "batch": self.batch}
+        return entry.model_copy(update=noted)
+
+    def done(self, entry: ledger.Entry, counts: Mapping[str, int]) -> ledger.Entry:
+        """The entry of a run with what the run did, and the state after the run."""
+        done = entry.done(counts, self.batch, self.positions)
+        return done.model_copy(update={"state": self.to_text()})
 
 
 _decode = msgspec.json.Decoder(TableState).decode

@@ -8,20 +8,35 @@ less ado without them: where a table may have some, every read looks twice for i
 
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     StructField,
     StructType,
 )
 
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.decode.types import widens
-from silver.storage.side_columns import DIGEST_COLUMNS
 
+LETTER_COLUMN = LayerColumn(
+    "_letter", "string", "snapshot tables: I U D N; null on dead letters and on repeats of a row"
+)
+DIGEST_COLUMNS = (
+    LayerColumn("_key_digest", "binary", "SHA-256 of the key columns"),
+    LayerColumn("_value_digest", "binary", "SHA-256 of the columns that are compared"),
+    LayerColumn("_rest_digest", "binary", "SHA-256 of the operational columns; null without any"),
+)
+TRANSACTION_COLUMNS = (
+    LayerColumn("group", "string", "the consistency group"),
+    LayerColumn("transaction", "string", "the transaction, as in the change logs"),
+    LayerColumn("place", "string", "where its END stands in source order; null where unknown"),
+    LayerColumn("expected", "map<string,bigint>", "how many records it has of each table"),
+    LayerColumn("ended_at", "timestamp", "commit time, as the END has it"),
+    LayerColumn("feed", "string", "bronze table that brought the END"),
+    LayerColumn("feed_batch", "bigint", "ingest batch there"),
+)
 PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
@@ -71,34 +86,15 @@ def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
 
 
 def ensure(
-    spark: SparkSession,
-    target: Target,
-    table: str,
-    fields: list[StructField],
-    layer: tuple[LayerColumn, ...],
-    batch: int | None = None,
-) -> tuple[str, bool]:
-    """Creates the table, or grows it by the fields it lacks, which came with `batch`.
-
-    Returns its SQL name, and whether it is new.
-    """
-    name = names.name(target, "silver", table)
-    if not names.exists(spark, target, "silver", table):
-        create(spark, target, "silver", table, create_sql(name, fields, layer))
-        return name, True
-    for statement in growth_sql(name, spark.table(name).schema, fields, batch):
-        with alone(target, "silver", table):
-            spark.sql(statement)
-    return name, False
-
-
-def ensure_table(
     table: LakeTable,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
     batch: int | None = None,
 ) -> bool:
-    """As `ensure`, by the schema that is known of the table; returns whether the table is new."""
+    """Creates the table, or grows it by the fields it lacks, which came with `batch`.
+
+    Returns whether the table is new.
+    """
     spark, target = table.lake.spark, table.lake.target
     if not table.exists:
         create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer))
@@ -112,22 +108,20 @@ def ensure_table(
     return False
 
 
-def drop_retyped(
-    spark: SparkSession, target: Target, table: str, fields: list[StructField]
-) -> None:
+def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
     """Drops the columns whose types cannot grow to those of the fields, to be added anew."""
-    name = names.name(target, "silver", table)
-    have = {field.name: field.dataType for field in spark.table(name).schema.fields}
+    have = {field.name: field.dataType for field in table.schema.fields}
     for field in fields:
         old = have.get(field.name, field.dataType)
         if old != field.dataType and not widens(old, field.dataType):
-            spark.sql(f"ALTER TABLE {name} DROP COLUMN {names.quote(field.name)}")
+            table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
+    table.forget()
 
 
-def load(spark: SparkSession, target: Target, table: str, rows: DataFrame, anew: bool) -> None:
-    """Writes the first rows of an empty table, or (`anew`) all rows of one that is not."""
+def load(table: LakeTable, rows: DataFrame, anew: bool) -> None:
+    """Adds rows to a table, or (`anew`) puts them in place of all that it has."""
     write = replace if anew else append
-    write(spark, target, "silver", table, rows)
+    write(table.lake.spark, table.lake.target, table.layer, table.table, rows)
 
 
 def growth_sql(

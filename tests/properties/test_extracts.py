@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.spark.local_rows import local_rows
-from silver.snapshot_source.row_digests import (
-    KEY_DIGEST,
-    VALUE_DIGEST,
-    letters,
-    letters_of_few,
-    with_digests,
-)
+from silver.snapshot_source.row_digests import KEY_DIGEST, VALUE_DIGEST, with_digests
 from tests import extract_lake, oracle
 from tests.conftest import target_at
 from tests.oracle import Event
@@ -51,21 +45,6 @@ def test_digests_are_equal_exactly_where_rows_are(
     keys = {row["a"]: bytes(row[KEY_DIGEST]) for row in found}
     assert len(set(values.values())) == len({row[1:] for row in rows}) == len(values)
     assert len(set(keys.values())) == len({row[0] for row in rows}) == len(keys)
-
-
-@BUDGET
-@given(seed=st.integers(0, 2**32))
-def test_a_broadcast_delta_says_what_the_full_outer_join_says(
-    spark: SparkSession, seed: int
-) -> None:
-    random = Random(seed)
-    current, incoming = (
-        with_digests(local_rows(spark, list(state(random).values()), "id int, a string"), ["id"])
-        for _ in range(2)
-    )
-    everything = letters(incoming, current, "delta").where("operation <> 'X'").collect()
-    few = letters_of_few(incoming, current).collect()
-    assert sorted(map(tuple, few)) == sorted(map(tuple, everything))
 
 
 @pytest.mark.parametrize(("mode", "scd"), [("full", 2), ("delta", 1)])

@@ -27,7 +27,7 @@ STEPS = {
     "silver": [
         "silver.table_runs.extend_log",
         "silver.changelog.extend.write_decoded",
-        "silver.table_run.order.place",
+        "silver.changelog.batch.ordered",
         "silver.table_run.write_batch",
         "silver.table_run.dead_letters.keep",
         "silver.table_run.reconciliation.outcomes",

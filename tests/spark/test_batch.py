@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.state.batch import to_all
+from silver.storage.row_columns import to_all
 
 
 @pytest.mark.parametrize("few", [True, False])

@@ -14,6 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver import job
 from silver.changelog import log
+from silver.run import SilverTable
 from silver.snapshot_source.comparison import last_state
 from tests import extract_lake, lake
 
@@ -170,7 +171,9 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     extract_lake.ingest(spark, target, config, 1, *files)
     extract_lake.apply(spark, target, config)
     held = spark.table(names.name(target, "silver", "t_digests"))
-    logged = last_state(log.read(spark, target, config), config).select(*held.columns)
+    logged = last_state(log.read(SilverTable.at(spark, target, config)), config).select(
+        *held.columns
+    )
     assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))
     missing = {
         "full": {(3, "D", 3, "x"), (3, "D", 1, "y")},

@@ -1,15 +1,14 @@
-from typing import Literal
+from datetime import date
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.snapshot_source.row_digests import (
-    KEY_DIGEST,
-    LETTER,
-    VALUE_DIGEST,
-    letters,
-    with_digests,
-)
+from lakehouse.config.table import Table
+from lakehouse.spark.local_rows import local_rows
+from silver.contract import GATED_COLUMNS
+from silver.snapshot_source.comparison import Extract, compared
+from silver.snapshot_source.row_digests import KEY_DIGEST, VALUE_DIGEST, with_digests
 
 
 def value_digests(spark: SparkSession, sql: str) -> list[bytes]:
@@ -76,24 +75,33 @@ def test_operational_columns_are_not_compared(spark: SparkSession) -> None:
     assert found[0][KEY_DIGEST] != found[1][KEY_DIGEST]
 
 
-@pytest.mark.parametrize(("mode", "missing"), [("full", "D"), ("delta", "X")])
+WAS = [(1, "same"), (2, "old"), (3, "missing"), (4, None), (5, "")]
+CAME = [(1, "same"), (2, "new"), (4, ""), (5, ""), (6, "added")]
+TABLE = Table.model_validate(
+    {"table": "t", "source": {"format": "snapshot", "path": "s", "mode": "full"}, "keys": ["id"]}
+)
+GATED = ", ".join(f"{column.name} {column.type}" for column in GATED_COLUMNS)
+
+
+def letters(
+    spark: SparkSession, was: list[Any], came: list[Any], deletes: bool, once: bool
+) -> dict[int, str]:
+    state = with_digests(spark.createDataFrame(was, "id int, a string"), ["id"])
+    named = [{"id": id, "a": a, "_arrival": f"{at:08X}"} for at, (id, a) in enumerate(came)]
+    staged = with_digests(local_rows(spark, named, f"id int, a string, {GATED}"), ["id"])
+    extract = Extract(date(2024, 1, 2), "0", "0", "feed", 1, deletes)
+    rows = compared(staged, state.drop("a"), TABLE, extract, once).collect()
+    return {row["id"]: row["_letter"] for row in rows}
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize(("deletes", "missing"), [(True, {3: "D"}), (False, {})])
 def test_every_key_gets_the_letter_of_what_happened_to_it(
-    spark: SparkSession, mode: Literal["full", "delta"], missing: str
+    spark: SparkSession, deletes: bool, missing: dict[int, str], once: bool
 ) -> None:
-    was = [(1, "same"), (2, "old"), (3, "missing"), (4, None), (5, "")]
-    came = [(1, "same"), (2, "new"), (4, ""), (5, ""), (6, "added")]
-    current, incoming = (
-        with_digests(spark.createDataFrame(rows, "id int, a string"), ["id"])
-        for rows in (was, came)
-    )
-    found = letters(incoming, current, mode)
-    every_key = incoming.unionByName(current).select("id", KEY_DIGEST).distinct()
-    named = every_key.join(found, KEY_DIGEST).select("id", LETTER).collect()
-    assert found.count() == 6
-    assert dict(sorted(map(tuple, named))) == {1: "N", 2: "U", 3: missing, 4: "U", 5: "N", 6: "I"}
+    found = letters(spark, WAS, CAME, deletes, once)
+    assert found == {1: "N", 2: "U", 4: "U", 5: "N", 6: "I"} | missing
 
 
 def test_the_first_extract_is_all_new(spark: SparkSession) -> None:
-    incoming = with_digests(spark.createDataFrame([(1, "a")], "id int, a string"), ["id"])
-    found = letters(incoming, incoming.limit(0), "full").collect()
-    assert [row[LETTER] for row in found] == ["I"]
+    assert letters(spark, [], [(1, "a")], True, True) == {1: "I"}

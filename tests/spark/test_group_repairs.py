@@ -19,6 +19,7 @@ from lakehouse.errors import TableFailed
 from silver import job as silver
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from tests import lake
 from tests.arrivals import arrive
 from tests.conftest import REMOTE
@@ -132,6 +133,6 @@ def test_a_replay_publishes_the_whole_group(spark: SparkSession, target: Target)
 
 def replayed(spark: SparkSession, target: Target) -> int:
     """How many orders are good now; they are published."""
-    done = replay(spark, target, ORDERS, F.lit(True), "replay")
+    done = replay(SilverTable.at(spark, target, ORDERS), F.lit(True), "replay")
     gold.publish(spark, target, shop(), "run", quiet)
     return done.resolved

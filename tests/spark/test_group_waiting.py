@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from silver.groups.transaction_ends import ends
 from silver.groups.waiting import Ends, waiting
-from silver.state.table_state import Waiting
+from silver.state.table_state import WaitingTransaction
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows
 
@@ -53,11 +53,11 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 def found_waiting(
     spark: SparkSession, shop: Shop, cuts: dict[str, int], marked: bool = True
-) -> tuple[Waiting, ...]:
+) -> tuple[WaitingTransaction, ...]:
     """What waits when each topic arrived up to an offset and nothing has been applied."""
     logs = {name: log.where(F.col("_offset") < cuts[name]) for name, log in shop.logs.items()}
     told = shop.ends.where(F.col("feed_batch") < cuts["END"])
-    return waiting(spark, logs, logs, Ends(told, marked), GROUP)
+    return waiting(logs, logs, Ends(told, marked), GROUP)
 
 
 def transaction(record: dict[str, Any]) -> str | None:

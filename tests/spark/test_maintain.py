@@ -7,9 +7,10 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake, LakeTable
 from lakehouse.storage.upkeep import facts
 from silver.storage import layout
-from silver.storage.side_columns import DIGEST_COLUMNS
+from silver.storage.layout import DIGEST_COLUMNS
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,9 @@ MANY = 52
 
 def planted(spark: SparkSession, target: Target) -> str:
     """A table of many small files, each with a deletion vector; returns its SQL name."""
-    name, _ = layout.ensure(spark, target, "t_digests", [], DIGEST_COLUMNS)
+    table = LakeTable(Lake(spark, target), "silver", "t_digests")
+    layout.ensure(table, [], DIGEST_COLUMNS)
+    name = table.name
     numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
     first, *others = DIGEST_COLUMNS
     empty = [F.lit(None).cast(c.type).alias(c.name) for c in others]

@@ -17,6 +17,7 @@ from lakehouse.run.memory import Memory
 from lakehouse.storage import names
 from silver import job
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from tests.arrivals import applied, arrive, silver
 from tests.conftest import target_at
 from tests.lake import quiet, rows
@@ -193,7 +194,7 @@ def test_a_replay_applies_what_waits_first(spark: SparkSession, target: Target) 
     come(spark, target, config, 1, FIRST)
     come(spark, target, config, 2, [change(2, 5), change(4, 7) | {"v": None}])
     assert len(silver(spark, target, "t_dead_letters", "_arrival")) == 1
-    replayed = replay(spark, target, table("1 day"), F.lit(True), "replay")
+    replayed = replay(SilverTable.at(spark, target, table("1 day")), F.lit(True), "replay")
     assert (replayed.tried, replayed.resolved) == (1, 1)
     publish(spark, target, config)
     assert [row["v"] for row in silver(spark, target, "t", "id")] == ["v1", "v5", "v3", None]

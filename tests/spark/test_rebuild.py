@@ -14,7 +14,7 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver import table_run
 from silver.audit.verify import verify
-from silver.maintenance import rebuild_steps, swap
+from silver.maintenance import swap
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
 
@@ -76,7 +76,7 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     told: list[str] = []
     rebuild_table(spark, target, ITEMS, told.append, [ITEMS])
     assert shown(spark, target) == ["1 v3", "2 v2", "3 v4"]
-    assert rebuild_steps.unfinished(spark, target) == []
+    assert swap.unfinished(spark, target) == []
     arrive(spark, target, ITEMS, [change(2, 5)], 3)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
     entries = ledger.read(spark, target).where("layer = 'silver'").collect()
@@ -108,7 +108,7 @@ def test_an_erasure_drops_the_rebuild_that_was_killed(
     published(spark, target, ITEMS)
     kill_rebuild(spark, target, ITEMS, monkeypatch)
     erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
-    assert rebuild_steps.unfinished(spark, target) == []
+    assert swap.unfinished(spark, target) == []
     rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
     assert shown(spark, target) == ["1 v1"]
 
@@ -119,8 +119,8 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
     kill_rebuild(spark, target, HISTORY, monkeypatch)
-    (begun,) = rebuild_steps.unfinished(spark, target)
-    assert begun.step == rebuild_steps.BUILDING
+    (begun,) = swap.unfinished(spark, target)
+    assert begun.step == swap.BUILDING
     half_swapped = Path(target.lake, "silver", "t_history")
     (half_swapped / "_delta_log").mkdir(parents=True)
     (half_swapped / "part-0.zstd.parquet").write_bytes(b"no commit knows it")
@@ -128,8 +128,8 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
         patched.setattr(swap, "_replace_shared", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
-    (swapping,) = rebuild_steps.unfinished(spark, target)
-    assert swapping == begun._replace(step=rebuild_steps.SWAPPING)
+    (swapping,) = swap.unfinished(spark, target)
+    assert swapping == begun._replace(step=swap.SWAPPING)
     assert names.exists(spark, target, "silver", "t_history")
     assert shown(spark, target) == ["1 v3", "2 v2"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
@@ -137,4 +137,4 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     assert published(spark, target, HISTORY) == ["1 v3", "2 v4"]
     assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
-    assert rebuild_steps.unfinished(spark, target) == []
+    assert swap.unfinished(spark, target) == []

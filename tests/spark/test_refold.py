@@ -7,9 +7,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.storage.names import exists
+from silver.changelog.batch import Batch
 from silver.fold.spark import Counts
-from silver.merge.write import write_batch
 from silver.state.table_state import TableState
+from silver.table_run import write_batch
 from tests import core, lake, oracle
 from tests.builders import table
 from tests.oracle import Event
@@ -107,9 +108,9 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     batches = [[*zip(MOVED, (5, 6, 7), strict=True)], [(MOVED[0], again), (REACHES_BACK, 8)]]
     anew: list[bool] = []
 
-    def write(*given: Any) -> Counts:
-        anew.append(given[-1])
-        return write_batch(*given)
+    def write(batch: Batch) -> Counts:
+        anew.append(batch.recomputes)
+        return write_batch(batch)
 
     monkeypatch.setattr("silver.table_run.write_batch", write)
     for batch in batches:

@@ -13,6 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from tests import lake
 from tests.landed import apply, failures, land
 from tests.sums import sums
@@ -55,7 +56,7 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     [record] = status(spark, target, [strict])
     assert (record["stale_keys"], record["dead_letters_total"]) == (1, 4)
     for resolved in (3, 0):
-        done = replay(spark, target, loose, F.lit(True), "replay")
+        done = replay(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         assert (done.tried, done.resolved) == (resolved + 1, resolved)
         gold.publish(spark, target, [strict], "run", lake.quiet)
         assert shown(spark, target) == [(1, 99), (2, 5), (3, 99)]
@@ -81,7 +82,7 @@ def test_a_replay_weaves_into_the_history_and_survives_a_kill_after_each_step(
     assert failures(apply(spark, target, strict)) == []
     letters = names.name(target, "silver", "t_dead_letters")
     for resolved_first in (True, False):
-        replay(spark, target, loose, F.lit(True), "replay")
+        replay(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         if resolved_first:  # as if the run had been killed before its last step
             spark.sql(f"UPDATE {letters} SET resolved_at = NULL, resolved_by = NULL")
     rows = spark.table(names.name(target, "silver", "t_history")).where("_shown").collect()

@@ -11,6 +11,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from tests import lake
 from tests.rubbish import BAD, MENDED, outcome, stream
 from tests.sums import sums
@@ -55,7 +56,10 @@ def test_every_good_event_is_applied_and_every_bad_one_says_why(
     assert notes["records"] == 20_000
     assert {n: c for n, c in classes.items() if n.startswith("dead_letter:")} == reasons
     for resolved in (10 * len(MENDED), 0):
-        assert replay(spark, target, mended, F.lit(True), "replay").resolved == resolved
+        assert (
+            replay(SilverTable.at(spark, target, mended), F.lit(True), "replay").resolved
+            == resolved
+        )
         assert shown(spark, target) == outcome(sent, mended=True)
     notes, classes = sums(spark, target)
     unmended = Counter(f"dead_letter:{o.reason}" for o in sent if o.reason and not o.mended)

@@ -19,6 +19,7 @@ from silver.audit.verify import verify
 from silver.changelog import log
 from silver.decode.debezium.events.source_log import from_text
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from silver.state.table_state import read_state
 from tests import lake
 from tests.lake import quiet
@@ -154,7 +155,7 @@ def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
     assert failures(apply(spark, target, strict)) == []
     before, config, texts = read_state(spark, target, "t"), table(), told(spark, target)
 
-    assert replay(spark, target, config, F.lit(True), "replay").resolved == 1
+    assert replay(SilverTable.at(spark, target, config), F.lit(True), "replay").resolved == 1
 
     after = read_state(spark, target, "t")
     assert (after.logs, after.whole) == (before.logs, before.whole)

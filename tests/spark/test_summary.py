@@ -44,7 +44,7 @@ def test_a_write_tells_what_the_log_holds_or_nothing(
     rows = local_rows(spark, [core.change(e, at, 1) for at, e in enumerate(events)], core.SCHEMA)
     before = datetime.now(timezone.utc)
     told = log.append(SilverTable(Lake(spark, target), config), rows, 1).summary()
-    found = summarize(log.read(spark, target, config))
+    found = summarize(log.read(SilverTable.at(spark, target, config)))
     assert found.came is None
     counted = told and told.replace(came=None, first_order=None, last_order=None)
     assert counted == (found if tells else None)

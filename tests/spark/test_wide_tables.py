@@ -14,6 +14,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay
+from silver.run import SilverTable
 from silver.storage.stages import sealed
 from tests import lake
 from tests.builders import table
@@ -77,7 +78,7 @@ def test_a_wide_table_is_verified_and_its_dead_letters_are_replayed(
     more = agreement.laws(spark, target, strict)
     laws = in_time(lambda: verify(spark, target, strict, more))
     assert {law.law: law.first for law in laws if not law.holds} == {}
-    done = in_time(lambda: replay(spark, target, loose, F.lit(True), "replay"))
+    done = in_time(lambda: replay(SilverTable.at(spark, target, loose), F.lit(True), "replay"))
     assert (done.tried, done.resolved) == (1, 1)
     gold.publish(spark, target, [loose], "run", lake.quiet)
     shown = sorted((found["id"], found["c9"]) for found in lake.rows(spark, target, "t"))

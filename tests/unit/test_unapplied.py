@@ -1,18 +1,20 @@
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from silver.changelog.order import Placed
+from lakehouse.storage.lake import Lake
+from silver.changelog.batch import Batch
 from silver.contract import waits_in_log
 from silver.fold.order_key import make_order, order_literal, order_sql
 from silver.fold.rules import Cutoff
 from silver.merge.pending_view import changes_sql, held_sql, newest_sql
-from silver.state.batch import Batch
-from silver.state.epochs import Sighting, sequence_sql
-from silver.state.snapshots import TableChanges
+from silver.run import SilverTable
+from silver.state.epochs import Sighting, TableChanges, sequence_sql
 from silver.state.summary import Summary
+from silver.state.table_state import TableState
 
 
 def table(**options: Any) -> Table:
@@ -20,8 +22,11 @@ def table(**options: Any) -> Table:
     return Table.model_validate({"table": "t", "source": source, "keys": ["id"]} | options)
 
 
-ROWS = cast("Any", None)
-BATCH = Batch(9, cast("Any", None), [], [], [], False, False)
+def batch(config: Table, *cutoffs: Cutoff, sightings: Sequence[Sighting] = ()) -> Batch:
+    """A batch whose rows are not asked for."""
+    of = SilverTable(Lake(cast("Any", None), Target(root=".")), config)
+    known = TableState(7, whole=TableChanges([*sightings], [*cutoffs]))
+    return Batch(of, cast("Any", None), known, known.replace(logged=9, waits=Summary(1)))
 
 
 def order(text: str) -> bytes:
@@ -54,14 +59,12 @@ def test_ordinary_current_tables_are_shown_from_their_log(
 
 
 def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> None:
-    placed = Placed(BATCH, False, TableChanges([], []), ROWS)
-    config = table(source={"format": "ydb"})
-    changes = changes_sql(
-        config, "log", ["id", "a`b"], placed, summary(order("05 AA"), order("07 BB")), 7
-    )
+    config, columns = table(source={"format": "ydb"}), ["id", "a`b"]
+    whole = batch(config)
+    changes = changes_sql(whole, columns, summary(order("05 AA"), order("07 BB")))
     assert changes == (
-        f"SELECT `id`, `a``b`, _operation, {order_sql()} AS _order, _digest FROM log"
-        " WHERE _batch > 7 AND _batch <= 9 AND _reason IS NULL"
+        f"SELECT `id`, `a``b`, _operation, {order_sql()} AS _order, _digest"
+        f" FROM {whole.table.log.name} WHERE _batch > 7 AND _batch <= 9 AND _reason IS NULL"
         " AND _operation IN ('upsert', 'delete')"
     )
     assert newest_sql(["id", "a`b"], ["id"], "C", False) == (
@@ -69,26 +72,20 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
         "SELECT *, row_number() OVER (PARTITION BY `id` ORDER BY _order DESC) AS _place"
         " FROM (C)) WHERE _place = 1"
     )
-    floored = placed._replace(batch=BATCH._replace(cutoffs=[Cutoff(order("05"))]))
-    above = changes_sql(
-        config, "log", ["id", "a`b"], floored, summary(order("05 AA"), order("07 BB")), 7
-    )
+    floored = batch(config, Cutoff(order("05")))
+    above = changes_sql(floored, columns, summary(order("05 AA"), order("07 BB")))
     assert above == changes
-    around = changes_sql(
-        config, "log", ["id", "a`b"], floored, summary(order("04 AA"), order("07 BB")), 7
-    )
+    around = changes_sql(floored, columns, summary(order("04 AA"), order("07 BB")))
     assert around == f"SELECT * FROM ({changes}) WHERE _order > {order_literal(order('05'))}"
 
 
 def test_changes_of_one_epoch_need_not_be_asked_for_it() -> None:
-    epoch = Sighting("s:16", "", "0", True, 0)
-    placed = Placed(BATCH, False, TableChanges([epoch], []), ROWS)
+    known = batch(table(), sightings=[Sighting("s:16", "", "0", True, 0)])
     one, two = f"{3:016X}", f"{1:016X}"
-    known = changes_sql(table(), "log", ["id"], placed, _of(one, one), 7)
     in_front = f"concat_ws('/', '{one}', _sequence)"
-    assert f"{order_sql(in_front)} AS _order" in known
-    asked = changes_sql(table(), "log", ["id"], placed, _of(two, one), 7)
-    assert f"{order_sql(sequence_sql(placed.new.epochs))} AS _order" in asked
+    assert f"{order_sql(in_front)} AS _order" in changes_sql(known, ["id"], _of(one, one))
+    asked = changes_sql(known, ["id"], _of(two, one))
+    assert f"{order_sql(sequence_sql(known.epochs))} AS _order" in asked
 
 
 def _of(first: str, last: str) -> Summary:

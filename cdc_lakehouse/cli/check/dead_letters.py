@@ -156,7 +156,7 @@ def _replayed(
     """Replays, says what came of it table by table, and publishes."""
     from cdc_lakehouse.terminal.console import progress
     from silver.changelog.dead_letter_list import Wanted
-    from silver.maintenance.replay_job import replay_all
+    from silver.maintenance.replay import replay_all
 
     spark = start(target, tables, sends_functions=True)
     wanted = Wanted(reasons, key)

@@ -1,0 +1,290 @@
+"""The part of a change log that a table run applies, put in order.
+
+A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out
+to have begun before changes that are applied already, or a change of an old key that arrives after
+the key change that took a value from it, changes the past: then the table is recomputed from its
+whole log. Tables whose columns have orders of their own, and those that keep deleted rows in sight
+and receive partial changes, have the keys of each batch recomputed: what a row held before its last
+delete is not stored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from silver.changelog import key_changes, log
+from silver.decode.expressions.names import grouped_columns
+from silver.fold.rules import Cutoff
+from silver.run import SilverTable
+from silver.state.epochs import (
+    Epoch,
+    Sighting,
+    TableChanges,
+    epoch,
+    keyed,
+    ordered,
+    truncates,
+)
+from silver.state.summary import Summary, summarize
+from silver.state.table_state import TableState
+from silver.storage import layout
+from silver.storage.row_columns import FEW, column, of_keys, to_all
+from silver.storage.stages import apart
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one table run applies. All that follows from the attributes is found once, when asked.
+
+    Attributes:
+        table: the table.
+        rows: the log up to the newest batch of `after`; what is above the batch of `before` is new.
+        before: what is known of the table without the new rows.
+        after: what is known with them, and the places where the source's positions start anew.
+        may_wait: whether the new rows may wait until a MERGE pays.
+        anew: whether the table is made anew from all rows, whatever the new ones are.
+    """
+
+    table: SilverTable
+    rows: DataFrame
+    before: TableState
+    after: TableState
+    may_wait: bool = False
+    anew: bool = False
+
+    @classmethod
+    def of_log(
+        cls, table: SilverTable, before: TableState, after: TableState, may_wait: bool = False
+    ) -> "Batch":
+        """All that the change log holds up to the newest batch of `after`."""
+        rows = log.read(table).where(F.col("_batch") <= after.logged)
+        return cls(table, rows, before, after, may_wait)
+
+    @property
+    def number(self) -> int:
+        """The newest batch of the log."""
+        return self.after.logged
+
+    @cached_property
+    def new_rows(self) -> DataFrame:
+        """The log rows that are not applied yet."""
+        return apart(self.rows.where(F.col("_batch") > self.before.batch))
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the new rows hold."""
+        return self.after.waits or summarize(self.new_rows)
+
+    @property
+    def logged(self) -> TableState:
+        """What is known with the new rows, their summary included."""
+        return self.after.replace(waits=self.summary)
+
+    @cached_property
+    def recomputes(self) -> bool:
+        """Whether the batch is the whole log, which replaces the table."""
+        if self.anew or self._reaches_back():
+            return True
+        return self._by_whole_keys and self.before.batch > 0 and self._has_new_cutoff()
+
+    @cached_property
+    def of_whole_keys(self) -> bool:
+        """Whether `changes` are all changes of their keys, earlier ones too."""
+        return self.recomputes or self._by_whole_keys
+
+    @property
+    def judged(self) -> DataFrame:
+        """The log rows among which the batch's dead letters are."""
+        return self.rows if self.recomputes else self.new_rows
+
+    @cached_property
+    def table_changes(self) -> TableChanges:
+        """The full snapshots and truncates of the table with those of the batch."""
+        if not self.recomputes:
+            return TableChanges(self._sightings, self._truncates)
+        found = truncates(self._everything) if self.content.truncates else []
+        return TableChanges(self._sightings, _united(found))
+
+    @cached_property
+    def content(self) -> Summary:
+        """What the rows hold that `changes` come from."""
+        return summarize(self.rows) if self.recomputes else self.summary
+
+    @cached_property
+    def epochs(self) -> list[Epoch]:
+        """The table's full snapshots in order, with those of the batch."""
+        return TableChanges(self._sightings, []).epochs
+
+    @cached_property
+    def cutoffs(self) -> list[Cutoff]:
+        """The cut-offs in force, oldest first."""
+        return self.table_changes.cutoffs(self._applies_truncates)
+
+    @property
+    def cutoff(self) -> bytes | None:
+        """The order key below which no change counts any more; None without one."""
+        return self.cutoffs[-1].order if self.cutoffs else None
+
+    @cached_property
+    def cutoff_is_new(self) -> bool:
+        """Whether a cut-off comes in force with the batch."""
+        return self.recomputes or self._has_new_cutoff()
+
+    @cached_property
+    def fields(self) -> list[StructField]:
+        """The columns of the source that the log has."""
+        return layout.business(self.rows.schema)
+
+    @cached_property
+    def late(self) -> Mapping[str, int]:
+        """Columns that rows of earlier batches did not carry, with the batch that brought them."""
+        return log.late_columns(self.table.config, self.rows)
+
+    @cached_property
+    def partial(self) -> list[str]:
+        """The columns that some of the changes do not carry."""
+        grouped = {field.name for field in self.fields} & {*grouped_columns(self.table.config)}
+        return sorted({*self.content.partial, *grouped})
+
+    @property
+    def seen_partial(self) -> bool:
+        """Whether a stored row may have columns with an order of their own."""
+        return not self.recomputes and self._has_seen_partial
+
+    @property
+    def size(self) -> int:
+        """How many changes there are; of a batch of whole keys at least so many."""
+        return self.content.changes
+
+    @property
+    def first(self) -> bytes | None:
+        """The lowest order key of the changes, where that is known."""
+        return None if self.of_whole_keys else self.summary.first_order
+
+    @property
+    def few(self) -> bool:
+        """Whether every task can hold the keys."""
+        return self.size <= FEW
+
+    @cached_property
+    def changes(self) -> DataFrame:
+        """Upserts and deletes with order keys, `_new` where they are the batch's own."""
+        table, summary = self.table.config, self.summary
+        if self.recomputes:
+            whole = self._marked(self._everything)
+            has_heirs = self.content.heirs and table.keys
+            return key_changes.with_old_keys(whole, whole, table) if has_heirs else whole
+        new = keyed(ordered(self.new_rows, table, self.epochs)).withColumn("_new", F.lit(True))
+        if self._by_whole_keys:
+            touched = keyed(self.new_rows).select(*map(column, table.keys)).distinct()
+            changes = of_keys(self._marked(self._everything), touched, table)
+            if self.before.heirs or summary.heirs:
+                everything = self._marked(self._everything)
+                return key_changes.with_old_keys(changes, everything, table)
+            return changes
+        if summary.heirs and table.keys:
+            return key_changes.with_old_keys(new, keyed(self._everything), table)
+        if not table.keys and self.before.batch and summary.oldest is not None:
+            return self._with_equal_places(new, summary.oldest)
+        return new
+
+    @property
+    def to_fold(self) -> DataFrame:
+        """The changes; without `_absent` where each of them carries every column."""
+        partial = self.partial or self.late or self.of_whole_keys
+        return self.changes if partial else self.changes.drop("_absent")
+
+    @property
+    def keys(self) -> DataFrame:
+        """The keys of the changes."""
+        keys = self.changes.select(*map(column, self.table.config.keys))
+        return to_all(keys, self.few)
+
+    @property
+    def _applies_truncates(self) -> bool:
+        return self.table.config.on_truncate == "apply"
+
+    @cached_property
+    def _sightings(self) -> list[Sighting]:
+        known = self.before.whole.sightings
+        began = [seen for seen in self.after.whole.sightings if seen not in known]
+        return [*known, *began, *self.summary.sightings]
+
+    @cached_property
+    def _everything(self) -> DataFrame:
+        """The whole log, in order."""
+        return ordered(self.rows, self.table.config, self.epochs)
+
+    @cached_property
+    def _truncates(self) -> list[Cutoff]:
+        known = self.before.whole.truncates
+        if not self.summary.truncates:
+            return known
+        new = ordered(self.new_rows, self.table.config, self.epochs)
+        return _united([*known, *truncates(new)])
+
+    def _has_new_cutoff(self) -> bool:
+        now = TableChanges(self._sightings, self._truncates).cutoffs(self._applies_truncates)
+        return now != self.before.whole.cutoffs(self._applies_truncates)
+
+    @property
+    def _has_seen_partial(self) -> bool:
+        return self.before.partial or bool(self.late)
+
+    @property
+    def _by_whole_keys(self) -> bool:
+        """Whether a batch brings all changes of its keys together."""
+        table = self.table.config
+        if not table.keys or table.sequence_groups:
+            return bool(table.keys)
+        flagged = table.on_delete == "flag" and table.stored_as_scd_type == 1
+        return flagged and (self._has_seen_partial or self.summary.incomplete > 0)
+
+    def _marked(self, rows: DataFrame) -> DataFrame:
+        return keyed(rows).withColumn("_new", F.col("_batch") > self.before.batch)
+
+    def _with_equal_places(self, changes: DataFrame, oldest: str) -> DataFrame:
+        """Changes without a key and the earlier ones at their places in order.
+
+        Equal rows at one place are counted together.
+        """
+        earlier = (F.col("_batch") <= self.before.batch) & (F.col("_sequence") >= oldest)
+        places = changes.where("_snapshot IS NULL").select("_sequence")
+        equal = self._marked(self._everything.where(earlier)).join(places, "_sequence", "left_semi")
+        return changes.unionByName(equal)
+
+    def _reaches_back(self) -> bool:
+        table, before = self.table.config, self.before
+        if table.format != "debezium" or not before.batch:
+            return False
+        known, now = before.whole.epochs, self.epochs
+        if _begins(known) != _begins(now) and _moves(self._earlier, known, now):
+            return True
+        if not table.keys or not before.heirs:
+            return False
+        parts = self._earlier, self.rows.where(F.col("_batch") > before.batch)
+        old, new = (keyed(ordered(part, table, now)) for part in parts)
+        return key_changes.are_overtaken(old, new, table)
+
+    @property
+    def _earlier(self) -> DataFrame:
+        """The log rows that are applied already."""
+        return self.rows.where(F.col("_batch") <= self.before.batch)
+
+
+def _united(cutoffs: list[Cutoff]) -> list[Cutoff]:
+    return sorted({*cutoffs}, key=lambda each: each.order)
+
+
+def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
+    return [(e.snapshot, e.number, e.started, e.first) for e in epochs]
+
+
+def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
+    """Whether some applied change belongs to another epoch now."""
+    changes = earlier.where(F.col("_operation") != "none")
+    return not changes.where(epoch(before) != epoch(after)).isEmpty()
