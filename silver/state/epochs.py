@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.storage.names import literal
 from silver.decode.debezium.events.order import OF_TABLE
-from silver.decode.debezium.events.restarts import Restart
+from silver.decode.debezium.events.source_log import Restart
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import make_order
 

@@ -18,8 +18,7 @@ from silver.decode.debezium.events.envelope import (
     header_values,
     key_row,
 )
-from silver.decode.debezium.events.order import ordered_change
-from silver.decode.debezium.events.places import Events, Places, find_places
+from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow, holds_rows
