@@ -197,6 +197,7 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
             "0000000000001E36000000000004A1B4",
             (None, 0),
         ),
+        ({"connector": "informix", "commit_lsn": "42"}, f"{42:016X}", (None, 0)),
         ({"commit_scn": "9", "scn": "8"}, f"{9:016X}", (None, 0)),
         ({"file": "", "commit_ts": 9}, None, (None, 0)),
         ({"step": 9, "txId": 5}, None, (None, 0)),

@@ -7,11 +7,12 @@ number or text. What only looks like Debezium (Flink CDC without positions, Risi
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from silver.decode.debezium.events.envelope import Source
 from silver.decode.values.json_values import NotJson, parse_json, text_of
-from silver.decode.values.sequences import WIDTH, join_sections, section
+from silver.decode.values.sequences import WIDTH
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _TICKS = re.compile(r"[0-9]{1,19}")
@@ -22,10 +23,9 @@ _DIGITS = "0123456789"
 _SQL_SERVER_WIDTH, _DB2_WIDTH = 20, 32
 """Hex digits of an LSN."""
 _SERIAL_WIDTH, _SURE_DIGITS, _MOST_SERIAL = 8, 18, 0xFFFFFFFF
-_LIMIT = 1 << 63
+_LIMIT, _SECTION_LIMIT = 1 << 63, 1 << 64
 _NO_ORDER, _READ_BEFORE_SENT_MS = (-1, "-1"), 3_600_000
 _MOST_MICROSECONDS = 253_402_300_799_999_999
-_UNITS = ((1, 1), (1, 1_000), (1_000, 1))
 
 
 class Connector(NamedTuple):
@@ -67,12 +67,8 @@ def connector_of(source: Source) -> Connector | None:
     The name counts where a member of its connector is there; else the first row with a member.
     """
     name = source.connector
-    named = _BY_NAME.get(name.lower()) if isinstance(name, str) else None
-    if named is not None:
-        for member in named.members:
-            if getattr(source, member) is not None:
-                return named
-    for connector in CONNECTORS:
+    named = (_BY_NAME.get(name) or _BY_NAME.get(name.lower())) if isinstance(name, str) else None
+    for connector in (named, *CONNECTORS) if named is not None else CONNECTORS:
         for member in connector.members:
             if getattr(source, member) is not None:
                 return connector
@@ -129,8 +125,8 @@ def microseconds(us: object, ns: object, ms: object) -> int | None:
     """
     if type(us) is int and 0 <= us <= _MOST_MICROSECONDS:
         return us
-    for ticks, (factor, divisor) in zip((us, ns, ms), _UNITS, strict=True):
-        count = _ticks(ticks)
+    for ticks, factor, divisor in ((us, 1, 1), (ns, 1, 1_000), (ms, 1_000, 1)):
+        count = None if ticks is None else _ticks(ticks)
         if count is not None:
             micros = count * factor // divisor
             return micros if micros <= _MOST_MICROSECONDS else None
@@ -148,7 +144,7 @@ def _postgresql_commit(source: Source, _: str) -> str | None:
     """PostgreSQL's last commit before the change: the first part of `sequence`."""
     text = source.sequence
     if isinstance(text, str) and text.startswith('["'):
-        first = text.split('"', 2)[1]
+        first = text[2 : text.find('"', 2)]
         if first.isdecimal() and len(first) <= _SURE_DIGITS:
             return f"{int(first):016X}"
     pair = [] if text is None else _pair(text)
@@ -157,8 +153,8 @@ def _postgresql_commit(source: Source, _: str) -> str | None:
 
 def _mysql(source: Source, _: object) -> str | None:
     """MySQL and MariaDB: number of the binlog file, position in it, row of the event."""
-    number = _LAST_DIGITS.search(str(text_of(source.file)))
-    return _numbers(number and number[1], _or_zero(source.pos), _or_zero(source.row))
+    file = source.file if isinstance(source.file, str) else text_of(source.file)
+    return _numbers(_last_number(file), _or_zero(source.pos), _or_zero(source.row))
 
 
 def _sql_server(source: Source, _: object) -> str | None:
@@ -218,6 +214,12 @@ def _first_section(_: Source, sequence: str) -> str:
     return sequence[:WIDTH]
 
 
+@lru_cache(maxsize=64)
+def _last_number(name: str) -> int | None:
+    found = _LAST_DIGITS.search(name)
+    return found and _number(found[1])
+
+
 def _oracle_commit(source: Source, sequence: str) -> str | None:
     return None if source.commit_scn is None else sequence[:WIDTH]
 
@@ -258,14 +260,19 @@ def _or_zero(value: object) -> object:
 
 
 def _numbers(*values: object) -> str | None:
-    return join_sections(*map(_section, values))
+    """The numbers as sections; None where one of them is none."""
+    found = []
+    for value in values:
+        number = value if type(value) is int else _number(value)
+        if number is None or not 0 <= number < _SECTION_LIMIT:
+            return None
+        found.append(f"{number:016X}")
+    return "/".join(found)
 
 
-def _section(value: object) -> str | None:
-    if type(value) is int:
-        return section(value)
+def _number(value: object) -> int | None:
     text = None if value is None else str(text_of(value))
-    return section(int(text)) if text and _NUMBER.fullmatch(text) else None
+    return int(text) if text and _NUMBER.fullmatch(text) else None
 
 
 def _ticks(value: object) -> int | None:

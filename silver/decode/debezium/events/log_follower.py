@@ -7,7 +7,9 @@ would find from every record.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, compress, pairwise
+from operator import ge, lt
 from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
@@ -30,8 +32,9 @@ _FIRST_POSITION = f"{1:0{WIDTH}X}"
 _CLOCK = "record time"
 """In the name of a log of offsets, that the time is the record's own."""
 
-_MOST_WAITING = 2_000
-"""So many records wait at most until they are followed together."""
+_NO_SERVER: tuple[str | None, int] = (None, 0)
+_FEW, _MOST_WAITING = 8, 2_000
+"""More records are looked at together; so many wait at most until they are followed."""
 
 
 class Sightings(NamedTuple):
@@ -52,6 +55,24 @@ class Sightings(NamedTuple):
     times: Sequence[int | None]
     snapshots: Sequence[str | None]
 
+    def at(self, places: Sequence[int]) -> "Sightings":
+        """Some of them."""
+        return Sightings._make([column[at] for at in places] for column in self)
+
+
+class Moves(NamedTuple):
+    """Records of a log: one entry per record.
+
+    `positions` are those of their commits; no later transaction has its commit below `reaches`.
+    Places and positions are texts or numbers; those of a log of offsets have no source block.
+    """
+
+    places: Sequence[Any]
+    positions: Sequence[Any]
+    reaches: Sequence[Any]
+    times: Sequence[int]
+    sources: Sequence[Source | None]
+
 
 class LogFollower:
     """Follows the records of one task, in the order in which they come.
@@ -62,7 +83,7 @@ class LogFollower:
 
     def __init__(self, reached: Mapping[str, Reached]) -> None:
         self._reached = reached
-        self._logs: dict[tuple[object, ...], DomainLog] = {}
+        self._logs: dict[tuple[str, str], DomainLog] = {}
         self._waiting: list[tuple[Any, ...]] = []
 
     def see(self, record: Record, envelope: Envelope, change: Change) -> None:
@@ -76,7 +97,7 @@ class LogFollower:
     def see_all(self, seen: Sightings) -> None:
         """Takes in the changes of some records."""
         self._follow_waiting()
-        self._follow(list(zip(*seen, strict=True)))
+        self._follow(seen)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
@@ -86,76 +107,45 @@ class LogFollower:
 
     def _follow_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        self._follow(waiting)
+        if waiting:
+            self._follow(Sightings._make(map(list, zip(*waiting, strict=True))))
 
-    def _follow(self, rows: list[tuple[Any, ...]]) -> None:
-        self._add_offsets(rows)
-        self._add_positions(rows)
-        for log in self._logs.values():
-            log.follow()
+    def _follow(self, seen: Sightings) -> None:
+        """Shows the records to the logs of their offsets and of their sources' positions."""
+        blocks = [(None,) * 3 if s is None else (s.name, s.db, s.commit_lsn) for s in seen.sources]
+        for clock in (None,) if None not in seen.times else (None, _CLOCK):
+            names = [(OFFSETS, name, db, clock) for name, db, _ in blocks]
+            for log, part in self._parts(seen, names):
+                log.follow(_offset_moves(part, clock is None))
+        own = [(name, None if lsn is None else db) for name, db, lsn in blocks]
+        for log, part in self._parts(seen, own):
+            log.follow(_position_moves(part))
 
-    def _add_offsets(self, rows: list[tuple[Any, ...]]) -> None:
-        """Shows the offsets to their logs: a topic that is made anew counts from 0 again.
+    def _parts(
+        self, seen: Sightings, names: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple["DomainLog", Sightings]]:
+        """Each log that the records are of, with its records."""
+        keys = list(zip(seen.topics, seen.partitions, names, strict=True))
+        if keys and all(map(keys[0].__eq__, keys)):
+            yield self._log(_log_name(*keys[0])), seen
+            return
+        parts: dict[tuple[str, str], list[int]] = {}
+        for at, key in enumerate(keys):
+            parts.setdefault(_log_name(*key), []).append(at)
+        for name, places in parts.items():
+            yield self._log(name), seen.at(places)
 
-        The offsets of each source in a topic are a log of their own, as one source may be hours
-        behind another. The record's own time counts where the source's is not known.
-        """
-        key: tuple[object, ...] = ()
-        log = DomainLog("", "", None)
-        for topic, partition, offset, arrival, stamp, read, source, _, time, _ in rows:
-            if partition is None or offset is None or offset < 0 or read:
-                continue
-            names = (None, None) if source is None else (source.name, source.db)
-            now = topic, partition, OFFSETS, *names, None if time is not None else _CLOCK
-            if now != key:
-                key, log = now, self._log(*now)
-            clock = stamp if time is None else time
-            if clock is not None:
-                log.moves.append((arrival, offset, offset + 1, clock, None))
-
-    def _add_positions(self, rows: list[tuple[Any, ...]]) -> None:
-        """Shows the positions to their logs.
-
-        Without a position or a commit time a record tells nothing of the source's log. Rows of an
-        incremental snapshot tell nothing either: they were not read from the log.
-        """
-        key: tuple[object, ...] = ()
-        log = DomainLog("", "", None)
-        for topic, partition, offset, arrival, _, read, source, sequence, time, snapshot in rows:
-            if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
-                continue
-            position = _position(source, sequence, snapshot, read)
-            if position is None:
-                continue
-            now = topic, partition, source.name, source.commit_lsn and source.db
-            if now != key:
-                key, log = now, self._log(*now)
-            reach = position if source.sequence is None else _reach(position, sequence)
-            log.moves.append((arrival if offset is None else offset, position, reach, time, source))
-
-    def _log(self, topic: object, partition: object, *names: object) -> "DomainLog":
-        """The log of this name in a topic's partition, or in dropped files of the topic."""
-        domain = "" if partition is None else f"{topic or ''}/{partition}"
-        given = names if partition is not None else (topic, *names)
-        name = " ".join(str(text_of(name)) for name in given if name is not None)
-        found = self._logs.get((domain, name))
+    def _log(self, name: tuple[str, str]) -> "DomainLog":
+        found = self._logs.get(name)
         if found is None:
-            known = self._reached.get(f"{domain} {name}")
-            found = self._logs[domain, name] = DomainLog(domain, name, known)
+            found = self._logs[name] = DomainLog(*name, self._reached.get(" ".join(name)))
         return found
 
 
 class DomainLog:
-    """The records of one domain: what is known before the open segment, and that segment.
-
-    Attributes:
-        moves: the records to follow: place, position of the commit, the position below which no
-            later transaction has its commit, commit time, source block. The positions and places
-            of a log are texts or numbers; those of a log of offsets have no source block.
-    """
+    """The records of one domain: what is known before the open segment, and that segment."""
 
     def __init__(self, domain: str, log: str, known: Reached | None) -> None:
-        self.moves: list[tuple[Any, Any, Any, int, Source | None]] = []
         self._domain, self._log, self._known = domain, log, known
         self._closed: list[Segment] = []
         self._begin: Fact | None = None
@@ -168,9 +158,11 @@ class DomainLog:
         self._servers: dict[str, int] = {}
         self._simple = False
 
-    def follow(self) -> None:
-        """Takes in the records that `moves` has; most are simply the next ones of the log."""
-        for place, position, reach, time, source in self.moves:
+    def follow(self, moves: Moves) -> None:
+        """Takes in records; most are simply the next ones of the log."""
+        if len(moves.places) > _FEW and self._simple and self._goes_on(moves):
+            return
+        for place, position, reach, time, source in zip(*moves, strict=True):
             server, number = _server_of(source)
             is_next = self._begin is not None and self._is_next(place, position, time)
             if not (is_next and self._simple):
@@ -178,11 +170,38 @@ class DomainLog:
                 fact = Fact(_text(position), time, server, number, proves)
                 if not is_next or self._parts_from(fact):
                     self._open(place, fact, position, reach)
-            self._last, self._server, self._commit, self._time = place, server, position, time
+            self._last, self._commit, self._time = place, position, time
             self._widen(reach, time)
-            if server is not None and number > self._servers.get(server, -1):
-                self._servers[server] = number
-        self.moves = []
+            self._add_server(server, number)
+
+    def _goes_on(self, moves: Moves) -> bool:
+        """Takes in all records at once where each is simply the next one; whether they are."""
+        places, positions, reaches, times, sources = moves
+        if len({type(self._last), *map(type, places)}) > 1:
+            return False
+        if len({self._commit == OF_SNAPSHOT, *map(OF_SNAPSHOT.__eq__, positions)}) > 1:
+            return False
+        if not all(map(lt, (self._last, *places), places)):
+            return False
+        befores = [*accumulate(reaches, max, initial=self._reach)]
+        if not all(map(ge, positions, befores)):
+            commits = zip(positions, times, strict=True)
+            steps = pairwise([(self._commit, self._time), *commits])
+            falls = compress(steps, map(lt, positions, befores))
+            if any(one != now for one, now in falls):
+                return False
+        self._last, self._commit, self._reach = places[-1], positions[-1], befores[-1]
+        self._time = times[-1]
+        for server, number in dict.fromkeys(map(_server_of, sources)):
+            self._add_server(server, number)
+        self._server = _server_of(sources[-1])[0]
+        self._earliest, self._latest = min(self._earliest, *times), max(self._latest, *times)
+        return True
+
+    def _add_server(self, server: str | None, number: int) -> None:
+        self._server = server
+        if server is not None and number > self._servers.get(server, -1):
+            self._servers[server] = number
 
     def _widen(self, reach: int | str, time: int) -> None:
         if reach > self._reach:
@@ -244,29 +263,80 @@ class DomainLog:
         return Segment(*named, begin, *positions, *times, servers, self._server)
 
 
+def _log_name(topic: object, partition: object, names: tuple[object, ...]) -> tuple[str, str]:
+    """The domain and the name in it of a log of a topic's partition, or of a topic's files."""
+    domain = "" if partition is None else f"{topic or ''}/{partition}"
+    given = names if partition is not None else (topic, *names)
+    return domain, " ".join(str(text_of(name)) for name in given if name is not None)
+
+
 def segments_of(texts: Iterable[str]) -> list[Segment]:
     """The segments in what followers gave."""
     found = [one for text in texts for one in json.loads(text)]
     return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in found]
 
 
-def _position(source: Source, sequence: str, snapshot: object, read: bool) -> str | None:
+def _offset_moves(seen: Sightings, of_source: bool) -> Moves:
+    """The offsets of records in order of arrival: a topic that is made anew counts from 0 again.
+
+    The record's own time counts where the source's is not known: such offsets are of a log of
+    their own (`of_source` is false).
+    """
+    clocks = seen.times if of_source else seen.stamps
+    given = zip(seen.offsets, seen.times, clocks, seen.reads, strict=True)
+    kept = [
+        at
+        for at, (offset, time, clock, read) in enumerate(given)
+        if clock is not None and (time is not None) == of_source
+        if offset is not None and offset >= 0 and not read and seen.partitions[0] is not None
+    ]
+    if len(kept) < len(clocks):
+        seen, clocks = seen.at(kept), [clocks[at] for at in kept]
+    reaches = [offset + 1 for offset in seen.offsets if offset is not None]
+    times = [clock for clock in clocks if clock is not None]
+    return Moves(seen.arrivals, seen.offsets, reaches, times, [None] * len(times))
+
+
+def _position_moves(seen: Sightings) -> Moves:
+    """The positions of records in the source's log.
+
+    PostgreSQL tells the commit before the change; the change's own comes after it.
+
+    Without a position or a commit time a record tells nothing of that log. Rows of an incremental
+    snapshot tell nothing either: they were not read from the log.
+    """
+    columns = seen.sources, seen.sequences, seen.times, seen.reads, seen.snapshots
+    found = list(map(_position, *columns))
+    positions = [position for position in found if position is not None]
+    if len(positions) < len(found):
+        seen = seen.at([at for at, position in enumerate(found) if position is not None])
+    own = [(text or "")[:WIDTH] for text in seen.sequences]
+    reaches = [one and max(one, change) for one, change in zip(positions, own, strict=True)]
+    times = [time or 0 for time in seen.times]
+    return Moves(_places(seen), positions, reaches, times, seen.sources)
+
+
+def _places(seen: Sightings) -> Sequence[Any]:
+    """The offsets of records, else their places in order of arrival."""
+    if None not in seen.offsets:
+        return seen.offsets
+    both = zip(seen.offsets, seen.arrivals, strict=True)
+    return [arrival if offset is None else offset for offset, arrival in both]
+
+
+def _position(
+    source: Source | None, sequence: str | None, time: int | None, read: bool, snapshot: str | None
+) -> str | None:
     """The position of a record's commit in the log; None where it tells nothing."""
+    if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
+        return None
     if snapshot:
         return OF_SNAPSHOT
     return None if read else commit_position(source, sequence)
 
 
 def _server_of(source: Source | None) -> tuple[str | None, int]:
-    return (None, 0) if source is None or source.file is None else server_of(source)
-
-
-def _reach(position: str, sequence: str) -> str:
-    """The position below which no later transaction has its commit.
-
-    PostgreSQL tells the commit before the change; the change's own comes after it.
-    """
-    return position if position == OF_SNAPSHOT else max(position, sequence[:WIDTH])
+    return _NO_SERVER if source is None or source.file is None else server_of(source)
 
 
 def _text(position: int | str) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import (
+    Connector,
     connector_of,
     microseconds,
     postgresql_lsn,
@@ -40,19 +41,12 @@ class Events(NamedTuple):
     transactions: Sequence[Transaction | None]
 
 
-class Place(NamedTuple):
-    """What tells the place of a change in order; the fields of `Change` of the same name."""
-
-    sequence: str | None
-    source_time: int | None
-    transaction: str | None
-    transaction_order: int | None
-    snapshot: str | None = None
-    snapshot_last: bool = False
+_Place = tuple[str | None, int | None, str | None, int | None, str | None, bool]
+"""The place of one change in order: what `Places` has of each."""
 
 
 class Places(NamedTuple):
-    """The places of some changes: one entry per change."""
+    """What tells the places of some changes in order; the fields of `Change` of the same name."""
 
     sequence: Sequence[str | None]
     source_time: Sequence[int | None]
@@ -67,7 +61,7 @@ def find_places(events: Events) -> Places:
 
     The envelope's own time, which is not among the events, may be its time.
     """
-    found = [find_place(*one) for one in zip(*events, strict=True)]
+    found = [_place(*one) for one in zip(*events, strict=True)]
     columns = Places(*map(list, zip(*found, strict=True))) if found else Places(*[[]] * 6)
     if "r" not in events.ops:
         return columns
@@ -76,36 +70,51 @@ def find_places(events: Events) -> Places:
     return columns._replace(sequence=sequences)
 
 
-def find_place(op: object, source: Source | None, transaction: Transaction | None) -> Place:
+def _place(op: object, source: Source | None, transaction: Transaction | None) -> _Place:
     """The place of an event.
 
     The sequence is None where the connector's position is missing or malformed, and where there
-    is none at all: `arrival_order` is for records without one. The initial scan of YDB or
-    CockroachDB is no full snapshot: its rows are upserts at their own positions, and nothing tells
-    the last one.
+    is none at all: `arrival_order` is for records without one.
     """
-    name, order = None, None
+    name: str | None = None
+    order: object = 0
+    count: int | None = None
     if transaction is not None:
-        name, order = _transaction_name(transaction.id), transaction.total_order
+        name, count = _transaction_name(transaction.id), _bigint(transaction.total_order)
+        order = 0 if transaction.total_order is None else transaction.total_order
     if source is None:
-        return Place(None, None, name, _bigint(order))
+        return None, None, name, count, None, False
     connector = connector_of(source)
-    sequence = None
-    if connector is not None and connector.position is not None:
-        sequence = connector.position(source, 0 if order is None else order)
     time = microseconds(source.ts_us, source.ts_ns, source.ts_ms)
-    if name is None and source.txId is not None:
-        name = str(source.txId) if type(source.txId) is int else str(text_of(source.txId))
-    order = None if order is None else _bigint(order)
+    if name is None and (id := source.txId) is not None:
+        name = str(id) if type(id) is int else str(text_of(id))
+    if connector is None or connector.position is None:
+        sequence = None
+    else:
+        sequence = connector.position(source, order)
     if op != "r":
-        return Place(sequence, time, name, order)
-    lsn = _known_lsn(source)
-    if sequence is None and connector is not None and lsn is None and _has_no_place(source):
-        sequence = _BEFORE_STREAMED
+        return sequence, time, name, count, None, False
+    return _read_place(source, connector, (sequence, time, name, count, None, False))
+
+
+def _read_place(source: Source, connector: Connector | None, place: _Place) -> _Place:
+    """The place of a row that was read.
+
+    The initial scan of YDB or CockroachDB is no full snapshot: its rows are upserts at their own
+    positions, and nothing tells the last one. Flink CDC leaves positions empty in the rows of a
+    snapshot, or writes the lowest number as PostgreSQL's LSN: such a row stands before everything
+    streamed.
+    """
+    lsn = postgresql_lsn(source)
+    lsn = None if lsn is None or text_of(lsn).startswith("-") else lsn
+    sequence, time, name, count, _, _ = place
+    if sequence is None and lsn is None and connector is not None:
+        is_empty = all(getattr(source, member) in (None, "") for member in _POSITIONS)
+        sequence = _BEFORE_STREAMED if is_empty else None
     if connector is not None and connector.scans:
-        return Place(sequence, time, name, order)
+        return sequence, time, name, count, None, False
     snapshot = None if source.snapshot == _INCREMENTAL else _snapshot(source, lsn, sequence)
-    return Place(sequence, time, name, order, snapshot, source.snapshot in _LAST_ROWS)
+    return sequence, time, name, count, snapshot, source.snapshot in _LAST_ROWS
 
 
 def ordered_change(envelope: Envelope, operation: str | None) -> Change:
@@ -114,13 +123,13 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     A row that was read without a time of its own has the envelope's.
     """
     source = envelope.source
-    place = find_place(envelope.op, source, envelope.transaction)
-    change = Change(operation, (), place.sequence)
-    change.source_time, change.transaction = place.source_time, place.transaction
-    change.transaction_order = place.transaction_order
-    change.snapshot, change.snapshot_last = place.snapshot, place.snapshot_last
-    if source is None or (envelope.op == "r" and not place.source_time):
-        change.source_time = microseconds(envelope.ts_us, None, envelope.ts_ms)
+    sequence, time, name, count, snapshot, is_last = _place(
+        envelope.op, source, envelope.transaction
+    )
+    if source is None or (envelope.op == "r" and not time):
+        time = microseconds(envelope.ts_us, None, envelope.ts_ms)
+    change = Change(operation, (), sequence, source_time=time, transaction=name)
+    change.transaction_order, change.snapshot, change.snapshot_last = count, snapshot, is_last
     return change
 
 
@@ -138,20 +147,6 @@ def arrival_order(record: Record) -> str:
     """
     by_offset = sequence_of(0, record.partition or 0, record.offset)
     return by_offset or arrival_sequence(record.arrival)
-
-
-def _known_lsn(source: Source) -> object:
-    """PostgreSQL's LSN; Flink CDC writes the lowest number where it knows none."""
-    lsn = postgresql_lsn(source)
-    return None if lsn is None or text_of(lsn).startswith("-") else lsn
-
-
-def _has_no_place(source: Source) -> bool:
-    """Whether a row that was read has an empty position, as Flink CDC leaves it in a snapshot.
-
-    Such a row stands before everything streamed.
-    """
-    return all(getattr(source, member) in (None, "") for member in _POSITIONS)
 
 
 def _snapshot(source: Source, lsn: object, sequence: str | None) -> str | None:

@@ -140,8 +140,7 @@ class Reached:
         """Whether records within a segment may be of another log than its first one."""
         if part.position == OF_SNAPSHOT or part.first == part.last:
             return False
-        known = self.servers.keys() | self.old.keys()
-        may_mix = part.begin.server is None or not known.isdisjoint(part.servers)
+        may_mix = self._may_mix(part)
         is_late = self.since is not None and part.earliest <= self.since
         if may_mix and is_late and not self.is_all_old(part):
             return True
@@ -149,8 +148,12 @@ class Reached:
             return may_mix and part.earliest <= self.time
         if not self.falls(part.begin):
             return False
-        is_new = any(n > self.servers.get(server, -1) for server, n in part.servers.items())
-        return is_new or part.latest > self.time
+        return part.latest > self.time or highest(self.servers, part.servers) != {**self.servers}
+
+    def _may_mix(self, part: Segment) -> bool:
+        """Whether servers do not tell a segment's records from those before it."""
+        known = self.servers.keys() | self.old.keys()
+        return part.begin.server is None or not known.isdisjoint(part.servers)
 
     def extended(self, part: Segment) -> "Reached":
         """How far the records have come after a segment of the same log."""
