@@ -18,8 +18,15 @@ from lakehouse.run.gaps import Gap
 from silver.changelog import bronze_rows, log
 from silver.changelog.decoded_batch import RawBatch
 from silver.decode.debezium.events.log_follower import segments_of
-from silver.decode.debezium.events.restarts import Alarm, find_restarts, is_late
-from silver.decode.debezium.events.source_log import Reached, Segment, from_text, to_text
+from silver.decode.debezium.events.source_log import (
+    Alarm,
+    Reached,
+    Segment,
+    find_restarts,
+    from_text,
+    is_late,
+    to_text,
+)
 from silver.decode.spark import follow_log
 from silver.run import Run, SilverTable
 from silver.state.epochs import began_anew, domain

@@ -27,7 +27,7 @@ from lakehouse.config.table import Table
 from lakehouse.storage.names import literal
 from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.debezium.events.order import OF_TABLE
-from silver.decode.debezium.events.restarts import Restart
+from silver.decode.debezium.events.source_log import Restart
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import make_order, order_sql
 from silver.fold.rules import Cutoff

@@ -1,4 +1,4 @@
-from silver.decode.debezium.events.restarts import Restart
+from silver.decode.debezium.events.source_log import Restart
 from silver.fold.order_key import make_order
 from silver.state.epochs import Epoch, Sighting, began_anew, number
 

@@ -24,6 +24,7 @@ from silver.decode.change import (
 )
 from silver.decode.columns import UNFIT, Columns, is_published, required_columns
 from silver.decode.debezium.envelope_columns import EnvelopeColumns
+from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Row,
@@ -45,7 +46,6 @@ from silver.decode.debezium.events.order import (
     OF_TABLE,
     arrival_order,
     handled_at,
-    has_position,
     ordered_change,
 )
 from silver.decode.debezium.events.placeholders import Placeholders, may_hold_placeholders

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
+from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
-from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE, has_position
+from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
 from silver.decode.debezium.old_keys import OldKeys
 from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
 from silver.decode.debezium.values.numbers import form_of

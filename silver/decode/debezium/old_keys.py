@@ -16,12 +16,11 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
+from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
 from silver.decode.debezium.values.schema_blocks import block_defaults
 from silver.decode.values.json_values import text_of
 
-_WHOLE_LOGS = frozenset(("mysql", "mariadb", "sqlserver", "oracle", "db2", "informix"))
-"""Connectors whose old rows are as the source had them, or have nulls."""
 _MADE_UP = re.compile(
     r"-?0*\.?0*(?:[eE][+-]?\d+)?|f|false|\[\]|\{\}|A+=*|1970-01-01.*|00:00:00.*"
     r"|0{8}(?:-0{4}){3}-0{12}|P[0YMDTHS]*|\{\"scale\":0,\"value\":\"AA==\"\}"
@@ -101,7 +100,7 @@ class OldKeys:
         self, envelope: Envelope, before: Row, asked: frozenset[str], block: bytes | None
     ) -> bool:
         source = envelope.source
-        if source is not None and source.connector in _WHOLE_LOGS:
+        if source is not None and source.connector in WHOLE_OLD_ROWS:
             return False
         defaults = {} if block is None else block_defaults(block)
         found = set[str]()

@@ -18,9 +18,9 @@ from silver.decode.change import (
     Change,
     Record,
 )
+from silver.decode.debezium.events.connectors import INVENTING, MAY_WRITE_CELLS, has_position
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row
-from silver.decode.debezium.events.order import has_position
 from silver.decode.debezium.row_plans import Reading, TableLayout
 from silver.decode.debezium.values.converters import can_be_hex
 from silver.decode.debezium.values.encodings import (
@@ -72,8 +72,6 @@ _TYPED = (
     "expected plain JSON, or the topic itself with source.value_format: avro"
 )
 _ROW_TYPE = ".Value"
-MAY_WRITE_CELLS = (None, "cassandra", "yugabytedb")
-INVENTING = (None, "postgresql")
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"

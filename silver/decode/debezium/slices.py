@@ -15,12 +15,12 @@ from silver.contract import DELETE, UPSERT
 from silver.decode.avro.ahead import alike_records, read_envelopes
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import writer_of
+from silver.decode.debezium.events.connectors import INVENTING, NEEDS_THOUGHT
 from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, Source, Transaction
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import Sightings
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener
-from silver.decode.debezium.events.places import Events, Places, find_places
-from silver.decode.debezium.refusals import INVENTING, MAY_WRITE_CELLS
+from silver.decode.debezium.events.order import Events, Places, find_places
 from silver.decode.debezium.slice_shapes import (
     EventShape,
     EventShapes,
@@ -32,7 +32,6 @@ from silver.decode.slices import ReadPart, Slice, joined, read_shapes
 from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import convert_column, kinds_of
 
-_LEFT_ALONE = (*MAY_WRITE_CELLS, "mongodb", "spanner")
 _OPS = frozenset(("c", "u", "r", "d"))
 _TRIED, _FEW = 4, 64
 _PARTS = ("op", "source", "transaction", "after", "before")
@@ -308,7 +307,7 @@ def _are_plain(ops: Sequence[object], sources: Sequence[Source | None]) -> bool:
     seen = [one for one in kinds if one is not None]
     return len(seen) == len(kinds) and all(
         type(connector) is str
-        and connector not in _LEFT_ALONE
+        and connector not in NEEDS_THOUGHT
         and capture is None
         and {name, db} <= {*_TEXTS}
         for connector, capture, name, db in seen
@@ -320,7 +319,7 @@ def _is_plain(op: object, source: Source | None) -> bool:
     if source is None or type(op) is not str or op not in _OPS:
         return False
     connector = source.connector
-    if type(connector) is not str or connector in _LEFT_ALONE:
+    if type(connector) is not str or connector in NEEDS_THOUGHT:
         return False
     return source.value_capture_type is None and _is_named(source)
 

@@ -17,6 +17,7 @@ MYSQL = {"connector": "mysql", "name": "erp", "db": "erp", "table": "t", "server
 SQL_SERVER = {"connector": "sqlserver", "name": "erp", "db": "erp", "schema": "dbo", "table": "t"}
 ORACLE = {"connector": "oracle", "name": "ora", "db": "ORCL", "schema": "APP", "table": "T"}
 DB2 = {"connector": "db2", "name": "db2", "db": "TESTDB", "schema": "DB2INST1", "table": "T"}
+INFORMIX = {"connector": "informix", "name": "ifx", "db": "d", "schema": "informix", "table": "t"}
 TICDC = {"connector": "TiCDC", "name": "default", "db": "test", "table": "t2", "file": "", "pos": 0}
 YDB = {"connector": "ydb", "version": "1.0.0"}
 SPANNER = {"connector": "spanner", "name": "s", "db": "d", "value_capture_type": "NEW_ROW"}
@@ -53,6 +54,12 @@ STREAMS: dict[str, list[dict[str, Any]]] = {
         sent("c", 2, "b", SQL_SERVER, commit_lsn="00000027:00000ac0:0002", event_serial_no=2),
         sent("u", 1, "A", SQL_SERVER, commit_lsn="00000027:00000ac1:0001", event_serial_no=2),
         sent("d", 2, "b", SQL_SERVER, commit_lsn="00000028:00000001:0001", event_serial_no=1),
+    ],
+    "informix": [
+        sent("c", 1, "a", INFORMIX, commit_lsn="9999999999", change_lsn="9999999996"),
+        sent("c", 2, "b", INFORMIX, commit_lsn="9999999999", change_lsn="9999999998"),
+        sent("u", 1, "A", INFORMIX, commit_lsn="10000000100", change_lsn="9999999904"),
+        sent("d", 2, "b", INFORMIX, commit_lsn="10000000100", change_lsn="9999999920"),
     ],
     "oracle": [
         sent("c", 1, "a", ORACLE, scn="90", commit_scn="100"),

@@ -98,6 +98,12 @@ def text(*sections: int) -> str:
         ({"connector": "db2", "commit_lsn": "00000000:00001e36:0004a1b4"}, None),
         ({"connector": "db2", "commit_lsn": "0" * 33}, None),
         ({"connector": "db2", "commit_lsn": "CSN:9"}, None),
+        (
+            {"connector": "informix", "commit_lsn": "21484679168", "change_lsn": "21484675124"},
+            text(21484679168, 21484675124),
+        ),
+        ({"connector": "informix", "commit_lsn": "99", "change_lsn": "-1"}, text(99, 0)),
+        ({"connector": "informix", "commit_lsn": "0000002a:00000d50:0003"}, None),
     ],
 )
 def test_sequence_by_connector(source: dict[str, Any] | None, expected: str | None) -> None:

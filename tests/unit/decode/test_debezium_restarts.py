@@ -11,18 +11,19 @@ import pytest
 from silver.decode.change import Change, Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
+from silver.decode.debezium.events.connectors import commit_position, server_of
 from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.log_follower import LogFollower, Sightings, segments_of
 from silver.decode.debezium.events.order import ordered_change
-from silver.decode.debezium.events.restarts import Findings, find_restarts, is_late
 from silver.decode.debezium.events.source_log import (
     OFFSETS,
     Fact,
+    Findings,
     Reached,
     Segment,
-    commit_position,
+    find_restarts,
     from_text,
-    server_of,
+    is_late,
     to_text,
 )
 from tests.debezium_records import table, whole
@@ -196,6 +197,7 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
             "0000000000001E36000000000004A1B4",
             (None, 0),
         ),
+        ({"connector": "informix", "commit_lsn": "42"}, f"{42:016X}", (None, 0)),
         ({"commit_scn": "9", "scn": "8"}, f"{9:016X}", (None, 0)),
         ({"file": "", "commit_ts": 9}, None, (None, 0)),
         ({"step": 9, "txId": 5}, None, (None, 0)),

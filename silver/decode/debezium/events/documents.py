@@ -1,16 +1,22 @@
-"""MongoDB's change events: whole documents as JSON text, or the fields that an update changed.
+"""Changes of documents and of some columns: events of MongoDB, and of Spanner's capture types.
+
+MongoDB's events carry whole documents as JSON text, or the fields that an update changed.
 
 A document's `_id` is the column `id`, as the record's key calls it, and has the key's text; a field
 of the document that is called `id` itself is `id_source`. Values in MongoDB's Extended JSON become
 plain ones: numbers, ISO texts of dates, base64; an ObjectId keeps the text `{"$oid": "…"}` that
 keys have. What is nested is an object or array.
+
+Spanner's `NEW_ROW` and `NEW_ROW_AND_OLD_VALUES` carry whole rows. Its connector writes null for a
+column that `OLD_AND_NEW_VALUES` or `NEW_VALUES` leave out. The old values tell such a null from one
+that was written; without them nothing does.
 """
 
 import base64
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -19,14 +25,19 @@ from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope, Row, Source, Transaction, key_row
 from silver.decode.debezium.values.moments import timestamp_value
 from silver.decode.types import Misfit
-from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json, parser_of
+from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json
 from silver.decode.values.typed_json import timestamp_text
-from silver.decode.wrapped import trimmed
+from silver.decode.wrapped import open_row
 
 CONNECTOR = "mongodb"
 _KEY, _ID, _OWN = "id", "_id", "id_source"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
+_WITH_OLD, _WITHOUT_OLD = "OLD_AND_NEW_VALUES", "NEW_VALUES"
+_UNTOLD = (
+    "found an update with value_capture_type NEW_VALUES, in which a null may be a column that it "
+    "did not change, expected NEW_ROW"
+)
 _UUIDS = ("03", "04", "3", "4")
 
 
@@ -64,29 +75,30 @@ class DocumentEvent(msgspec.Struct, gc=False):
     ts_ms: object = None
 
 
-class _DocumentValue(DocumentEvent, gc=False):
-    payload: DocumentEvent | None = None
-
-
-class _WholeDocument(msgspec.Struct, gc=False):
-    value: _DocumentValue | None = None
-
-
-_parse_value = parser_of(_DocumentValue)
-_parse_whole = parser_of(_WholeDocument)
-
-
 def open_document(record: Record) -> DocumentChange | None:
     """The change event of MongoDB that a record is; None for any other record."""
-    text = trimmed(record.raw or b"")
     try:
-        value = _parse_whole(text).value if record.whole else _parse_value(text)
-        event = value and (value.payload or value)
-        if not event or not _is_of_documents(event):
+        row = open_row(record).row
+        event = None if row is None else msgspec.convert(row, DocumentEvent)
+        if event is None or not _is_of_documents(event):
             return None
         return document_of(event, record)
-    except NotJson:
+    except (NotJson, msgspec.ValidationError, UnicodeError):
         return None
+
+
+def captured_change(envelope: Envelope) -> DocumentChange | None:
+    """An update of Spanner as one of some columns; None where the event carries a whole row."""
+    source, after = envelope.source, envelope.after
+    if source is None or after is None or envelope.op != "u":
+        return None
+    if source.value_capture_type not in (_WITH_OLD, _WITHOUT_OLD):
+        return None
+    before = envelope.before or {}
+    carried = {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
+    is_untold = source.value_capture_type == _WITHOUT_OLD and len(carried) < len(after)
+    envelope.after = carried
+    return DocumentChange(envelope, True, _UNTOLD if is_untold else None)
 
 
 def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
@@ -110,13 +122,17 @@ def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
     update = event.updateDescription or _patched(patch)
     if event.op != "u" or envelope.after is not None or update is None:
         return DocumentChange(envelope)
+    return _updated(envelope, update)
+
+
+def _updated(envelope: Envelope, update: _Update) -> DocumentChange:
+    """The change of the fields that an update names."""
     updated = _object(update.updatedFields) or {}
     removed = update.removedFields or []
-    nested = [name for name in (*updated, *removed) if "." in name]
-    if nested or update.truncatedArrays:
-        shown = nested[0] if nested else "a shortened array"
+    nested = next((name for name in (*updated, *removed) if "." in name), None)
+    if nested is not None or update.truncatedArrays:
         envelope.after = {}
-        return DocumentChange(envelope, True, _nested(shown))
+        return DocumentChange(envelope, True, _nested(nested or "a shortened array"))
     envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
     envelope.after |= {_named(name): None for name in removed}
     return DocumentChange(envelope, True)
@@ -195,29 +211,27 @@ def plain_value(value: object) -> object:
     if not isinstance(value, dict):
         return value
     name = next(iter(value), "")
-    if name.startswith("$") and len(value) <= 2:
-        return _extended(value, name)
+    if name in _EXTENDED and len(value) <= 2:
+        return _EXTENDED[name](value, value[name])
+    return value if name.startswith("$") and len(value) <= 2 else _plain_object(value)
+
+
+def _plain_object(value: dict[str, object]) -> object:
     return {name: plain_value(one) for name, one in value.items()}
 
 
-def _extended(value: dict[str, object], name: str) -> object:
-    inner = value[name]
-    if name in ("$numberLong", "$numberInt") and _WHOLE.fullmatch(str(inner)):
-        return int(str(inner))
-    if name in ("$numberDouble", "$numberDecimal"):
-        text = str(inner)
-        return NumberText(text) if _NUMBER.fullmatch(text) else text
-    if name == "$date":
-        return _date(plain_value(inner))
-    if name == "$timestamp" and isinstance(inner, dict) and type(inner.get("t")) is int:
-        return _date(inner["t"] * 1_000)
-    if name == "$oid":
-        return id_text(value)
-    if name == "$binary":
-        return _binary(value)
-    if name == "$undefined":
-        return None
-    return inner if name in ("$uuid", "$symbol") else value
+def _whole(value: object, inner: object) -> object:
+    return int(str(inner)) if _WHOLE.fullmatch(str(inner)) else value
+
+
+def _number(_: object, inner: object) -> object:
+    text = str(inner)
+    return NumberText(text) if _NUMBER.fullmatch(text) else text
+
+
+def _timestamp(value: object, inner: object) -> object:
+    seconds = inner.get("t") if isinstance(inner, dict) else None
+    return _date(seconds * 1_000) if type(seconds) is int else value
 
 
 def _date(value: object) -> object:
@@ -242,3 +256,19 @@ def _binary(value: dict[str, object]) -> object:
         return str(uuid.UUID(bytes=base64.b64decode(packed)))
     except ValueError:
         return packed
+
+
+_EXTENDED: Mapping[str, Callable[[dict[str, object], object], object]] = {
+    "$numberLong": _whole,
+    "$numberInt": _whole,
+    "$numberDouble": _number,
+    "$numberDecimal": _number,
+    "$date": lambda _, inner: _date(plain_value(inner)),
+    "$timestamp": _timestamp,
+    "$oid": lambda value, _: id_text(value),
+    "$binary": lambda value, _: _binary(value),
+    "$undefined": lambda _value, _inner: None,
+    "$uuid": lambda _, inner: inner,
+    "$symbol": lambda _, inner: inner,
+}
+"""What becomes of a value in Extended JSON, by its first member, and of what that member has."""

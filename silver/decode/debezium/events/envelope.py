@@ -119,19 +119,18 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     Raises:
         NotJson: the record is not one JSON object of this shape.
     """
-    text = record.raw
-    if text is None:
+    text = trimmed(record.raw or b"")
+    if text in (b"", b"null"):
         return None, None
-    if text[:1] != b"{" or text[-1:] != b"}":
-        text = trimmed(text)
-        if text in (b"", b"null"):
-            return None, None
     value = _parse_whole(text).value if record.whole else _parse_value(text)
     block = b"" if value is None else bytes(value.schema)
     if len(text) - len(block) >= 2 * MOST_LEVELS:
         check_levels(text)
-    if value is None:
-        return None, None
+    return (None, None) if value is None else _event_in(value, block)
+
+
+def _event_in(value: _Value, block: bytes) -> tuple[Envelope | None, bytes | None]:
+    """The envelope, or the one in the wrapper with a schema block."""
     if block == b"null" and value.payload is None and operation_of(value) is None:
         return None, None
     if not block or block == b"null":
@@ -212,7 +211,10 @@ def header_values(headers: bytes) -> Row:
         return {}
     if isinstance(found, dict):
         return _unwrapped(found) or {}
-    listed = found if isinstance(found, list) else []
+    return _listed_headers(found) if isinstance(found, list) else {}
+
+
+def _listed_headers(listed: list[object]) -> Row:
     if listed and isinstance(listed[0], str):
         return {str(name): value for name, value in zip(listed[::2], listed[1::2], strict=False)}
     named: Row = {}

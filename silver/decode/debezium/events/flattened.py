@@ -8,9 +8,11 @@ the same rules as a full one.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
+from silver.decode.debezium.events.connectors import microseconds
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Source,
@@ -18,8 +20,7 @@ from silver.decode.debezium.events.envelope import (
     header_values,
     key_row,
 )
-from silver.decode.debezium.events.order import ordered_change
-from silver.decode.debezium.events.places import Events, Places, find_places
+from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow, holds_rows
@@ -148,7 +149,7 @@ class AddedMembers:
         if None in times:
             ticks = (self._column(columns, name, count) for name in ("ts_us", "ts_ms"))
             parts = zip(times, stamps, *ticks, strict=True)
-            times = [_sent(*one) if one[0] is None else one[0] for one in parts]
+            times = [_sent(*sent) if time is None else time for time, *sent in parts]
         flags = self._column(columns, "deleted", count)
         given = zip(events.sources, found.sequence, times, offsets, flags, strict=True)
         sequences = [_sequence(*one) for one in given]
@@ -178,10 +179,9 @@ def _structs(
     ]
 
 
-def _sent(told: int | None, stamp: int | None, us: object, ms: object) -> int | None:
+def _sent(stamp: int | None, us: object, ms: object) -> int | None:
     """When a row was sent, else the record's own time."""
-    sent = ordered_change(Envelope(ts_us=us, ts_ms=ms), None).source_time
-    return sent or stamp
+    return microseconds(us, None, ms) or stamp
 
 
 def _sequence(
@@ -243,17 +243,13 @@ def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) 
     position at the source counts; a tombstone there says nothing.
     Without either the time at the source counts, and arrival decides between equal ones.
     """
-    envelope = event.envelope
+    envelope, flag = event.envelope, event.rewrites or None
     change = ordered_change(envelope, operation)
     change.snapshot, change.snapshot_last = None, False  # no event tells the snapshot's last row
     if change.source_time is None:
-        sent = ordered_change(Envelope(ts_us=envelope.ts_us, ts_ms=envelope.ts_ms), operation)
-        change.source_time = sent.source_time or record.timestamp
-    positioned = envelope.source is not None and change.sequence is not None
-    if record.offset is not None and not (event.rewrites and positioned):
-        change.sequence = sequence_of(0, record.offset)
-    elif not positioned:
-        change.sequence = sequence_of(0, change.source_time or 0)
+        change.source_time = _sent(record.timestamp, envelope.ts_us, envelope.ts_ms)
+    given = envelope.source, change.sequence, change.source_time
+    change.sequence = _sequence(*given, record.offset, flag)
     return change
 
 
@@ -277,23 +273,18 @@ def _header_value(value: object) -> object:
 
 def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope:
     """The envelope with what the transform's members tell of it, its source and transaction."""
-    source: dict[str, object] = {}
-    transaction: dict[str, object] = {}
-    for name, value in members.items():
-        if not name.startswith(PREFIX) or value is None:
-            continue
-        name = name.removeprefix(PREFIX)
-        if name in _OF_ENVELOPE:
-            setattr(envelope, name, value)
-        elif name in _OF_TRANSACTION:
-            transaction[_OF_TRANSACTION[name]] = value
-        elif name.removeprefix("source_") in _OF_SOURCE:
-            source[name.removeprefix("source_")] = value
-    if source:
-        envelope.source = Source(**source)
-    if transaction:
-        envelope.transaction = Transaction(**transaction)
+    own = {n: v for n, v in members.items() if n.startswith(PREFIX) and v is not None}
+    for name in _OF_ENVELOPE & {name.removeprefix(PREFIX) for name in own}:
+        setattr(envelope, name, own[PREFIX + name])
+    added, columns = _added_members(tuple(own)), [[value] for value in own.values()]
+    [envelope.source] = added.sources(columns, 1)
+    [envelope.transaction] = added.transactions(columns, 1)
     return envelope
+
+
+@lru_cache(maxsize=256)
+def _added_members(names: tuple[str, ...]) -> AddedMembers:
+    return AddedMembers(names)
 
 
 def _name_document(row: dict[str, object], key: bytes | None) -> None:

@@ -2,16 +2,18 @@
 
 A segment ends where the next record is not simply the next one of the log: positions fall, records
 come again or have caught up, or another log begins. So a task has few of them, whatever the number
-of its records, and nothing is lost: `restarts` finds from the segments of all tasks what it would
-find from every record.
+of its records, and nothing is lost: `find_restarts` finds from the segments of all tasks what it
+would find from every record.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, compress, pairwise
+from operator import ge, lt
+from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.domain_log import NO_MOVES, DomainLog, Moves
+from silver.decode.debezium.events.connectors import commit_position, proves_restarts, server_of
 from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
@@ -19,8 +21,7 @@ from silver.decode.debezium.events.source_log import (
     Fact,
     Reached,
     Segment,
-    commit_position,
-    commit_positions,
+    follow,
 )
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
@@ -28,11 +29,12 @@ from silver.decode.values.sequences import WIDTH
 _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
-_FEWEST = 8
-"""Fewer records are seen one by one."""
+_CLOCK = "record time"
+"""In the name of a log of offsets, that the time is the record's own."""
 
-_Place = int | str
-_Position = int | str
+_NO_SERVER: tuple[str | None, int] = (None, 0)
+_FEW, _MOST_WAITING = 8, 2_000
+"""More records are looked at together; so many wait at most until they are followed."""
 
 
 class Sightings(NamedTuple):
@@ -53,9 +55,23 @@ class Sightings(NamedTuple):
     times: Sequence[int | None]
     snapshots: Sequence[str | None]
 
-    def cut(self, start: int, end: int) -> "Sightings":
+    def at(self, places: Sequence[int]) -> "Sightings":
         """Some of them."""
-        return Sightings._make(column[start:end] for column in self)
+        return Sightings._make([column[at] for at in places] for column in self)
+
+
+class Moves(NamedTuple):
+    """Records of a log: one entry per record.
+
+    `positions` are those of their commits; no later transaction has its commit below `reaches`.
+    Places and positions are texts or numbers; those of a log of offsets have no source block.
+    """
+
+    places: Sequence[Any]
+    positions: Sequence[Any]
+    reaches: Sequence[Any]
+    times: Sequence[int]
+    sources: Sequence[Source | None]
 
 
 class LogFollower:
@@ -67,147 +83,191 @@ class LogFollower:
 
     def __init__(self, reached: Mapping[str, Reached]) -> None:
         self._reached = reached
-        self._courses: dict[tuple[object, ...], DomainLog] = {}
-        self._key: tuple[object, ...] = ()
-        self._course = DomainLog("", "", None)
-        self._offset_key: tuple[object, ...] = ()
-        self._offsets = DomainLog("", "", None)
+        self._logs: dict[tuple[str, str], DomainLog] = {}
+        self._waiting: list[tuple[Any, ...]] = []
 
     def see(self, record: Record, envelope: Envelope, change: Change) -> None:
-        """Takes in a change.
-
-        Without a position or a commit time it tells nothing of the source's log. Rows of an
-        incremental snapshot tell nothing either: they were not read from the log.
-        """
-        source, sequence, time = envelope.source, change.sequence, change.source_time
-        offset = None if record.partition is None or envelope.op == "r" else record.offset
-        if offset is not None and offset >= 0:
-            self._see_offset(record, offset, source, time)
-        if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
-            return
-        if envelope.op == "r" and change.snapshot is None:
-            return
-        self._turn_to(record.topic, record.partition, source)
-        position = OF_SNAPSHOT if change.snapshot else commit_position(source, sequence)
-        if position is not None:
-            place = record.arrival if record.offset is None else record.offset
-            self._course.see(place, position, _reach(position, source, sequence), time, source)
+        """Takes in a change; those that come alone are followed together, in their order."""
+        place = record.topic, record.partition, record.offset, record.arrival, record.timestamp
+        known = change.sequence, change.source_time, change.snapshot
+        self._waiting.append((*place, envelope.op == "r", envelope.source, *known))
+        if len(self._waiting) >= _MOST_WAITING:
+            self._follow_waiting()
 
     def see_all(self, seen: Sightings) -> None:
-        """Takes in records that follow one another; most are simply the next ones of the log."""
-        start, end, alone = 0, len(seen.arrivals), 1
-        while start < end:
-            if end - start >= _FEWEST and self._go_on(seen.cut(start, end)):
-                return
-            for at in range(start, min(start + alone, end)):
-                self._see_one(seen, at)
-            start, alone = start + alone, 4 * alone
-
-    def _see_one(self, seen: Sightings, at: int) -> None:
-        place = seen.topics[at], seen.partitions[at], seen.offsets[at], seen.stamps[at]
-        record = Record(None, None, None, *place, 0, False, seen.arrivals[at])
-        change = Change(None, (), seen.sequences[at], source_time=seen.times[at])
-        change.snapshot = seen.snapshots[at]
-        op = "r" if seen.reads[at] else None
-        self.see(record, Envelope(op=op, source=seen.sources[at]), change)
-
-    def _go_on(self, seen: Sightings) -> bool:
-        """Takes in records that all are the next ones of one log; whether they are."""
-        sources = seen.sources
-        logs = {(s.name, s.db, s.commit_lsn is None) if s else None for s in sources}
-        if len({*seen.topics}) > 1 or len({*seen.partitions}) > 1 or len(logs) > 1:
-            return False
-        followed = self._followed(seen)
-        if followed is None or not self._offsets_go_on(seen):
-            return False
-        if followed.places:
-            self._course.go_on(followed)
-        return True
-
-    def _offsets_go_on(self, seen: Sightings) -> bool:
-        """Takes in the offsets where all are above those before; whether they are."""
-        source, partition = seen.sources[0], seen.partitions[0]
-        if partition is None or all(seen.reads) or set(seen.offsets) == {None}:
-            return True
-        if any(seen.reads) or None in seen.offsets or len({t is None for t in seen.times}) > 1:
-            return False
-        clocked = seen.times[0] is None
-        times = seen.stamps if clocked else seen.times
-        names = (None, None) if source is None else (source.name, source.db)
-        course = self._courses.get((seen.topics[0], partition, OFFSETS, *names, clocked))
-        if course is None or None in times:
-            return False
-        return course.go_on_with_offsets(seen.arrivals, seen.offsets, times)
-
-    def _followed(self, seen: Sightings) -> Moves | None:
-        """What the records tell a course of the log that they go on with.
-
-        Nothing where they tell nothing of a log; None where they have to be seen one by one.
-        """
-        sources = [source for source in seen.sources if source is not None]
-        sequences = [text for text in seen.sequences if text is not None]
-        times = [time for time in seen.times if time is not None]
-        if not sources:
-            return NO_MOVES
-        if not len(sources) == len(sequences) == len(times) or _are_mixed(seen):
-            return None
-        if min(sequences) < _FIRST_POSITION:
-            return NO_MOVES if max(sequences) < _FIRST_POSITION else None
-        told: list[str | None] = [OF_SNAPSHOT] * len(times)
-        if not seen.snapshots[0]:
-            told = commit_positions(sources, sequences)
-        positions = [position for position in told if position is not None]
-        if len(positions) < len(times):
-            return None if positions else NO_MOVES
-        self._turn_to(seen.topics[0], seen.partitions[0], sources[0])
-        reaches = positions
-        if positions[0] != OF_SNAPSHOT:
-            reaches = list(map(_reach, positions, sources, sequences))
-        by_arrival = seen.offsets[0] is None
-        places = seen.arrivals if by_arrival else seen.offsets
-        moves = Moves(places, positions, reaches, times, sources)
-        return moves if self._course.is_gone_on_with(moves) else None
-
-    def _turn_to(self, topic: object, partition: object, source: Source) -> None:
-        """Makes the course of a record's log the present one."""
-        database = None if source.commit_lsn is None else source.db
-        key = topic, partition, source.name, database
-        if key != self._key:
-            self._key = key
-            if key not in self._courses:
-                self._courses[key] = self._begun(*key)
-            self._course = self._courses[key]
-
-    def _see_offset(
-        self, record: Record, offset: int, source: Source | None, time: int | None
-    ) -> None:
-        """Takes in an offset: a topic that is made anew counts from 0 again.
-
-        Each source in a topic is followed by itself, as one may be hours behind another. The
-        record's own time tells where the source's is not known.
-        """
-        names = (None, None) if source is None else (source.name, source.db)
-        key = record.topic, record.partition, OFFSETS, *names, time is None
-        if key != self._offset_key:
-            self._offset_key = key
-            if key not in self._courses:
-                clock = "record time" if time is None else None
-                self._courses[key] = self._begun(*key[:-1], clock)
-            self._offsets = self._courses[key]
-        time = record.timestamp if time is None else time
-        if time is not None and not self._offsets.goes_on(record.arrival, offset, time):
-            self._offsets.see(record.arrival, offset, offset + 1, time, None)
+        """Takes in the changes of some records."""
+        self._follow_waiting()
+        self._follow(seen)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
-        found = [segment for course in self._courses.values() for segment in course.closed()]
+        self._follow_waiting()
+        found = [segment for log in self._logs.values() for segment in log.segments()]
         return json.dumps(found) if found else None
 
-    def _begun(self, topic: object, partition: object, *names: object) -> "DomainLog":
-        domain = _domain(topic, partition)
-        given = names if partition is not None else (topic, *names)
-        log = " ".join(str(text_of(name)) for name in given if name is not None)
-        return DomainLog(domain, log, self._reached.get(f"{domain} {log}"))
+    def _follow_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._follow(Sightings._make(map(list, zip(*waiting, strict=True))))
+
+    def _follow(self, seen: Sightings) -> None:
+        """Shows the records to the logs of their offsets and of their sources' positions."""
+        blocks = [(None,) * 3 if s is None else (s.name, s.db, s.commit_lsn) for s in seen.sources]
+        for clock in (None,) if None not in seen.times else (None, _CLOCK):
+            names = [(OFFSETS, name, db, clock) for name, db, _ in blocks]
+            for log, part in self._parts(seen, names):
+                log.follow(_offset_moves(part, clock is None))
+        own = [(name, None if lsn is None else db) for name, db, lsn in blocks]
+        for log, part in self._parts(seen, own):
+            log.follow(_position_moves(part))
+
+    def _parts(
+        self, seen: Sightings, names: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple["DomainLog", Sightings]]:
+        """Each log that the records are of, with its records."""
+        keys = list(zip(seen.topics, seen.partitions, names, strict=True))
+        if keys and all(map(keys[0].__eq__, keys)):
+            yield self._log(_log_name(*keys[0])), seen
+            return
+        parts: dict[tuple[str, str], list[int]] = {}
+        for at, key in enumerate(keys):
+            parts.setdefault(_log_name(*key), []).append(at)
+        for name, places in parts.items():
+            yield self._log(name), seen.at(places)
+
+    def _log(self, name: tuple[str, str]) -> "DomainLog":
+        found = self._logs.get(name)
+        if found is None:
+            found = self._logs[name] = DomainLog(*name, self._reached.get(" ".join(name)))
+        return found
+
+
+class DomainLog:
+    """The records of one domain: what is known before the open segment, and that segment."""
+
+    def __init__(self, domain: str, log: str, known: Reached | None) -> None:
+        self._domain, self._log, self._known = domain, log, known
+        self._closed: list[Segment] = []
+        self._begin: Fact | None = None
+        self._first: Any = None
+        self._last: Any = None
+        self._commit: Any = None
+        self._reach: Any = None
+        self._time = self._earliest = self._latest = 0
+        self._server: str | None = None
+        self._servers: dict[str, int] = {}
+        self._simple = False
+
+    def follow(self, moves: Moves) -> None:
+        """Takes in records; most are simply the next ones of the log."""
+        if len(moves.places) > _FEW and self._simple and self._goes_on(moves):
+            return
+        for place, position, reach, time, source in zip(*moves, strict=True):
+            server, number = _server_of(source)
+            is_next = self._begin is not None and self._is_next(place, position, time)
+            if not (is_next and self._simple):
+                proves = source is not None and proves_restarts(source)
+                fact = Fact(_text(position), time, server, number, proves)
+                if not is_next or self._parts_from(fact):
+                    self._open(place, fact, position, reach)
+            self._last, self._commit, self._time = place, position, time
+            self._widen(reach, time)
+            self._add_server(server, number)
+
+    def _goes_on(self, moves: Moves) -> bool:
+        """Takes in all records at once where each is simply the next one; whether they are."""
+        places, positions, reaches, times, sources = moves
+        if len({type(self._last), *map(type, places)}) > 1:
+            return False
+        if len({self._commit == OF_SNAPSHOT, *map(OF_SNAPSHOT.__eq__, positions)}) > 1:
+            return False
+        if not all(map(lt, (self._last, *places), places)):
+            return False
+        befores = [*accumulate(reaches, max, initial=self._reach)]
+        if not all(map(ge, positions, befores)):
+            commits = zip(positions, times, strict=True)
+            steps = pairwise([(self._commit, self._time), *commits])
+            falls = compress(steps, map(lt, positions, befores))
+            if any(one != now for one, now in falls):
+                return False
+        self._last, self._commit, self._reach = places[-1], positions[-1], befores[-1]
+        self._time = times[-1]
+        for server, number in dict.fromkeys(map(_server_of, sources)):
+            self._add_server(server, number)
+        self._server = _server_of(sources[-1])[0]
+        self._earliest, self._latest = min(self._earliest, *times), max(self._latest, *times)
+        return True
+
+    def _add_server(self, server: str | None, number: int) -> None:
+        self._server = server
+        if server is not None and number > self._servers.get(server, -1):
+            self._servers[server] = number
+
+    def _widen(self, reach: int | str, time: int) -> None:
+        if reach > self._reach:
+            self._reach = reach
+        if time < self._earliest:
+            self._earliest = time
+        elif time > self._latest:
+            self._latest = time
+
+    def segments(self) -> list[Segment]:
+        """All segments, the open one included."""
+        return self._closed if self._begin is None else [*self._closed, self._segment(self._begin)]
+
+    def _is_next(self, place: int | str, position: int | str, time: int) -> bool:
+        """Whether a record comes behind the last one, at a position that does not fall.
+
+        Records of one transaction have one position.
+        """
+        if position < self._reach and (position != self._commit or time != self._time):
+            return False
+        if (position == OF_SNAPSHOT) != (self._commit == OF_SNAPSHOT):
+            return False
+        last = self._last
+        is_same = type(place) is type(last)
+        return bool(place > last) if is_same else _place_text(place) > _place_text(last)
+
+    def _parts_from(self, fact: Fact) -> bool:
+        """Whether a record does not belong to the open segment, though its position is higher."""
+        known, begin = self._known, self._begin
+        if known is None or begin is None:
+            return begin is None
+        if known.is_old(fact) != known.is_old(begin) or known.begins_anew(fact):
+            return True
+        return known.falls(begin) and not known.falls(fact)
+
+    def _open(self, place: int | str, fact: Fact, position: int | str, reach: int | str) -> None:
+        """Closes the open segment, and begins another one with a record."""
+        if self._begin is not None:
+            segment = self._segment(self._begin)
+            self._closed.append(segment)
+            self._known = follow(segment, self._known).reached
+        self._begin, self._first, self._last = fact, place, place
+        self._commit, self._reach, self._time = position, reach, fact.time
+        self._earliest, self._latest = fact.time, fact.time
+        self._server, self._servers = fact.server, {}
+        if self._known is not None and self._known.begins_anew(fact):
+            self._servers = {} if fact.server is None else {fact.server: fact.number}
+            self._known = follow(self._segment(fact), self._known).reached
+        self._simple = self._known is None or position == OF_SNAPSHOT
+        if self._known is not None and self._known.since is None:
+            self._simple |= not self._known.falls(fact)
+
+    def _segment(self, begin: Fact) -> Segment:
+        places = _place_text(self._first), _place_text(self._last)
+        positions = _text(self._commit), _text(self._reach)
+        times = self._earliest, self._latest
+        servers = {**self._servers}
+        named = self._domain, self._log, *places
+        return Segment(*named, begin, *positions, *times, servers, self._server)
+
+
+def _log_name(topic: object, partition: object, names: tuple[object, ...]) -> tuple[str, str]:
+    """The domain and the name in it of a log of a topic's partition, or of a topic's files."""
+    domain = "" if partition is None else f"{topic or ''}/{partition}"
+    given = names if partition is not None else (topic, *names)
+    return domain, " ".join(str(text_of(name)) for name in given if name is not None)
 
 
 def segments_of(texts: Iterable[str]) -> list[Segment]:
@@ -216,21 +276,74 @@ def segments_of(texts: Iterable[str]) -> list[Segment]:
     return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in found]
 
 
-def _domain(topic: object, partition: object) -> str:
-    return "" if partition is None else f"{topic or ''}/{partition}"
+def _offset_moves(seen: Sightings, of_source: bool) -> Moves:
+    """The offsets of records in order of arrival: a topic that is made anew counts from 0 again.
+
+    The record's own time counts where the source's is not known: such offsets are of a log of
+    their own (`of_source` is false).
+    """
+    clocks = seen.times if of_source else seen.stamps
+    given = zip(seen.offsets, seen.times, clocks, seen.reads, strict=True)
+    kept = [
+        at
+        for at, (offset, time, clock, read) in enumerate(given)
+        if clock is not None and (time is not None) == of_source
+        if offset is not None and offset >= 0 and not read and seen.partitions[0] is not None
+    ]
+    if len(kept) < len(clocks):
+        seen, clocks = seen.at(kept), [clocks[at] for at in kept]
+    reaches = [offset + 1 for offset in seen.offsets if offset is not None]
+    times = [clock for clock in clocks if clock is not None]
+    return Moves(seen.arrivals, seen.offsets, reaches, times, [None] * len(times))
 
 
-def _are_mixed(seen: Sightings) -> bool:
-    """Whether records have to be seen one by one: some were read, some not, or lack an offset."""
-    if any(seen.snapshots) != all(seen.snapshots) or any(seen.reads) > all(seen.snapshots):
-        return True
-    return None in seen.offsets and set(seen.offsets) != {None}
-
-
-def _reach(position: str, source: Source, sequence: str) -> str:
-    """The position below which no later transaction has its commit.
+def _position_moves(seen: Sightings) -> Moves:
+    """The positions of records in the source's log.
 
     PostgreSQL tells the commit before the change; the change's own comes after it.
+
+    Without a position or a commit time a record tells nothing of that log. Rows of an incremental
+    snapshot tell nothing either: they were not read from the log.
     """
-    is_own = source.sequence is None or position == OF_SNAPSHOT
-    return position if is_own else max(position, sequence[:WIDTH])
+    columns = seen.sources, seen.sequences, seen.times, seen.reads, seen.snapshots
+    found = list(map(_position, *columns))
+    positions = [position for position in found if position is not None]
+    if len(positions) < len(found):
+        seen = seen.at([at for at, position in enumerate(found) if position is not None])
+    own = [(text or "")[:WIDTH] for text in seen.sequences]
+    reaches = [one and max(one, change) for one, change in zip(positions, own, strict=True)]
+    times = [time or 0 for time in seen.times]
+    return Moves(_places(seen), positions, reaches, times, seen.sources)
+
+
+def _places(seen: Sightings) -> Sequence[Any]:
+    """The offsets of records, else their places in order of arrival."""
+    if None not in seen.offsets:
+        return seen.offsets
+    both = zip(seen.offsets, seen.arrivals, strict=True)
+    return [arrival if offset is None else offset for offset, arrival in both]
+
+
+def _position(
+    source: Source | None, sequence: str | None, time: int | None, read: bool, snapshot: str | None
+) -> str | None:
+    """The position of a record's commit in the log; None where it tells nothing."""
+    if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
+        return None
+    if snapshot:
+        return OF_SNAPSHOT
+    return None if read else commit_position(source, sequence)
+
+
+def _server_of(source: Source | None) -> tuple[str | None, int]:
+    return _NO_SERVER if source is None or source.file is None else server_of(source)
+
+
+def _text(position: int | str) -> str:
+    """A position as text that sorts."""
+    return position if isinstance(position, str) else f"{position:0{WIDTH}X}"
+
+
+def _place_text(place: int | str) -> str:
+    """A place as text that sorts."""
+    return place if isinstance(place, str) else f"{place:020d}"

@@ -12,11 +12,11 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record
 from silver.decode.columns import Columns
-from silver.decode.debezium.events.captures import captured_change
 from silver.decode.debezium.events.documents import (
     CONNECTOR,
     DocumentChange,
     DocumentEvent,
+    captured_change,
     document_of,
     open_document,
 )
@@ -85,22 +85,25 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
-            inner = text_inside(record)
-            if inner is not None:
-                return self.open(replace(record, raw=inner, whole=False))
-            found = _found_document(record)
-            if found is None and self.form is None:
-                found = self._found_flattened(record)
+            found = self._open_other(record)
             if found is None:
                 raise
             return found
-        if envelope is not None:
-            source = envelope.source
-            if source is not None and source.connector == CONNECTOR:
-                return _found_document(record) or Opened(envelope, block)
-            if envelope.after is None and envelope.before is None:
-                return self._without_row(record, envelope, block)
+        if envelope is None:
+            return Opened(None, block)
+        if envelope.source is not None and envelope.source.connector == CONNECTOR:
+            return _found_document(record) or Opened(envelope, block)
+        if envelope.after is None and envelope.before is None:
+            return self._without_row(record, envelope, block)
         return _full(envelope, block)
+
+    def _open_other(self, record: Record) -> Opened | None:
+        """A record within a text, one of documents or a flattened event; None for any other."""
+        inner = text_inside(record)
+        if inner is not None:
+            return self.open(replace(record, raw=inner, whole=False))
+        found = _found_document(record)
+        return self._found_flattened(record) if found is None and self.form is None else found
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
@@ -169,21 +172,20 @@ class AvroOpener(Opener):
             return super().open(record)
         value, writer = avro_value(record, self._schemas)
         if not writer.is_envelope:
-            if not isinstance(value, dict):
-                raise NotAvro("found a value that is no record")
             return self._row(value, writer, record)
         if writer.has_documents:
             return self._document(value, record)
         envelope = value if isinstance(value, Envelope) else self._converted(value, Envelope)
         if self.form in (FLATTENED, REWRITTEN):
             return Opened(envelope, writer.text)
-        after = envelope.after
-        if self._takes_from_key or after is None or not self._has_keys(after, writer):
+        if self._takes_from_key or not self._has_keys(envelope.after, writer):
             self.open_key(record)
         return _full(envelope, writer.text)
 
-    def _has_keys(self, row: Row, writer: Writer) -> bool:
+    def _has_keys(self, row: Row | None, writer: Writer) -> bool:
         """Whether a row has fields for all keys; all rows of a writer have the same ones."""
+        if row is None:
+            return False
         if writer is not self._newest:
             self._newest, self._are_in_rows = writer, self._table_keys <= row.keys()
         return self._are_in_rows
@@ -203,8 +205,10 @@ class AvroOpener(Opener):
         except msgspec.ValidationError as error:
             raise NotAvro(str(error)) from None
 
-    def _row(self, row: Row, writer: Writer, record: Record) -> Opened:
+    def _row(self, row: object, writer: Writer, record: Record) -> Opened:
         """A value that is no envelope: a flattened event, or a marker, which says nothing."""
+        if not isinstance(row, dict):
+            raise NotAvro("found a value that is no record")
         if is_marker(row):
             return Opened(None, None)
         if self.form == FULL:
@@ -285,9 +289,9 @@ def form_of(opened: Opened) -> str | None:
     return None if _says_nothing(envelope) else FULL
 
 
-def _full(envelope: Envelope | None, block: bytes | None) -> Opened:
-    source = None if envelope is None else envelope.source
-    if envelope is None or source is None or source.value_capture_type is None:
+def _full(envelope: Envelope, block: bytes | None) -> Opened:
+    source = envelope.source
+    if source is None or source.value_capture_type is None:
         return Opened(envelope, block)
     return Opened(envelope, block, None, captured_change(envelope))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pyspark.sql import types as T
 
 from silver.decode.change import Record
+from silver.decode.debezium.events.connectors import INVENTING
 from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.values.json_values import json_text
 
@@ -62,17 +63,13 @@ def may_hold_placeholders(record: Record, envelope: Envelope, moved: bool) -> bo
     first change of its transaction.
     """
     if envelope.op == "u":
-        return envelope.before is None or _connector(envelope) != "postgresql"
+        source = envelope.source
+        return envelope.before is None or not (source is None or source.connector in INVENTING)
     if envelope.op != "c":
         return False
     if moved:
         return True
     return record.topic is None and record.headers is None and _follows_another(envelope)
-
-
-def _connector(envelope: Envelope) -> object:
-    source = envelope.source
-    return "postgresql" if source is None or source.connector is None else source.connector
 
 
 def _follows_another(envelope: Envelope) -> bool:

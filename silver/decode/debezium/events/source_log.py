@@ -11,21 +11,10 @@ part of `source.sequence`, does: it is no lower than any change of an earlier tr
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
-from silver.decode.debezium.events.envelope import Source
-from silver.decode.debezium.events.order import (
-    DB2_WIDTH,
-    SPANNER,
-    SQL_SERVER_WIDTH,
-    postgresql_commit,
-    postgresql_commits,
-)
-from silver.decode.values.json_values import text_of
-
-_DIGITS = "0123456789"
 OF_SNAPSHOT = ""
 """The position of the rows of a full snapshot: below every other, as they begin an epoch anyway."""
 OFFSETS = "(offsets)"
@@ -151,8 +140,7 @@ class Reached:
         """Whether records within a segment may be of another log than its first one."""
         if part.position == OF_SNAPSHOT or part.first == part.last:
             return False
-        known = self.servers.keys() | self.old.keys()
-        may_mix = part.begin.server is None or not known.isdisjoint(part.servers)
+        may_mix = self._may_mix(part)
         is_late = self.since is not None and part.earliest <= self.since
         if may_mix and is_late and not self.is_all_old(part):
             return True
@@ -160,8 +148,12 @@ class Reached:
             return may_mix and part.earliest <= self.time
         if not self.falls(part.begin):
             return False
-        is_new = any(n > self.servers.get(server, -1) for server, n in part.servers.items())
-        return is_new or part.latest > self.time
+        return part.latest > self.time or highest(self.servers, part.servers) != {**self.servers}
+
+    def _may_mix(self, part: Segment) -> bool:
+        """Whether servers do not tell a segment's records from those before it."""
+        known = self.servers.keys() | self.old.keys()
+        return part.begin.server is None or not known.isdisjoint(part.servers)
 
     def extended(self, part: Segment) -> "Reached":
         """How far the records have come after a segment of the same log."""
@@ -224,52 +216,133 @@ def highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {server: max(one.get(server, -1), other.get(server, -1)) for server in both}
 
 
-def commit_position(source: Source, sequence: str) -> str | None:
-    """The position of a change's commit, or of the commit before it; None without one.
+Exact = Callable[[Segment, Reached], list[Segment]]
+"""Follows the records of a segment once more, knowing how far those before had come."""
 
-    `sequence` is the change's own. Positions of TiCDC, YDB, MongoDB, Spanner and CockroachDB are
-    times of the whole cluster, which never start anew.
+
+class Restart(NamedTuple):
+    """A place where the positions of a domain begin to be those of another log.
+
+    Attributes:
+        domain: topic and partition.
+        place: the first record that is known to be of the new log.
+        position: its position.
+        time: its commit time in microseconds since 1970.
+        started: commit time from which on changes count as the new log's.
     """
-    if source.connector == SPANNER or source.ts_hlc is not None:
-        return None
-    if source.lsn is not None or source.sequence is not None:
-        return postgresql_commit(source)
-    if source.commit_ts is not None or source.step is not None or source.ord is not None:
-        return None
-    if source.file is not None:
-        return sequence
-    if source.commit_lsn is not None:
-        width = DB2_WIDTH if source.connector == "db2" else SQL_SERVER_WIDTH
-        return sequence.replace("/", "")[:width]
-    if source.commit_scn is not None:
-        return sequence.partition("/")[0]
-    return None
+
+    domain: str
+    place: str
+    position: str
+    time: int
+    started: int
 
 
-def commit_positions(sources: Sequence[Source], sequences: Sequence[str]) -> list[str | None]:
-    """What `commit_position` gives of many records."""
-    if all(s.lsn is not None and s.ts_hlc is None and s.connector != SPANNER for s in sources):
-        found = postgresql_commits([source.sequence for source in sources])
-        if found is not None:
-            return [*found]
-    return [commit_position(*one) for one in zip(sources, sequences, strict=True)]
+class Alarm(NamedTuple):
+    """Positions run backwards, and the records do not prove which log changes are of.
 
-
-def proves_restarts(source: Source) -> bool:
-    """Whether a position that falls while commit times rise proves another log: PostgreSQL's."""
-    return source.lsn is not None or source.sequence is not None
-
-
-def server_of(source: Source) -> tuple[str | None, int]:
-    """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
-
-    Without a GTID the id of MySQL's server with the base name of its binlog, and 0.
+    Attributes:
+        domain: topic and partition.
+        first: place of the first record that may be of either log.
+        last: place of the first one that contradicts.
+        before: the highest position of the log so far, and its latest commit time.
+        after: position and commit time of a record that contradicts.
+        of_offsets: whether the positions are offsets, of a topic that was made anew it seems.
     """
-    gtid = source.gtid
-    if gtid is not None:
-        gtid = gtid if isinstance(gtid, str) else str(text_of(gtid))
-        server, _, number = gtid.rpartition(":" if ":" in gtid else "-")
-        return server, int(number) if number.isascii() and number.isdigit() else 0
-    if not source.file:
-        return None, 0
-    return f"{source.server_id} {str(text_of(source.file)).rstrip(_DIGITS)}", 0
+
+    domain: str
+    first: str
+    last: str
+    before: tuple[str, int]
+    after: tuple[str, int]
+    of_offsets: bool = False
+
+
+class Followed(NamedTuple):
+    """What a segment showed: how far the records have come now, and what of it is to be told."""
+
+    reached: Reached
+    restart: Restart | None = None
+    alarm: Alarm | None = None
+
+
+class Findings(NamedTuple):
+    """What segments showed: places where positions start anew, and where that is not proven."""
+
+    restarts: list[Restart]
+    alarms: list[Alarm]
+    reached: dict[str, Reached]
+
+
+def find_restarts(
+    segments: Iterable[Segment], reached: Mapping[str, Reached], exact: Exact
+) -> Findings:
+    """Finds where positions start anew.
+
+    Args:
+        segments: what the tasks that decoded a batch have kept, in any order.
+        reached: how far earlier batches had come, by the name of the segments; none of `segments`
+            begins before (see `is_late`).
+        exact: asked about a segment that began in one task and tells too little.
+    """
+    found = Findings([], [], dict(reached))
+    for segment in sorted(segments, key=lambda one: (one.name, one.first, one.last)):
+        known, parts = found.reached.get(segment.name), [segment]
+        if known is not None and known.is_unclear(segment):
+            parts = exact(segment, known) or parts
+        for part in parts:
+            step = follow(part, found.reached.get(part.name))
+            found.reached[part.name] = step.reached
+            found.restarts.extend([step.restart] if step.restart else [])
+            found.alarms.extend([step.alarm] if step.alarm else [])
+    return found
+
+
+def is_late(segments: Iterable[Segment], reached: Mapping[str, Reached]) -> bool:
+    """Whether a segment begins before records that were followed already."""
+    known = ((segment.first, reached.get(segment.name)) for segment in segments)
+    return any(place is not None and first <= place.place for first, place in known)
+
+
+def follow(part: Segment, known: Reached | None) -> Followed:
+    """What a segment shows that is all of one log."""
+    if known is None or part.position == OF_SNAPSHOT:
+        return Followed(begun(part))
+    if known.is_all_old(part):
+        return _of_old_log(part, known)
+    if known.begins_anew(part.begin):
+        return _of_new_log(part, known)
+    if known.started is not None and part.earliest < known.started and not known.alarmed:
+        alarm = _alarm(part, known, part.earliest)
+        return Followed(known.extended(part).with_alarm(), None, alarm)
+    return Followed(known.extended(part))
+
+
+def _of_old_log(part: Segment, known: Reached) -> Followed:
+    """Late records keep their epoch; without a server only their time tells that they are late."""
+    now = known.passed(part)
+    if part.begin.server is not None or known.alarmed:
+        return Followed(now)
+    return Followed(now.with_alarm(), None, _alarm(part, known, part.earliest))
+
+
+def _of_new_log(part: Segment, known: Reached) -> Followed:
+    """A new epoch where it is proven; an alarm where it is not, or not from which record on."""
+    begin, now = part.begin, known.restarted(part)
+    is_new = known.is_new_server(begin)
+    proven = is_new or begin.server != known.server or begin.proves
+    restart, alarm = None, None
+    if proven and now.started is not None:
+        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
+    unsure_from = None if is_new else known.again_from
+    is_doubtful = now.started is not None and part.earliest < now.started
+    if not proven or unsure_from is not None or is_doubtful:
+        alarm = _alarm(part, known, begin.time)._replace(first=unsure_from or part.first)
+        now = now.with_alarm()
+    return Followed(now, restart, alarm)
+
+
+def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
+    before, after = (known.position, known.time), (part.begin.position, time)
+    of_offsets = part.log.startswith(OFFSETS)
+    return Alarm(part.domain, part.first, part.first, before, after, of_offsets)
