@@ -17,7 +17,7 @@ from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.values.schema_blocks import block_defaults
+from silver.decode.values.encodings import block_defaults
 from silver.decode.values.json_values import text_of
 
 _WHOLE_LOGS = frozenset(("mysql", "mariadb", "sqlserver", "oracle", "db2", "informix"))

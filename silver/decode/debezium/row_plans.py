@@ -21,10 +21,10 @@ from silver.decode.columns import (
 )
 from silver.decode.debezium.events.envelope import Row
 from silver.decode.debezium.events.placeholders import can_be_placeholder
-from silver.decode.debezium.values.converters import converter_of, refuse
-from silver.decode.debezium.values.encodings import Encoding, assumed, in_mode
 from silver.decode.types import wider
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.converters import converter_of, refuse
+from silver.decode.values.encodings import Encoding, assumed, in_mode
+from silver.decode.values.numbers import Converter
 
 _MOST_PLANS = 1_024
 

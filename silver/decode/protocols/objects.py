@@ -24,9 +24,10 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
 from silver.decode.types import Misfit
+from silver.decode.values.converters import misfit_message
+from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
-from silver.decode.values.typed_values import Converter, misfit_message
-from silver.decode.values.undeclared_fields import UndeclaredFields
+from silver.decode.values.numbers import Converter
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}

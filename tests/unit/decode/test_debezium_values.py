@@ -10,21 +10,20 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Source
 from silver.decode.debezium.events.placeholders import Placeholders
-from silver.decode.debezium.values.converters import converter_of, refuse
-from silver.decode.debezium.values.encodings import (
+from silver.decode.types import Misfit, parse_type
+from silver.decode.values.converters import converter_of, refuse
+from silver.decode.values.encodings import (
     Encoding,
     Field,
     Kind,
     Unit,
     assumed,
+    block_fields,
     from_block,
     in_mode,
 )
-from silver.decode.debezium.values.schema_blocks import block_fields
-from silver.decode.types import parse_type
 from silver.decode.values.json_values import parse_json
-from silver.decode.values.typed_json import date_text, timestamp_text
-from silver.decode.values.typed_values import Misfit
+from silver.decode.values.times import date_text, timestamp_text
 from tests.debezium_records import decoded, event, plain, table, wrapped
 
 CONNECT, TIME, DATA = (
