@@ -24,7 +24,7 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
 from silver.decode.types import Misfit
-from silver.decode.values.converters import misfit_message
+from silver.decode.values.converters import bounded, misfit_message
 from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.numbers import Converter
@@ -143,8 +143,11 @@ class FlatRowReader:
         self.reads_csv = table.feeds[0].file_format == "csv"
         self.tells_decimals = make is not None
         self._tells_bytes = table.feeds[0].file_format == "parquet"
+        infinity = {name: column.infinity for name, column in table.columns.items()}
         self.readers = [
-            (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
+            (_member(c), bounded(made(c, columns.settled), infinity.get(c.name)))
+            for c in columns.columns
+            if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
         self._nullable_keys = table.nullable_keys

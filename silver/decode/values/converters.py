@@ -48,6 +48,9 @@ from silver.decode.values.json_values import (
 from silver.decode.values.numbers import Converter
 
 LONGEST_SHOWN = 80
+_OUTSIDE = (
+    " of the years 1 to 9999; declare `infinity: null` or `infinity: clamp` for what lies outside"
+)
 _MILLISECOND = 1_000
 _HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
@@ -83,6 +86,25 @@ def converter(type: T.DataType) -> Converter:
     return converter_of(None, type)
 
 
+def bounded(convert: Converter, infinity: str | None) -> Converter:
+    """A converter that takes moments outside of the years 1 to 9999 as a column declares them.
+
+    Args:
+        convert: the column's converter, which refuses them.
+        infinity: `null`, or `clamp` for the first or last moment; None where nothing is declared.
+    """
+    if infinity is None:
+        return convert
+
+    def convert_all(value: object) -> object:
+        try:
+            return convert(value)
+        except times.Beyond as error:
+            return None if infinity == "null" else convert(times.ENDS[error.is_after])
+
+    return convert_all
+
+
 def refuse(value: object) -> object:
     """The converter of a column whose type the block's type cannot become: no value fits."""
     raise Misfit(value)
@@ -100,7 +122,10 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
     The value of a sensitive column (`hidden`) is not shown.
     """
     shown = "a value that is not shown" if hidden else f"'{text_of(value)[:LONGEST_SHOWN]}'"
-    return f"column {name}: found {shown}, expected {data_type.simpleString()}"
+    message = f"column {name}: found {shown}, expected {data_type.simpleString()}"
+    is_date = isinstance(data_type, T.DateType)
+    is_moment = is_date or isinstance(data_type, T.TimestampType | T.TimestampNTZType)
+    return message + _OUTSIDE if is_moment and times.lies_beyond(value, is_date) else message
 
 
 def _without_packed_numbers(encoding: Encoding) -> Encoding:

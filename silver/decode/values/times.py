@@ -9,9 +9,8 @@ Digits of a second beyond the sixth are cut off. A zone is `Z`, an offset such a
 or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such as `Europe/Paris`; without one the time
 is in UTC. White space around all of it does not count.
 
-Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies after them is
-held at their last moment (that is PostgreSQL's `infinity` in all its encodings), `-infinity` at
-their first; any other earlier moment does not fit.
+Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies outside is
+`Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings.
 """
 
 import re
@@ -32,8 +31,7 @@ _OFFSET = re.compile(
 )
 _TICKS = re.compile(r"-?[0-9]{1,19}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_AFTER_9999 = re.compile(r"infinity|\+?[0-9]{5,}-")
-_BEFORE_ALL = re.compile(r"-infinity|-[0-9]{6,}-")
+_BEYOND = re.compile(r"(-?)infinity|\+?[0-9]{5,}-.*|(-)[0-9]{4,}-.*", re.IGNORECASE | re.DOTALL)
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _DAY_OF_1970 = _EPOCH.toordinal()
 _DAYS_OF_400_YEARS = 146_097
@@ -47,18 +45,31 @@ DAYS = (_FIRST_DAY, _LAST_DAY)
 """The first and the last day of the years 1 to 9999."""
 MICROS = (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1)
 """The first and the last microsecond of these years."""
-_INFINITE_DAY, _MINUS_INFINITE_DAY = -2_147_472_693, -2_147_472_692
 _WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
-_MINUS_INFINITY_US = -9_000_000_000_000_000_000
 MILLIS_BELOW = 10_000_000_000_000
 """Ticks of an unknown unit below it, in the year 2286, are milliseconds."""
 _YEAR_9999_MS = range(253_370_764_800_000, 253_402_300_799_999 + 1)
 _INFINITY_MS = (9_223_372_036_825_200, -9_223_372_036_832_400)
 _INFINITY_US = tuple(1000 * ticks for ticks in _INFINITY_MS)
 _MICROS_OF = {"ms": 1_000, "us": 1}
+_INFINITE_DAYS = {-2_147_472_693: True, -2_147_472_692: False}
+ENDS = ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999")
+"""The first and the last moment of the years 1 to 9999 as texts."""
+
+
+class Beyond(Misfit):
+    """A date or timestamp that lies outside of the years 1 to 9999.
+
+    Attributes:
+        is_after: whether it lies after them.
+    """
+
+    def __init__(self, value: object, is_after: bool) -> None:
+        super().__init__(value)
+        self.is_after = is_after
 
 
 def date_text(days: int) -> str:
@@ -109,10 +120,10 @@ def date_value(value: object) -> int:
         return _date_of_days(value)
     text = text_of(value)
     if _DATE.match(text):
-        return _within(date_of(text.rstrip("Z")), *DAYS)
+        return _held(date_of(text.rstrip("Z")), DAYS)
     if _TICKS.fullmatch(text):
         return _date_of_days(int(text))
-    return _edge(text, DAYS)
+    raise _misfit(text)
 
 
 def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
@@ -128,10 +139,10 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
         return _micros_within(value, unit)
     text = text_of(value)
     if _DATE.match(text):
-        return _within(timestamp_of(text, zoned), *MICROS)
+        return _held(timestamp_of(text, zoned), MICROS)
     if _TICKS.fullmatch(text):
         return _micros_within(int(text), unit)
-    return _edge(text, MICROS)
+    raise _misfit(text)
 
 
 def date_of_timestamp(micros: int) -> int:
@@ -180,7 +191,7 @@ def _day_and_time(text: str) -> tuple[int, str | None]:
     """Days since 1970, and the text behind the day where there is some."""
     found = _DAY.fullmatch(text.strip(BLANKS))
     if found is None:
-        raise Misfit(text)
+        raise _misfit(text.strip(BLANKS))
     cycles, rest = divmod(int(found[1]), 400)  # Python's calendar ends with the year 9999
     try:
         days = date(2000 + rest, int(found[2]), int(found[3])).toordinal() - _DAY_OF_1970
@@ -232,23 +243,27 @@ def _fixed_offset(zone: str) -> int | None:
     return -seconds if sign == "-" else seconds
 
 
+def lies_beyond(value: object, is_date: bool) -> bool:
+    """Whether a value that does not fit may lie outside of the years 1 to 9999."""
+    try:
+        date_value(value) if is_date else timestamp_value(value, "ms", zoned=False)
+    except Beyond:
+        return True
+    except Misfit:
+        return False
+    return False
+
+
 def _date_of_days(days: int) -> int:
-    if _FIRST_DAY <= days <= _LAST_DAY:
-        return days
+    if days in _INFINITE_DAYS:
+        raise Beyond(days, _INFINITE_DAYS[days])
     if days in _WRITTEN_DATES:
         raise Misfit(days)
-    if _LAST_DAY < days <= _MOST_DAYS or days == _INFINITE_DAY:
-        return _LAST_DAY
-    if days == _MINUS_INFINITE_DAY:
-        return _FIRST_DAY
-    raise Misfit(days)
+    return _held(_within(days, -_MOST_DAYS - 1, _MOST_DAYS), DAYS)
 
 
 def _micros_within(ticks: int, unit: Unit) -> int:
-    micros = _micros(_within(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit)
-    if micros < _MINUS_INFINITY_US:
-        return MICROS[0]
-    return _within(min(micros, MICROS[1]), *MICROS)
+    return _held(_micros(_within(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit), MICROS)
 
 
 def _micros(ticks: int, unit: Unit) -> int:
@@ -270,10 +285,13 @@ def _within(value: int, first: int, last: int) -> int:
     return value
 
 
-def _edge(text: str, ends: tuple[int, int]) -> int:
-    """The first or last moment for a text that names one beyond it."""
-    if _AFTER_9999.match(text):
-        return ends[1]
-    if _BEFORE_ALL.match(text):
-        return ends[0]
-    raise Misfit(text)
+def _held(value: int, ends: tuple[int, int]) -> int:
+    if not ends[0] <= value <= ends[1]:
+        raise Beyond(value, value > ends[1])
+    return value
+
+
+def _misfit(text: str) -> Misfit:
+    """Why a text is no date and no timestamp."""
+    found = _BEYOND.fullmatch(text)
+    return Misfit(text) if found is None else Beyond(text, not (found[1] or found[2]))
