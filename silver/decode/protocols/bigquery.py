@@ -22,7 +22,6 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import Columns
-from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
@@ -118,10 +117,6 @@ class BigQueryDecoder:
             change.operation = operation
             change.absent = row.absent if operation == UPSERT else None
         return change
-
-
-class BigQueryDiscovery(FlatDiscovery):
-    """Finds the columns of change rows."""
 
 
 def _sequence(record: Record, members: Mapping[str, object]) -> str | None:

@@ -29,7 +29,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from pyspark.sql import types as T
@@ -134,11 +134,11 @@ def _without_packed_numbers(encoding: Encoding) -> Encoding:
     return encoding._replace(scale=scale, items=items)
 
 
-def _text(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _text(encoding: Encoding | None, data_type: T.DataType) -> Converter:
     if encoding is None or encoding.kind not in _TEXTS:
-        return lambda value: value if value.__class__ is str else text_of(value)
+        return lambda value: value if type(value) is str else text_of(value)
     if encoding.kind == "timestamp" and not isinstance(encoding.type, T.TimestampNTZType):
-        return _text(None, type)
+        return _text(None, data_type)
     to_text = _TEXTS[encoding.kind]
     return lambda value: to_text(encoding, value)
 
@@ -212,27 +212,33 @@ def _is_no_moment(encoding: Encoding) -> bool:
     return is_number or encoding.kind == "time"
 
 
-def _binary(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _binary(encoding: Encoding | None, data_type: T.DataType) -> Converter:
     kind = "plain" if encoding is None else encoding.kind
     if kind == "hex":
         return _from_hex
     alternative = b"-_" if kind == "base64url" else None
 
     def convert(value: object) -> bytes:
-        if kind != "plain" and value.__class__ is not str:
+        if kind != "plain" and type(value) is not str:
             raise Misfit(value)
         text = "".join(text_of(value).split())
-        digits = text.rstrip("=")
-        is_padded_in_vain = len(digits) % 4 == 0 and digits != text
-        if is_padded_in_vain or (kind == "octets" and can_be_hex(text)):
+        if kind == "octets" and can_be_hex(text):
             raise Misfit(value)
-        try:
-            padded = digits + "=" * (-len(digits) % 4)
-            return base64.b64decode(padded, altchars=alternative, validate=True)
-        except ValueError:
-            raise Misfit(value) from None
+        return _from_base64(text, alternative)
 
     return convert
+
+
+def _from_base64(text: str, alternative: bytes | None) -> bytes:
+    """The bytes of base64 without white space, whose padding may be missing."""
+    digits = text.rstrip("=")
+    if len(digits) % 4 == 0 and digits != text:
+        raise Misfit(text)
+    try:
+        padded = digits + "=" * (-len(digits) % 4)
+        return base64.b64decode(padded, altchars=alternative, validate=True)
+    except ValueError:
+        raise Misfit(text) from None
 
 
 def _from_hex(value: object) -> bytes:
@@ -327,22 +333,19 @@ def plain_value(value: object, type: T.DataType) -> object:
     Of a struct, members that are null are left out. A timestamp has three digits of fraction, or
     six where it needs them.
     """
-    if isinstance(value, str) and isinstance(type, T.VariantType):
-        return msgspec.Raw(value.encode())
-    if isinstance(value, list):
-        return _plain_items(value, type)
-    if isinstance(value, dict) and isinstance(type, T.StructType):
-        members = {f.name: (value[f.name], f.dataType) for f in type.fields}
-        return {name: plain_value(v, of) for name, (v, of) in members.items() if v is not None}
-    if isinstance(value, int) and isinstance(type, T.DateType):
-        return times.date_text(value)
-    if isinstance(value, int) and isinstance(type, T.TimestampType | T.TimestampNTZType):
-        return _timestamp_text(value) + ("Z" if isinstance(type, T.TimestampType) else "")
-    if isinstance(value, Decimal) and isinstance(type, T.DecimalType):
-        return NumberText(f"{value:.{type.scale}f}")
-    if isinstance(value, float):
-        return NumberText(repr(value)) if value - value == 0 else special_text(value)
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+    for kind, of, plain in _PLAIN_VALUES:
+        if isinstance(value, kind) and isinstance(type, of):
+            return plain(value, type)
+    return value
+
+
+def _plain_members(value: Mapping[str, object], type: T.StructType) -> object:
+    members = {f.name: (value[f.name], f.dataType) for f in type.fields}
+    return {name: plain_value(v, of) for name, (v, of) in members.items() if v is not None}
+
+
+def _plain_float(value: float, type: T.DataType) -> object:
+    return NumberText(repr(value)) if value - value == 0 else special_text(value)
 
 
 def _plain_items(value: list[object], type: T.DataType) -> object:
@@ -376,4 +379,15 @@ _MAKERS: tuple[tuple[type[T.DataType], Make], ...] = (
     (T.MapType, _map),
     (T.StructType, _struct),
     (T.VariantType, _variant),
+)
+_PLAIN_VALUES: tuple[tuple[type, type[T.DataType], Callable[[Any, Any], object]], ...] = (
+    (str, T.VariantType, lambda value, _: msgspec.Raw(value.encode())),
+    (list, T.DataType, lambda value, type: _plain_items(value, type)),
+    (dict, T.StructType, _plain_members),
+    (int, T.DateType, lambda value, _: times.date_text(value)),
+    (int, T.TimestampType, lambda value, _: _timestamp_text(value) + "Z"),
+    (int, T.TimestampNTZType, lambda value, _: _timestamp_text(value)),
+    (Decimal, T.DecimalType, lambda value, type: NumberText(f"{value:.{type.scale}f}")),
+    (float, T.DataType, _plain_float),
+    (bytes, T.DataType, lambda value, _: base64.b64encode(value).decode()),
 )

@@ -138,7 +138,7 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     if type(value) is int:
         return _micros_within(value, unit)
     text = text_of(value)
-    if _DATE.match(text):
+    if text[4:5] == "-" and _DATE.match(text):
         return _held(timestamp_of(text, zoned), MICROS)
     if _TICKS.fullmatch(text):
         return _micros_within(int(text), unit)
@@ -175,16 +175,18 @@ def time_text(value: object, unit: Unit) -> str:
 def _usual(text: str) -> int | None:
     """The moment of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
     plain = text[:-1] if text[-1:] == "Z" else text
-    if len(plain) not in _USUAL_LENGTHS or text[10] not in "T " or text[11:13] > "23":
+    if len(plain) not in _USUAL_LENGTHS or plain[7] != "-" or plain[13] != ":":
         return None
-    if plain[4] + plain[7] + plain[13] + plain[16] + plain[19:20].replace(".", "") != "--::":
+    if plain[10] not in "T " or plain[19:20] == "," or plain[11:13] == "24":
         return None
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError:
         return None
-    past = moment - _EPOCH if moment.tzinfo is None else None
-    return None if past is None else past // _MICROSECOND
+    if moment.tzinfo is not None:
+        return None
+    past = moment - _EPOCH
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
 
 
 def _day_and_time(text: str) -> tuple[int, str | None]:
