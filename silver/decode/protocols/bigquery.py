@@ -103,14 +103,15 @@ class BigQueryDecoder:
         change = Change(None, row.values, source_time=time, unlike=row.unlike)
         if self._numbered:
             change.sequence = _sequence(record, members)
-        fault = (
-            (_unknown_operation(members) if operation is None else None)
-            or self._too_many_keys
-            or _too_many_columns(members)
-            or row.key_fault
-            or (row.value_fault if operation == UPSERT else None)
-            or (_wrong_number(members) if self._numbered and change.sequence is None else None)
+        faults = (
+            _unknown_operation(members) if operation is None else None,
+            self._too_many_keys,
+            _too_many_columns(members),
+            row.key_fault,
+            row.value_fault if operation == UPSERT else None,
+            _wrong_number(members) if self._numbered and change.sequence is None else None,
         )
+        fault = next(filter(None, faults), None)
         if fault is not None:
             change.reason, change.message = fault
         else:

@@ -63,17 +63,15 @@ def bulk_converter(
 
     None where there is none: values are then converted one by one.
     """
-    kind = "plain" if encoding is None else encoding.kind
+    given = encoding or Encoding("plain", type)
     if isinstance(type, T.DecimalType):
-        return _decimal_converter(encoding or Encoding("plain", type), type, arrow)
+        return _decimal_converter(given, type, arrow)
     for of, kinds, bulk in _CONVERTERS:
-        if isinstance(type, of) and kind in kinds:
+        if isinstance(type, of) and given.kind in kinds:
             return partial(bulk, arrow)
-    if isinstance(type, T.DateType) and (encoding is None or kind == "date"):
-        return partial(_dates, encoding is not None)
-    if isinstance(type, T.TimestampType | T.TimestampNTZType):
-        unit = None if encoding is None else encoding.unit
-        return partial(_moments, unit, arrow) if encoding is None or kind == "timestamp" else None
+    for moment, kind in _MOMENTS:
+        if isinstance(type, moment) and (encoding is None or given.kind == kind):
+            return partial(_dates if kind == "date" else _timestamps, encoding, arrow)
     return None
 
 
@@ -218,20 +216,20 @@ def packed_decimals(
     return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
 
 
-def _dates(days: bool, values: Values) -> pa.Array | None:
+def _dates(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
-    if days and kinds <= {int}:
+    if encoding is not None and kinds <= {int}:
         numbers = pa.array(values, pa.int32())
-        return numbers.cast(pa.date32()) if _is_within(numbers, *DAYS) else None
+        return numbers.cast(type) if _is_within(numbers, *DAYS) else None
     texts = _matched(values, _DATE) if kinds <= {str} else None
     if texts is None:
         return None
-    found = texts.cast(pa.date32())
+    found = texts.cast(type)
     return found if _is_within(found.cast(pa.int32()), *DAYS) else None
 
 
-def _moments(unit: str | None, type: pa.DataType, values: Values) -> pa.Array | None:
-    """Ticks of a unit, or texts in UTC; without a unit texts alone."""
+def _timestamps(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
+    """Ticks of a unit, or texts in UTC; without an encoding texts alone."""
     kinds = kinds_of(values)
     if kinds <= {str}:
         texts = _matched(values, _MOMENT)
@@ -242,8 +240,8 @@ def _moments(unit: str | None, type: pa.DataType, values: Values) -> pa.Array | 
         else:
             return None
         found = found.cast(pa.int64())
-    elif kinds <= {int} and unit is not None:
-        found = _micros(pa.array(values, pa.int64()), unit)
+    elif kinds <= {int} and encoding is not None:
+        found = _micros(pa.array(values, pa.int64()), encoding.unit)
     else:
         return None
     return None if found is None or not _is_within(found, *MICROS) else found.cast(type)
@@ -276,4 +274,9 @@ _CONVERTERS: tuple[
     (T.IntegralType, ("plain", "precise"), _whole_numbers),
     (T.DoubleType, ("plain", "precise"), _doubles),
     (T.BooleanType, tuple(get_args(Kind)), _booleans),
+)
+_MOMENTS: tuple[tuple[type[T.DataType], str], ...] = (
+    (T.DateType, "date"),
+    (T.TimestampType, "timestamp"),
+    (T.TimestampNTZType, "timestamp"),
 )

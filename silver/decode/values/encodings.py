@@ -98,13 +98,8 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
     `decimal_texts` is what other records of the source show, as `Columns` has it. It counts where
     the table does not declare the decimal handling mode.
     """
-    precise = source.decimal_handling_mode == "precise"
-    if isinstance(type, T.DecimalType) and not declares_decimals(source):
-        kind = _KINDS_OF_TEXTS.get(decimal_texts or "", "unsure")
-        return Encoding(kind, type, type.scale)
     if isinstance(type, T.NumericType):
-        scale = type.scale if isinstance(type, T.DecimalType) else -1
-        return Encoding("precise" if precise else "plain", type, scale)
+        return _assumed_number(type, source, decimal_texts)
     if isinstance(type, T.BinaryType):
         kind = _BINARY.get(source.binary_handling_mode, "base64")
         return Encoding(kind if declares_binaries(source) else "octets", type)
@@ -113,8 +108,17 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
     if isinstance(type, T.ArrayType):
         return Encoding("array", type, items=assumed(type.elementType, source, decimal_texts))
     if isinstance(type, T.StringType):
-        return Encoding("loose" if precise else "plain", type)
+        return Encoding("loose" if source.decimal_handling_mode == "precise" else "plain", type)
     return Encoding("date" if isinstance(type, T.DateType) else "plain", type)
+
+
+def _assumed_number(type: T.NumericType, source: Source, decimal_texts: str | None) -> Encoding:
+    scale = type.scale if isinstance(type, T.DecimalType) else -1
+    if scale >= 0 and not declares_decimals(source):
+        return Encoding(_KINDS_OF_TEXTS.get(decimal_texts or "", "unsure"), type, scale)
+    return Encoding(
+        "precise" if source.decimal_handling_mode == "precise" else "plain", type, scale
+    )
 
 
 def declares_decimals(source: Source) -> bool:
