@@ -10,27 +10,12 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns, Discovery, known_columns
-from silver.decode.protocols import bigquery, rows, snapshot_files, ydb
+from silver.decode.formats import PROTOCOLS
 
 ARRIVED_AT = 1_714_564_800_000_000
 """Microseconds since 1970 of 2024-05-01T12:00:00Z."""
 
 Line = str | bytes | dict[str, Any] | None
-
-
-class Format(NamedTuple):
-    """What decodes and discovers the records of a format."""
-
-    decoder: type[Any]
-    discovery: type[Any]
-
-
-FORMATS = {
-    "bigquery": Format(bigquery.BigQueryDecoder, bigquery.BigQueryDiscovery),
-    "rows": Format(rows.RowsDecoder, rows.RowsDiscovery),
-    "snapshot": Format(snapshot_files.SnapshotDecoder, snapshot_files.SnapshotDiscovery),
-    "ydb": Format(ydb.YdbDecoder, ydb.YdbDiscovery),
-}
 
 
 class Decoded(NamedTuple):
@@ -80,14 +65,12 @@ def record(line: Line, number: int = 0, whole: bool = False, **given: Any) -> Re
 
 def discovery(table: Table, columns: Columns) -> Discovery:
     """What finds the columns of a table's records."""
-    made: Discovery = FORMATS[table.format].discovery(table, columns)
-    return made
+    return PROTOCOLS[table.format].discovery(table, columns)
 
 
 def decoder(table: Table, columns: Columns) -> Decoder:
     """What decodes a table's records."""
-    made: Decoder = FORMATS[table.format].decoder(table, columns)
-    return made
+    return PROTOCOLS[table.format].decoder(table, columns)
 
 
 def decoded(

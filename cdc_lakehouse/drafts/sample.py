@@ -16,8 +16,8 @@ from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, u
 from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import CHANGE_MEMBERS, Format
 from lakehouse.config.table import FileFormat
-from silver.decode.debezium.values.encodings import from_block
 from silver.decode.types import parse_type, wider
+from silver.decode.values.encodings import from_block
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NumberText
 

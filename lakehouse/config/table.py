@@ -151,6 +151,14 @@ class Source(Strict):
     )
 
 
+def _word(value: object) -> object:
+    """YAML reads `null` as no value."""
+    return "null" if value is None else value
+
+
+Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_word)]
+
+
 class Column(Strict):
     """A declared column: its Spark SQL type and how it is treated."""
 
@@ -173,6 +181,12 @@ class Column(Strict):
         default=True,
         description="`false`: a row with null is a dead letter. `true`, written on a key column:"
         " null is a value of the key.",
+    )
+    infinity: Infinity = Field(
+        default=None,
+        description="What becomes of a date or timestamp outside of the years 1 to 9999, such as"
+        " PostgreSQL's `infinity`: `null`, or `clamp` for the first or last moment of these years."
+        " Without it the row is a dead letter.",
     )
     comment: str | None = Field(default=None, description="The column's comment in gold.")
 

@@ -188,6 +188,12 @@ def _check_column(table: Table, column: str) -> Iterator[Problem]:
         yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
     if column in table.keys and declared.operational:
         yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if declared.infinity is not None:
+        if not declared.type.strip().lower().startswith(("date", "timestamp")):
+            found = f"infinity for type {declared.type}"
+            yield Problem(f"{key}.infinity", found, "a date or timestamp", _REMOVE)
+        if column in table.keys and declared.infinity == "null":
+            yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
     if declared.origin is not None and table.feeds and table.format != "debezium":
         expected = "from only with format debezium"
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)

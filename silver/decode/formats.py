@@ -8,6 +8,7 @@ from silver.decode.change import Decoder
 from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery
 from silver.decode.protocols import bigquery, rows, snapshot_files, ydb
+from silver.decode.protocols.discovery import FlatDiscovery
 
 
 class Protocol(NamedTuple):
@@ -20,7 +21,7 @@ class Protocol(NamedTuple):
 PROTOCOLS: Mapping[str, Protocol] = {
     "debezium": Protocol(decoder.DebeziumDecoder, discovery.DebeziumDiscovery),
     "ydb": Protocol(ydb.YdbDecoder, ydb.YdbDiscovery),
-    "bigquery": Protocol(bigquery.BigQueryDecoder, bigquery.BigQueryDiscovery),
+    "bigquery": Protocol(bigquery.BigQueryDecoder, FlatDiscovery),
     "rows": Protocol(rows.RowsDecoder, rows.RowsDiscovery),
-    "snapshot": Protocol(snapshot_files.SnapshotDecoder, snapshot_files.SnapshotDiscovery),
+    "snapshot": Protocol(snapshot_files.SnapshotDecoder, FlatDiscovery),
 }

@@ -46,6 +46,8 @@ def problem_keys(**keys: object) -> list[str]:
         {"stored_as_scd_type": 2, "track_history_column_list": ["a"]},
         {"columns": {"shard": {"from": "source.db"}, "id": {"type": "int", "nullable": True}}},
         {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
+        {"columns": {"id": {"type": "date", "infinity": "clamp"}}},
+        {"columns": {"a": {"type": "timestamp_ntz", "infinity": None}}},
     ],
 )
 def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
@@ -56,6 +58,8 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
     ("keys", "named"),
     [
         ({"source": YDB, "columns": {"shard": {"from": "source.db"}}}, "columns.shard.from"),
+        ({"columns": {"a": {"type": "int", "infinity": "clamp"}}}, "columns.a.infinity"),
+        ({"columns": {"id": {"type": "date", "infinity": None}}}, "columns.id.infinity"),
         ({"source": None}, "source"),
         ({"source": None, "sources": [registry("a"), registry("b")]}, "sources"),
         ({"sources": [DEBEZIUM]}, "source"),

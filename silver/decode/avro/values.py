@@ -5,12 +5,11 @@ import math
 
 from pyspark.sql import types as T
 
-from silver.decode.debezium.values import numbers
-from silver.decode.debezium.values.converters import converter_of
-from silver.decode.debezium.values.encodings import Encoding
-from silver.decode.values.json_values import NumberText
-from silver.decode.values.typed_json import special_text
-from silver.decode.values.typed_values import Converter
+from silver.decode.values import numbers
+from silver.decode.values.converters import converter_of
+from silver.decode.values.encodings import Encoding
+from silver.decode.values.json_values import NumberText, special_text
+from silver.decode.values.numbers import Converter
 
 _SAME_KINDS = ("plain", "date", "timestamp", "time")
 """Encodings whose values are texts, whole numbers and booleans, as they are in JSON."""

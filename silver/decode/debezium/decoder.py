@@ -66,15 +66,15 @@ from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout, ke
 from silver.decode.debezium.row_values import convert_row
 from silver.decode.debezium.slice_shapes import SliceTools
 from silver.decode.debezium.slices import SliceReader
-from silver.decode.debezium.values.schema_blocks import (
+from silver.decode.slices import ReadPart, Slice
+from silver.decode.types import Misfit
+from silver.decode.values.encodings import (
     block_fields,
     is_avro_block,
     row_block_fields,
 )
-from silver.decode.slices import ReadPart, Slice
-from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.numbers import Converter
 
 _MOST_BLOCKS = 256
 _NO_NULLS: frozenset[int] = frozenset()

@@ -26,9 +26,8 @@ from silver.decode.columns import (
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
 from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.evidence import Evidence
-from silver.decode.debezium.values.encodings import Encoding
-from silver.decode.debezium.values.schema_blocks import block_fields, row_block_fields
 from silver.decode.types import wider
+from silver.decode.values.encodings import Encoding, block_fields, row_block_fields
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NotJson
 

@@ -8,10 +8,10 @@ from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, key_row
-from silver.decode.debezium.values.converters import converter_of
-from silver.decode.debezium.values.encodings import Encoding, Kind, Unit
 from silver.decode.types import Misfit
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.converters import converter_of
+from silver.decode.values.encodings import Encoding, Kind, Unit
+from silver.decode.values.numbers import Converter
 
 _UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}
 

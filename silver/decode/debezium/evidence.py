@@ -11,9 +11,9 @@ from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
 from silver.decode.debezium.old_keys import OldKeys
-from silver.decode.debezium.values.encodings import declares_decimals, holds_decimals
-from silver.decode.debezium.values.numbers import form_of
-from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
+from silver.decode.values.encodings import declares_decimals, holds_decimals
+from silver.decode.values.inference import MOST_LEFT_OUT, UndeclaredFields
+from silver.decode.values.numbers import form_of
 
 _NO_TABLE = (None, None, None)
 _CHANGES = ("c", "u", "d", "r", "t")

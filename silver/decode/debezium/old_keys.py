@@ -18,7 +18,7 @@ from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.values.schema_blocks import block_defaults
+from silver.decode.values.encodings import block_defaults
 from silver.decode.values.json_values import text_of
 
 _MADE_UP = re.compile(

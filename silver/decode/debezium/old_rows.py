@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from silver.decode.columns import Column
+from silver.decode.values.converters import plain_value
 from silver.decode.values.json_values import json_text
-from silver.decode.values.typed_json import plain_value
 
 
 def row_json(columns: Iterable[Column], values: Iterable[object]) -> str:

@@ -22,16 +22,15 @@ from silver.decode.debezium.events.connectors import INVENTING, MAY_WRITE_CELLS,
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row
 from silver.decode.debezium.row_plans import Reading, TableLayout
-from silver.decode.debezium.values.converters import can_be_hex
-from silver.decode.debezium.values.encodings import (
+from silver.decode.types import Misfit
+from silver.decode.values.converters import can_be_hex, misfit_message
+from silver.decode.values.encodings import (
     declares_binaries,
     declares_decimals,
     holds_decimals,
 )
-from silver.decode.debezium.values.numbers import is_base64, is_written
-from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, json_text, text_of
-from silver.decode.values.typed_values import misfit_message
+from silver.decode.values.numbers import is_base64, is_written
 from silver.decode.wrapped import holds_rows, open_row
 
 _SHOWN, _SHOWN_OF_SOURCE = 100, 300

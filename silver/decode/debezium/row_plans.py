@@ -21,10 +21,10 @@ from silver.decode.columns import (
 )
 from silver.decode.debezium.events.envelope import Row
 from silver.decode.debezium.events.placeholders import can_be_placeholder
-from silver.decode.debezium.values.converters import converter_of, refuse
-from silver.decode.debezium.values.encodings import Encoding, assumed, in_mode
 from silver.decode.types import wider
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.converters import bounded, converter_of, refuse
+from silver.decode.values.encodings import Encoding, assumed, in_mode
+from silver.decode.values.numbers import Converter
 
 _MOST_PLANS = 1_024
 
@@ -160,8 +160,11 @@ class RowReader:
         if encoding is None:
             return refuse
         if self.native:
-            return avro_converter_of(encoding, column.type)
-        return converter_of(encoding, column.type, self.sourced)
+            convert = avro_converter_of(encoding, column.type)
+        else:
+            convert = converter_of(encoding, column.type, self.sourced)
+        declared = self.layout.table.columns.get(column.name)
+        return convert if declared is None else bounded(convert, declared.infinity)
 
     def _planned(self, names: tuple[str, ...]) -> RowPlan:
         layout = self.layout

@@ -17,12 +17,12 @@ from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opener
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.debezium.evidence import NewEvidence
 from silver.decode.debezium.row_plans import RowReader, TableLayout
-from silver.decode.debezium.values.schema_blocks import block_fields
 from silver.decode.shapes import BROKEN, RowShape, TupleShape, can_be_fields, parser_of_shape
 from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import BulkConverter, bulk_converter
+from silver.decode.values.encodings import block_fields
 from silver.decode.values.json_values import NotJson
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.numbers import Converter
 from silver.decode.wrapped import open_row
 
 

@@ -22,7 +22,6 @@ from silver.decode.change import (
     Record,
 )
 from silver.decode.columns import Columns
-from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
@@ -104,24 +103,21 @@ class BigQueryDecoder:
         change = Change(None, row.values, source_time=time, unlike=row.unlike)
         if self._numbered:
             change.sequence = _sequence(record, members)
-        fault = (
-            (_unknown_operation(members) if operation is None else None)
-            or self._too_many_keys
-            or _too_many_columns(members)
-            or row.key_fault
-            or (row.value_fault if operation == UPSERT else None)
-            or (_wrong_number(members) if self._numbered and change.sequence is None else None)
+        faults = (
+            _unknown_operation(members) if operation is None else None,
+            self._too_many_keys,
+            _too_many_columns(members),
+            row.key_fault,
+            row.value_fault if operation == UPSERT else None,
+            _wrong_number(members) if self._numbered and change.sequence is None else None,
         )
+        fault = next(filter(None, faults), None)
         if fault is not None:
             change.reason, change.message = fault
         else:
             change.operation = operation
             change.absent = row.absent if operation == UPSERT else None
         return change
-
-
-class BigQueryDiscovery(FlatDiscovery):
-    """Finds the columns of change rows."""
 
 
 def _sequence(record: Record, members: Mapping[str, object]) -> str | None:

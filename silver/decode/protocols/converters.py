@@ -7,9 +7,10 @@ from pyspark.sql import types as T
 
 from silver.decode.columns import Column
 from silver.decode.types import Misfit
+from silver.decode.values.converters import converter
 from silver.decode.values.inference import fits_double
 from silver.decode.values.json_values import NumberText
-from silver.decode.values.typed_values import Converter, converter
+from silver.decode.values.numbers import Converter
 
 _HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 

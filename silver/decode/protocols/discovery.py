@@ -19,8 +19,12 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.values.inference import SeenValues, inferred_type
-from silver.decode.values.undeclared_fields import MOST_LEFT_OUT, UndeclaredFields
+from silver.decode.values.inference import (
+    MOST_LEFT_OUT,
+    SeenValues,
+    UndeclaredFields,
+    inferred_type,
+)
 
 _OF_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
 _MOST_NAMES = 4 * MOST_COLUMNS

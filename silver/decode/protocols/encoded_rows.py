@@ -17,21 +17,21 @@ from silver.decode.change import Record
 from silver.decode.columns import Column, Columns
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
-from silver.decode.debezium.values.converters import converter_of
-from silver.decode.debezium.values.encodings import (
+from silver.decode.protocols.converters import plain_converter
+from silver.decode.protocols.file_rows import FileRows
+from silver.decode.types import Misfit, parse_type
+from silver.decode.values.converters import converter_of
+from silver.decode.values.encodings import (
     Encoding,
     assumed,
     declares_binaries,
     declares_decimals,
     holds_decimals,
     in_mode,
+    row_block_fields,
 )
-from silver.decode.debezium.values.schema_blocks import row_block_fields
-from silver.decode.protocols.converters import plain_converter
-from silver.decode.protocols.file_rows import FileRows
-from silver.decode.types import Misfit, parse_type
 from silver.decode.values.json_values import NotJson, parse_json
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.numbers import Converter
 from silver.decode.wrapped import open_row
 
 _FIRST_WRITES = ("c", "r")

@@ -24,9 +24,10 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
 from silver.decode.types import Misfit
+from silver.decode.values.converters import bounded, misfit_message
+from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
-from silver.decode.values.typed_values import Converter, misfit_message
-from silver.decode.values.undeclared_fields import UndeclaredFields
+from silver.decode.values.numbers import Converter
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
@@ -134,16 +135,16 @@ class FlatRowReader:
     ) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
-        made = make or plain_converter
-        if make is None and table.feeds[0].file_format != "parquet":
-            made = hexless_converter
-        if table.feeds[0].file_format == "csv":
-            made = of_csv(made)
-        self.reads_csv = table.feeds[0].file_format == "csv"
+        written = table.feeds[0].file_format
+        self.reads_csv, self._tells_bytes = written == "csv", written == "parquet"
         self.tells_decimals = make is not None
-        self._tells_bytes = table.feeds[0].file_format == "parquet"
+        made = make or (plain_converter if self._tells_bytes else hexless_converter)
+        made = of_csv(made) if self.reads_csv else made
+        infinity = {name: column.infinity for name, column in table.columns.items()}
         self.readers = [
-            (_member(c), made(c, columns.settled)) for c in columns.columns if c.name != FAULT
+            (_member(c), bounded(made(c, columns.settled), infinity.get(c.name)))
+            for c in columns.columns
+            if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
         self._nullable_keys = table.nullable_keys
@@ -152,17 +153,7 @@ class FlatRowReader:
         self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
         self._unknown = _UnknownMembers(table, columns, self._names)
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
-        ignored = table.ignore_null_updates
-        carried = [
-            (at, name)
-            for at, name in enumerate(columns.names)
-            if name not in table.keys and not name.startswith("_") and is_published(table, name)
-        ]
-        self._carried = [
-            (at, name, ignored is True or (ignored is not False and name in ignored))
-            for at, name in carried
-            if name != table.columns_to_update
-        ]
+        self._carried = _carried_columns(table, columns)
         self._complete = frozenset(name for _, name, _ in self._carried)
         self._ignores_nulls = any(ignores for _, _, ignores in self._carried)
         required = required_columns(table) - set(grouped_columns(table))
@@ -181,22 +172,7 @@ class FlatRowReader:
             named: the columns that the row says it carries; None when it carries all it has.
             complete: whether a column that is not there is null, and not absent.
         """
-        values: list[object] = []
-        misfits: list[int] = []
-        for name, convert in self.readers:
-            value = row.get(name)
-            if value is None:
-                values.append(None)
-                continue
-            try:
-                values.append(convert(value))
-            except Misfit:
-                misfits.append(len(values))
-                values.append(None)
-        if self._tells_bytes and NOT_TEXT in row:
-            for at in self._bytes(row):
-                misfits.append(at)
-                values[at] = None
+        values, misfits = self._converted(row)
         unlike, unfit = False, None
         if not row.keys() <= self._names:
             unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
@@ -212,6 +188,23 @@ class FlatRowReader:
             for at, _ in self._keys:
                 values[at] = None
         return Row(values, absent, key_fault, fault, unlike)
+
+    def _converted(self, row: Mapping[str, object]) -> tuple[list[object], list[int]]:
+        """The values of the columns, and the places of those that do not fit."""
+        values: list[object] = []
+        misfits: list[int] = []
+        for name, convert in self.readers:
+            value = row.get(name)
+            try:
+                values.append(None if value is None else convert(value))
+            except Misfit:
+                misfits.append(len(values))
+                values.append(None)
+        if self._tells_bytes and NOT_TEXT in row:
+            for at in self._bytes(row):
+                misfits.append(at)
+                values[at] = None
+        return values, misfits
 
     def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
         """What rows with these names are; None where each of them needs thought."""
@@ -295,6 +288,17 @@ class FlatRowReader:
         if self._tells_bytes and NOT_TEXT in row and at in self._bytes(row):
             return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
+
+
+def _carried_columns(table: Table, columns: Columns) -> list[tuple[int, str, bool]]:
+    """Columns that a row may leave out: place, name, and whether a null leaves the column out."""
+    ignored = table.ignore_null_updates
+    own = {*table.keys, table.columns_to_update}
+    return [
+        (at, name, ignored if isinstance(ignored, bool) else name in ignored)
+        for at, name in enumerate(columns.names)
+        if name not in own and not name.startswith("_") and is_published(table, name)
+    ]
 
 
 def _shown(row: Mapping[str, object]) -> str:

@@ -20,7 +20,6 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Column, Columns, Shape
 from silver.decode.debezium.events.flattened import has_added_members
-from silver.decode.debezium.values.encodings import declares_binaries, declares_decimals
 from silver.decode.expressions.names import FAULT
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.encoded_rows import RowOpener
@@ -36,6 +35,7 @@ from silver.decode.protocols.slices import (
 )
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
+from silver.decode.values.encodings import declares_binaries, declares_decimals
 from silver.decode.values.json_values import NotJson, parse_json, text_of
 from silver.decode.wrapped import holds_rows
 

@@ -5,6 +5,7 @@ column holds, rows without a key, texts that are no JSON object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -25,10 +26,10 @@ from silver.decode.slices import ReadPart, Slice, read_shapes
 from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import (
     BulkConverter,
+    bulk_converter,
     bulk_text,
     convert_column,
     exact_doubles,
-    plain_bulk_converter,
     without_empty_texts,
 )
 
@@ -139,8 +140,8 @@ class FlatColumns:
 
     def _bulk_of(self, column: Column, type: pa.DataType) -> BulkConverter | None:
         if column.provisional and not self._settled and isinstance(column.type, T.StringType):
-            return bulk_text
-        bulk = plain_bulk_converter(column.type, type)
+            return partial(bulk_text, type)
+        bulk = bulk_converter(None, column.type, type)
         if isinstance(column.type, T.BinaryType) or bulk is None:
             return None
         if isinstance(column.type, T.DecimalType) and self._reader.tells_decimals:

@@ -14,7 +14,6 @@ from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.change import BAD_SEQUENCE, Change, Record
 from silver.decode.columns import Columns
-from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
 from silver.decode.protocols.slices import (
@@ -106,10 +105,6 @@ class SnapshotDecoder:
         return read_rows(
             records, places, lambda row: self._flat.shape(tuple(row), complete=True), part
         )
-
-
-class SnapshotDiscovery(FlatDiscovery):
-    """Finds the columns of rows in snapshot files."""
 
 
 def _day_of(table: Table, file: str) -> tuple[str, int] | None:

@@ -11,7 +11,7 @@ Key columns are known by their place in `key` alone. Barriers (`resolved`) and s
 changes. Values of type String (bytes) are base64.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +68,7 @@ class _Event(msgspec.Struct, gc=False):
     ts: object = None
 
 
+_NO_MOMENT = ("", 0, "")
 _ERASED = object()
 """In place of the row of an erase."""
 
@@ -137,28 +138,16 @@ class YdbDecoder:
         return self._flat.shape(tuple(written), _event_of, self._table.keys, complete)
 
     def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        events = parsed.values
-        rows = [self._written(shape, event) for event in events]
-        keys = [
-            event.key if row is not None else [None] * len(self._table.keys)
-            for event, row in zip(events, rows, strict=True)
-        ]
-        nothing = shape.row.struct(*[None] * len(shape.names))
-        beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
-        own = [nothing if row is None or row is _ERASED else row for row in rows]
-        columns, fits, _ = self._flat.convert(shape, own, [*beside])
-        moments = [plain_moment(event.ts) for event in events]
+        rows = [self._written(shape, event) for event in parsed.values]
+        columns, fits = self._values(shape, parsed.values, rows)
+        moments = [plain_moment(event.ts) or _NO_MOMENT for event in parsed.values]
         topics = records.column("_topic")
-        given = zip(fits, rows, moments, parsed.places, strict=True)
         fits = [
             fit
-            and row is not None
-            and moment is not None
-            and not self._is_before(moment[0], topics[at])
-            for fit, row, moment, at in given
+            and not (row is None or moment is _NO_MOMENT or self._is_before(moment[0], topics[at]))
+            for fit, row, moment, at in zip(fits, rows, moments, parsed.places, strict=True)
         ]
-        told = list(zip(*[moment or (None, None, None) for moment in moments], strict=True))
-        sequences, times, transactions = told or ((), (), ())
+        sequences, times, transactions = [[one[nth] for one in moments] for nth in range(3)]
         erased = [row is _ERASED for row in rows]
         columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
         absent = [None if e else shape.absent for e in erased]
@@ -167,6 +156,20 @@ class YdbDecoder:
         columns["_transaction"] = pa.array(transactions, pa.string())
         columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
         return ReadPart(parsed.places, columns).only(fits)
+
+    def _values(
+        self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
+    ) -> tuple[dict[str, pa.Array], list[bool]]:
+        """The columns of the rows and of their keys, and which of the rows need no thought."""
+        no_key = [None] * len(self._table.keys)
+        keys = [
+            no_key if row is None else event.key for event, row in zip(events, rows, strict=True)
+        ]
+        beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
+        nothing = shape.row.struct(*[None] * len(shape.names))
+        own = [nothing if row is None or row is _ERASED else row for row in rows]
+        columns, fits, _ = self._flat.convert(shape, own, [*beside])
+        return columns, [fit and row is not None for fit, row in zip(fits, rows, strict=True)]
 
     def _written(self, shape: FlatShape, event: _Event) -> object:
         """The row that an event wrote, or that it erased one; None where it needs thought."""

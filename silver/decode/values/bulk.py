@@ -8,17 +8,18 @@ converter of single values gives of each: that one has the law, and reads all co
 import binascii
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from silver.decode.debezium.values.encodings import Encoding
 from silver.decode.types import Misfit
+from silver.decode.values.encodings import Encoding, Kind
 from silver.decode.values.json_values import NumberText
-from silver.decode.values.typed_values import Converter
+from silver.decode.values.numbers import Converter
+from silver.decode.values.times import DAYS, MICROS, MILLIS_BELOW
 
 Values = Sequence[Any]
 BulkConverter = Callable[[Values], pa.Array | None]
@@ -31,10 +32,8 @@ _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,
 _LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _PACKED = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$"
-_DAYS = (-719_162, 2_932_896)
-_MICROS = (-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000 - 1)
 _UTC, _LOCAL_TIME = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
-_MILLIS_BELOW, _MICROS_FROM = 10_000_000_000_000, 300_000_000_000_000
+_MICROS_FROM = 300_000_000_000_000
 _MOST_OCTETS = 8
 _FEW = 64
 _DOUBLE_DIGITS = 17
@@ -58,34 +57,22 @@ def convert_column(
 
 
 def bulk_converter(
-    encoding: Encoding, type: T.DataType, arrow: pa.DataType
+    encoding: Encoding | None, type: T.DataType, arrow: pa.DataType
 ) -> BulkConverter | None:
-    """The bulk converter of values in an encoding into a column's type; None without one."""
-    kind = encoding.kind
-    if isinstance(type, T.StringType):
-        return bulk_text if kind in ("plain", "loose", "json", "base64") else None
-    if isinstance(type, T.IntegralType) and kind in ("plain", "precise"):
-        return partial(_whole_numbers, arrow)
-    if isinstance(type, T.DoubleType) and kind in ("plain", "precise"):
-        return _doubles
-    if isinstance(type, T.BooleanType):
-        return _booleans
+    """The bulk converter of values in an encoding, or plain ones, into a column's type.
+
+    None where there is none: values are then converted one by one.
+    """
+    given = encoding or Encoding("plain", type)
     if isinstance(type, T.DecimalType):
-        return _decimal_converter(encoding, type, arrow)
-    if isinstance(type, T.DateType) and kind == "date":
-        return _dates
-    if isinstance(type, T.TimestampType | T.TimestampNTZType) and kind == "timestamp":
-        return partial(_moments, encoding.unit, arrow)
+        return _decimal_converter(given, type, arrow)
+    for of, kinds, bulk in _CONVERTERS:
+        if isinstance(type, of) and given.kind in kinds:
+            return partial(bulk, arrow)
+    for moment, kind in _MOMENTS:
+        if isinstance(type, moment) and (encoding is None or given.kind == kind):
+            return partial(_dates if kind == "date" else _timestamps, encoding, arrow)
     return None
-
-
-def plain_bulk_converter(type: T.DataType, arrow: pa.DataType) -> BulkConverter | None:
-    """The bulk converter of plain JSON values and texts; None without one."""
-    if isinstance(type, T.DateType):
-        return partial(_dates, days=False)
-    if isinstance(type, T.TimestampType | T.TimestampNTZType):
-        return partial(_moments, None, arrow)
-    return bulk_converter(Encoding("plain", type), type, arrow)
 
 
 def kinds_of(values: Values) -> set[type]:
@@ -119,9 +106,9 @@ def _one_by_one(
     return pa.array(found, type), misfits
 
 
-def bulk_text(values: Values) -> pa.Array | None:
+def bulk_text(type: pa.DataType, values: Values) -> pa.Array | None:
     """Texts as they are."""
-    return pa.array(values, pa.string()) if kinds_of(values) <= {str} else None
+    return pa.array(values, type) if kinds_of(values) <= {str} else None
 
 
 def _matched(values: Values, pattern: str) -> pa.Array | None:
@@ -139,15 +126,15 @@ def _whole_numbers(type: pa.DataType, values: Values) -> pa.Array | None:
     return None if texts is None else pc.utf8_ltrim(texts, "+").cast(type)
 
 
-def _doubles(values: Values) -> pa.Array | None:
+def _doubles(type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
     if kinds <= {float}:
-        found = pa.array(values, pa.float64())
+        found = pa.array(values, type)
     elif kinds <= {float, int, NumberText}:
-        found = pa.array([None if v is None else float(v) for v in values], pa.float64())
+        found = pa.array([None if v is None else float(v) for v in values], type)
     elif kinds == {str}:
         texts = _matched(values, _NUMBER)
-        found = None if texts is None else texts.cast(pa.float64())
+        found = None if texts is None else texts.cast(type)
     else:
         return None
     return None if found is None or pc.any(pc.is_inf(found)).as_py() else found
@@ -159,7 +146,11 @@ def exact_doubles(values: Values) -> pa.Array | None:
     if not kinds <= {int, NumberText}:
         return None
     numbers = [value for value in values if type(value) is NumberText]
-    return _doubles(values) if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS else None
+    return (
+        _doubles(pa.float64(), values)
+        if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS
+        else None
+    )
 
 
 def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
@@ -167,8 +158,8 @@ def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
     return lambda values: bulk([None if value == "" else value for value in values])
 
 
-def _booleans(values: Values) -> pa.Array | None:
-    return pa.array(values, pa.bool_()) if kinds_of(values) <= {bool} else None
+def _booleans(type: pa.DataType, values: Values) -> pa.Array | None:
+    return pa.array(values, type) if kinds_of(values) <= {bool} else None
 
 
 def _decimal_converter(
@@ -225,20 +216,20 @@ def packed_decimals(
     return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
 
 
-def _dates(values: Values, days: bool = True) -> pa.Array | None:
+def _dates(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
-    if days and kinds <= {int}:
+    if encoding is not None and kinds <= {int}:
         numbers = pa.array(values, pa.int32())
-        return numbers.cast(pa.date32()) if _is_within(numbers, *_DAYS) else None
+        return numbers.cast(type) if _is_within(numbers, *DAYS) else None
     texts = _matched(values, _DATE) if kinds <= {str} else None
     if texts is None:
         return None
-    found = texts.cast(pa.date32())
-    return found if _is_within(found.cast(pa.int32()), *_DAYS) else None
+    found = texts.cast(type)
+    return found if _is_within(found.cast(pa.int32()), *DAYS) else None
 
 
-def _moments(unit: str | None, type: pa.DataType, values: Values) -> pa.Array | None:
-    """Ticks of a unit, or texts in UTC; without a unit texts alone."""
+def _timestamps(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
+    """Ticks of a unit, or texts in UTC; without an encoding texts alone."""
     kinds = kinds_of(values)
     if kinds <= {str}:
         texts = _matched(values, _MOMENT)
@@ -249,18 +240,18 @@ def _moments(unit: str | None, type: pa.DataType, values: Values) -> pa.Array | 
         else:
             return None
         found = found.cast(pa.int64())
-    elif kinds <= {int} and unit is not None:
-        found = _micros(pa.array(values, pa.int64()), unit)
+    elif kinds <= {int} and encoding is not None:
+        found = _micros(pa.array(values, pa.int64()), encoding.unit)
     else:
         return None
-    return None if found is None or not _is_within(found, *_MICROS) else found.cast(type)
+    return None if found is None or not _is_within(found, *MICROS) else found.cast(type)
 
 
 def _micros(ticks: pa.Array, unit: str) -> pa.Array | None:
     if unit == "guess":
-        if _is_within(ticks, -_MILLIS_BELOW, _MILLIS_BELOW):
+        if _is_within(ticks, -MILLIS_BELOW, MILLIS_BELOW):
             unit = "ms"
-        elif _is_within(ticks, _MICROS_FROM, _MICROS[1]):
+        elif _is_within(ticks, _MICROS_FROM, MICROS[1]):
             unit = "us"
         else:
             return None
@@ -274,3 +265,18 @@ def _micros(ticks: pa.Array, unit: str) -> pa.Array | None:
 def _is_within(numbers: pa.Array, first: int, last: int) -> bool:
     found = pc.min_max(numbers).as_py()
     return found["min"] is None or (first <= found["min"] and found["max"] <= last)
+
+
+_CONVERTERS: tuple[
+    tuple[type[T.DataType], tuple[str, ...], Callable[[pa.DataType, Values], pa.Array | None]], ...
+] = (
+    (T.StringType, ("plain", "loose", "json", "base64"), bulk_text),
+    (T.IntegralType, ("plain", "precise"), _whole_numbers),
+    (T.DoubleType, ("plain", "precise"), _doubles),
+    (T.BooleanType, tuple(get_args(Kind)), _booleans),
+)
+_MOMENTS: tuple[tuple[type[T.DataType], str], ...] = (
+    (T.DateType, "date"),
+    (T.TimestampType, "timestamp"),
+    (T.TimestampNTZType, "timestamp"),
+)

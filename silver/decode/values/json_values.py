@@ -90,6 +90,11 @@ def text_of(value: object) -> str:
     return str(value) if isinstance(value, str) else json_text(value)
 
 
+def special_text(value: float) -> str:
+    """A number that is none, or infinite, as JSON's texts have it."""
+    return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"
+
+
 def _parse_lenient(text: bytes | str) -> object:
     try:
         given = text if isinstance(text, str) else text.decode()

@@ -282,3 +282,19 @@ def test_no_digit_is_lost_in_a_double_that_nobody_declared() -> None:
 
     assert learned.told("reason") == ["incompatible_schema"]
     assert decoded(declared, [line]).values("n") == [12345678901234567.89]
+
+
+@pytest.mark.parametrize(
+    ("infinity", "expected"),
+    [({}, None), ({"infinity": None}, None), ({"infinity": "clamp"}, 253402300799999999)],
+)
+def test_infinity_is_what_its_column_declares(
+    infinity: dict[str, object], expected: int | None
+) -> None:
+    columns = {"id": "int", "t": {"type": "timestamp"} | infinity}
+    of = table("rows", ["id"], sequence_by="id", columns=columns)
+
+    found = decoded(of, [{"id": 1, "t": "infinity"}])
+
+    assert found.values("t") == [expected]
+    assert found.told("reason") == [None if infinity else "bad_value"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyspark.sql import types as T
 
 from silver.decode.types import Misfit
+from silver.decode.values.converters import converter, misfit_message
 from silver.decode.values.json_values import parse_json
-from silver.decode.values.time_texts import timestamp_of
-from silver.decode.values.typed_values import converter, misfit_message
+from silver.decode.values.times import timestamp_of
 
 BIGINT, INT, TINYINT = T.LongType(), T.IntegerType(), T.ByteType()
 DOUBLE, FLOAT, BOOLEAN, STRING = T.DoubleType(), T.FloatType(), T.BooleanType(), T.StringType()

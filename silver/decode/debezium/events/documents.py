@@ -23,10 +23,9 @@ import msgspec
 
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope, Row, Source, Transaction, key_row
-from silver.decode.debezium.values.moments import timestamp_value
 from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json
-from silver.decode.values.typed_json import timestamp_text
+from silver.decode.values.times import timestamp_text, timestamp_value
 from silver.decode.wrapped import open_row
 
 CONNECTOR = "mongodb"

@@ -1,16 +1,22 @@
 """How a column's value is written in JSON: told by the schema block, else assumed from its type.
 
+Each record is decoded by its own block, because the scale of a number can change in the middle of
+a stream.
+
 Source of the rules: Debezium's data type mappings and Kafka Connect's logical types.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Source
+from silver.decode.avro.schemas import connect_block, is_avro
 from silver.decode.types import CONNECT_TYPES
+from silver.decode.values.json_values import NotJson, parse_json
 
 Kind = Literal[
     "plain", "base64", "base64url", "hex", "octets", "decimal", "variable", "loose",
@@ -19,6 +25,7 @@ Kind = Literal[
 ]  # fmt: skip
 Unit = Literal["guess", "ms", "us", "ns"]
 Field = Mapping[str, object]
+_BLOCKS = 256
 
 
 class Encoding(NamedTuple):
@@ -91,13 +98,8 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
     `decimal_texts` is what other records of the source show, as `Columns` has it. It counts where
     the table does not declare the decimal handling mode.
     """
-    precise = source.decimal_handling_mode == "precise"
-    if isinstance(type, T.DecimalType) and not declares_decimals(source):
-        kind = _KINDS_OF_TEXTS.get(decimal_texts or "", "unsure")
-        return Encoding(kind, type, type.scale)
     if isinstance(type, T.NumericType):
-        scale = type.scale if isinstance(type, T.DecimalType) else -1
-        return Encoding("precise" if precise else "plain", type, scale)
+        return _assumed_number(type, source, decimal_texts)
     if isinstance(type, T.BinaryType):
         kind = _BINARY.get(source.binary_handling_mode, "base64")
         return Encoding(kind if declares_binaries(source) else "octets", type)
@@ -106,8 +108,17 @@ def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) 
     if isinstance(type, T.ArrayType):
         return Encoding("array", type, items=assumed(type.elementType, source, decimal_texts))
     if isinstance(type, T.StringType):
-        return Encoding("loose" if precise else "plain", type)
+        return Encoding("loose" if source.decimal_handling_mode == "precise" else "plain", type)
     return Encoding("date" if isinstance(type, T.DateType) else "plain", type)
+
+
+def _assumed_number(type: T.NumericType, source: Source, decimal_texts: str | None) -> Encoding:
+    scale = type.scale if isinstance(type, T.DecimalType) else -1
+    if scale >= 0 and not declares_decimals(source):
+        return Encoding(_KINDS_OF_TEXTS.get(decimal_texts or "", "unsure"), type, scale)
+    return Encoding(
+        "precise" if source.decimal_handling_mode == "precise" else "plain", type, scale
+    )
 
 
 def declares_decimals(source: Source) -> bool:
@@ -143,3 +154,58 @@ def _decimal(parameters: object) -> Encoding:
 
 def _whole(text: object, otherwise: int) -> int:
     return int(str(text)) if re.fullmatch(r"-?\d{1,5}", str(text)) else otherwise
+
+
+@lru_cache(_BLOCKS)
+def block_fields(block: bytes) -> Mapping[str, Encoding]:
+    """The fields of `after` in a schema block, in its order; none in a text that is no such block.
+
+    Heartbeats, transaction markers and schema changes come with blocks that have none.
+    """
+    return _encodings(
+        f for a in _fields(_parsed(block)) if a.get("field") == "after" for f in _fields(a)
+    )
+
+
+@lru_cache(_BLOCKS)
+def row_block_fields(block: bytes) -> Mapping[str, Encoding]:
+    """The fields of a schema block that describes a row and no envelope, in its order."""
+    return _encodings(
+        f for f in _fields(_parsed(block)) if not str(f.get("field")).startswith("__")
+    )
+
+
+@lru_cache(_BLOCKS)
+def block_defaults(block: bytes) -> Mapping[str, object]:
+    """The defaults of the fields of `before`, or of a row, in a schema block."""
+    members = list(_fields(_parsed(block)))
+    before = next((m for m in members if m.get("field") == "before"), None)
+    fields = members if before is None else _fields(before)
+    return {str(f["field"]): f["default"] for f in fields if "field" in f and "default" in f}
+
+
+def _encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
+    return {str(field["field"]): from_block(field) for field in fields if "field" in field}
+
+
+def _parsed(block: bytes) -> object:
+    """A block's members; those of an Avro schema as Kafka Connect would have them."""
+    try:
+        found = parse_json(block)
+    except NotJson:
+        return None
+    return connect_block(found) if is_avro(found) else found
+
+
+@lru_cache(_BLOCKS)
+def is_avro_block(block: bytes) -> bool:
+    """Whether a schema block is the Avro schema that wrote a record's values."""
+    try:
+        return is_avro(parse_json(block))
+    except NotJson:
+        return False
+
+
+def _fields(block: object) -> Iterator[Field]:
+    inner = block.get("fields") if isinstance(block, Mapping) else None
+    return (f for f in inner if isinstance(f, Mapping)) if isinstance(inner, list) else iter(())

@@ -1,1 +1,0 @@
-"""Debezium's encodings of values, and how a schema block declares them."""

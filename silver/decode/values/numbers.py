@@ -1,0 +1,253 @@
+"""Numbers: as people write them, and exactly from Debezium's encodings.
+
+`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told
+elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`.
+"""
+
+import base64
+import math
+import re
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import partial
+
+from pyspark.sql import types as T
+
+from silver.decode.types import BLANKS, Misfit
+from silver.decode.values.encodings import Encoding, Kind
+from silver.decode.values.json_values import NumberText, text_of
+
+Converter = Callable[[object], object]
+"""Takes a JSON value that is not null, gives what pyarrow takes for the column's Arrow type.
+
+Timestamps are microseconds and dates days since 1970, maps lists of pairs, structs dictionaries.
+"""
+
+LONGEST = 1024
+_WIDEST_SCALE = 16384
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_SPECIAL_NUMBER = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
+_ONE = Decimal(1)
+_TO_WHOLE = Context(prec=40, traps=[Inexact, InvalidOperation])
+MIXED: frozenset[Kind] = frozenset(("precise", "packed", "written", "unsure"))
+"""Kinds of numbers that may be plain JSON numbers, packed, or of variable scale."""
+_EXACT = Context(prec=_WIDEST_SCALE + 4 * LONGEST)
+
+
+def packed_integer(value: object) -> int:
+    """The whole number in base64.
+
+    Raises:
+        Misfit: the value is no base64, empty, or over 1 kB.
+    """
+    if not isinstance(value, str):
+        raise Misfit(value)
+    try:
+        octets = base64.b64decode(value, validate=True)
+    except ValueError:
+        raise Misfit(value) from None
+    if not 0 < len(octets) <= LONGEST:
+        raise Misfit(value)
+    return int.from_bytes(octets, "big", signed=True)
+
+
+def scaler(scale: int) -> Callable[[int], Decimal]:
+    """A function that gives a whole number so many decimals, exactly."""
+    return partial(_EXACT.multiply, Decimal((0, (1,), -scale)))
+
+
+def scaled_text(integer: int, scale: int) -> str:
+    """The number with so many decimals as people write it: 123.45."""
+    if scale <= 0:
+        return str(integer) + "0" * -scale
+    digits = str(abs(integer)).rjust(scale + 1, "0")
+    return f"{'-' if integer < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def is_variable(value: object) -> bool:
+    """Whether a value is a number of variable scale as Debezium writes it."""
+    return isinstance(value, dict) and value.keys() == {"scale", "value"}
+
+
+def variable_parts(value: object) -> tuple[int, int]:
+    """The whole number and the scale of a number of variable scale.
+
+    Raises:
+        Misfit: the value is none.
+    """
+    if not isinstance(value, dict):
+        raise Misfit(value)
+    scale, packed = value.get("scale"), value.get("value")
+    if type(scale) is not int or abs(scale) > _WIDEST_SCALE:
+        raise Misfit(value)
+    return packed_integer(packed), scale
+
+
+def is_base64(text: str) -> bool:
+    """Whether text can be base64 of a number; `1.5`, `-5` and `NaN` cannot."""
+    return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+def is_written(text: str) -> bool:
+    """Whether text can be a number as people write it: `12`, `-0.5`, `1E+3`."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
+def form_of(text: str) -> str | None:
+    """How a decimal's text is written: `base64` or `plain`; None for both or neither."""
+    packed, written = is_base64(text), is_written(text)
+    if packed == written:
+        return None
+    return "base64" if packed else "plain"
+
+
+def can_be_both(text: str) -> bool:
+    """Whether text can be base64 of one number and, as it is written, another number."""
+    return is_base64(text) and is_written(text)
+
+
+def is_number(value: object) -> bool:
+    """Whether a JSON value is a number."""
+    return type(value) is int or isinstance(value, NumberText)
+
+
+def number_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
+    """The converter of JSON values into a type of numbers; see `converters.converter_of`."""
+    plain = next(make(type) for kind, make in _NUMBERS if isinstance(type, kind))
+    if encoding is None:
+        return plain
+    kind, scale, fit = encoding.kind, encoding.scale, _fitter(type, plain)
+    if kind == "variable":
+        return lambda value: fit(*variable_parts(value))
+    if kind == "decimal":  # base64; a plain number is Kafka Connect's `decimal.format` NUMERIC
+        return lambda value: plain(value) if is_number(value) else fit(packed_integer(value), scale)
+    return _mixed(kind if scale >= 0 else "written", scale, plain, fit) if kind in MIXED else plain
+
+
+def _mixed(
+    kind: Kind, scale: int, plain: Converter, fit: Callable[[int, int], object]
+) -> Converter:
+    """Numbers that are plain or of variable scale; see `Encoding` for what a text is."""
+
+    def convert(value: object) -> object:
+        if type(value) is dict:
+            return fit(*variable_parts(value))
+        if type(value) is not str or kind == "written":
+            return plain(value)
+        if is_base64(value) and not (kind == "unsure" and is_written(value)):
+            return fit(packed_integer(value), scale)
+        if kind == "packed" or can_be_both(value):
+            raise Misfit(value)
+        return plain(value)
+
+    return convert
+
+
+def _fitter(type: T.DataType, plain: Converter) -> Callable[[int, int], object]:
+    """A function that gives a whole number with so many decimals as a value of the type."""
+
+    def fit_text(integer: int, scale: int) -> object:
+        return plain(NumberText(scaled_text(integer, scale)))
+
+    if not isinstance(type, T.DecimalType):
+        return fit_text
+    places, before_point = type.scale, type.precision - type.scale
+    limits = [10 ** (before_point + scale) for scale in range(places + 1)]
+    to_decimal = [scaler(scale) for scale in range(places + 1)]
+
+    def fit(integer: int, scale: int) -> object:
+        if not 0 <= scale <= places:
+            return fit_text(integer, scale)
+        if abs(integer) >= limits[scale]:
+            raise Misfit(integer)
+        return to_decimal[scale](integer)
+
+    return fit
+
+
+def _whole(data_type: T.DataType) -> Converter:
+    limit = 1 << {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}[data_type.simpleString()]
+
+    def convert(value: object) -> int:
+        number = value if type(value) is int else _whole_number(text_of(value).strip(BLANKS))
+        if not -limit <= number < limit:
+            raise Misfit(value)
+        return number
+
+    return convert
+
+
+def _whole_number(text: str) -> int:
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return int(_rescaled(_number(text), _ONE, _TO_WHOLE))
+
+
+def _decimal(data_type: T.DataType) -> Converter:
+    assert isinstance(data_type, T.DecimalType)
+    unit = _ONE.scaleb(-data_type.scale)
+    context = Context(prec=data_type.precision, traps=[Inexact, InvalidOperation])
+    places = rf"(?:\.[0-9]{{1,{data_type.scale}}})?" if data_type.scale else ""
+    most = max(1, data_type.precision - data_type.scale)
+    is_usual = re.compile(rf"-?[0-9]{{1,{most}}}{places}").fullmatch
+    reads_usual = data_type.precision > data_type.scale
+
+    def convert(value: object) -> Decimal:
+        if reads_usual and isinstance(value, str) and is_usual(value):
+            return Decimal(value)
+        if type(value) is int:
+            return _rescaled(Decimal(value), unit, context)
+        return _rescaled(_number(text_of(value).strip(BLANKS)), unit, context)
+
+    return convert
+
+
+def _number(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise Misfit(text)
+    return Decimal(text)
+
+
+def _rescaled(number: Decimal, unit: Decimal, context: Context) -> Decimal:
+    """The number with the digits behind the point that `unit` has, if none is lost."""
+    try:
+        return number.quantize(unit, context=context)
+    except (Inexact, InvalidOperation):
+        raise Misfit(number) from None
+
+
+def _floating(data_type: T.DataType) -> Converter:
+    single = isinstance(data_type, T.FloatType)
+
+    def convert(value: object) -> float:
+        if isinstance(value, NumberText):
+            number = float(value)
+        else:
+            text = text_of(value).strip(BLANKS)
+            if _SPECIAL_NUMBER.fullmatch(text):
+                return float(text)
+            number = float(text) if _NUMBER.fullmatch(text) else math.inf
+        if math.isinf(number):
+            raise Misfit(value)
+        return _single(number) if single else number
+
+    return convert
+
+
+def _single(number: float) -> float:
+    try:
+        struct.pack("<f", number)
+    except OverflowError:
+        raise Misfit(number) from None
+    return number
+
+
+_NUMBERS: tuple[tuple[type[T.DataType], Callable[[T.DataType], Converter]], ...] = (
+    (T.IntegralType, _whole),
+    (T.DecimalType, _decimal),
+    (T.FractionalType, _floating),
+)

@@ -1,0 +1,299 @@
+"""Dates, times of day and timestamps: as texts, as Debezium's ticks, and as numbers.
+
+Timestamps are microseconds and dates days since 1970.
+
+A date's text is `[+-]YYYY-[M]M-[D]D` with a year of 4 to 7 digits; a time of day behind ` ` or `T`
+is cut off. A timestamp's text is a date with a year of 4 to 6 digits, then maybe ` ` or `T` and a
+time of day: `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone.
+Digits of a second beyond the sixth are cut off. A zone is `Z`, an offset such as `+01:00`, `+0100`
+or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such as `Europe/Paris`; without one the time
+is in UTC. White space around all of it does not count.
+
+Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies outside is
+`Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings.
+"""
+
+import re
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from silver.decode.types import BLANKS, Misfit
+from silver.decode.values.encodings import Unit
+from silver.decode.values.json_values import text_of
+
+_DAY = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})(?:[ T](.*))?", re.DOTALL)
+_TIME = re.compile(
+    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?([^0-9:.].*)?", re.DOTALL
+)
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{4}(?:[0-9]{2})?))"
+)
+_TICKS = re.compile(r"-?[0-9]{1,19}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_BEYOND = re.compile(r"(-?)infinity|\+?[0-9]{5,}-.*|(-)[0-9]{4,}-.*", re.IGNORECASE | re.DOTALL)
+_EPOCH = datetime.fromisoformat("1970-01-01")
+_DAY_OF_1970 = _EPOCH.toordinal()
+_DAYS_OF_400_YEARS = 146_097
+_DAY_MICROS = 86_400_000_000
+_MICROSECOND = timedelta(microseconds=1)
+_LARGEST_OFFSET = 18 * 3_600
+_LONGEST_YEAR_OF_A_TIMESTAMP = 6
+_USUAL_LENGTHS = (19, 23, 26)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+DAYS = (_FIRST_DAY, _LAST_DAY)
+"""The first and the last day of the years 1 to 9999."""
+MICROS = (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1)
+"""The first and the last microsecond of these years."""
+_WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
+_MOST_DAYS = 2**31 - 1
+_MOST_TICKS = 2**63
+_LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
+MILLIS_BELOW = 10_000_000_000_000
+"""Ticks of an unknown unit below it, in the year 2286, are milliseconds."""
+_YEAR_9999_MS = range(253_370_764_800_000, 253_402_300_799_999 + 1)
+_INFINITY_MS = (9_223_372_036_825_200, -9_223_372_036_832_400)
+_INFINITY_US = tuple(1000 * ticks for ticks in _INFINITY_MS)
+_MICROS_OF = {"ms": 1_000, "us": 1}
+_INFINITE_DAYS = {-2_147_472_693: True, -2_147_472_692: False}
+ENDS = ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999")
+"""The first and the last moment of the years 1 to 9999 as texts."""
+
+
+class Beyond(Misfit):
+    """A date or timestamp that lies outside of the years 1 to 9999.
+
+    Attributes:
+        is_after: whether it lies after them.
+    """
+
+    def __init__(self, value: object, is_after: bool) -> None:
+        super().__init__(value)
+        self.is_after = is_after
+
+
+def date_text(days: int) -> str:
+    """A date as Spark prints it."""
+    return (_EPOCH + timedelta(days=days)).date().isoformat()
+
+
+def timestamp_text(micros: int) -> str:
+    """A timestamp without a zone as Spark prints it: no zeros at the end of the fraction."""
+    text = (_EPOCH + timedelta(microseconds=micros)).isoformat(" ", "microseconds")
+    return text.rstrip("0").removesuffix(".")
+
+
+def timestamp_of(text: str, zoned: bool = True) -> int:
+    """A timestamp's text as microseconds since 1970; without `zoned` its zone does not count.
+
+    Raises:
+        Misfit: the text is no timestamp.
+    """
+    usual = _usual(text)
+    if usual is not None:
+        return usual
+    days, time = _day_and_time(text)
+    if len(text.strip(BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
+        raise Misfit(text)
+    micros, zone = (0, "") if time is None else _time_of_day(time)
+    local = days * _DAY_MICROS + micros
+    ahead = _offset(zone, local) if zone else 0
+    return _within(local - ahead if zoned else local, -(1 << 63), (1 << 63) - 1)
+
+
+@lru_cache(maxsize=8_192)
+def date_of(text: str) -> int:
+    """A date's text as days since 1970.
+
+    Raises:
+        Misfit: the text is no date.
+    """
+    days, time = _day_and_time(text)
+    if time is not None:
+        _time_of_day(time)
+    return days
+
+
+def date_value(value: object) -> int:
+    """A date from days since 1970, which have 32 bits, or ISO text."""
+    if type(value) is int:
+        return _date_of_days(value)
+    text = text_of(value)
+    if _DATE.match(text):
+        return _held(date_of(text.rstrip("Z")), DAYS)
+    if _TICKS.fullmatch(text):
+        return _date_of_days(int(text))
+    raise _misfit(text)
+
+
+def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
+    """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
+
+    With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
+    in the year 9999, else microseconds, or nanoseconds where that would be after 9999 or before the
+    year 1. Microseconds within 116 days of 1970 and nanoseconds within 8 years are therefore
+    misread; the unit is certain with a schema block, or with time_precision_mode microseconds,
+    nanoseconds or connect.
+    """
+    if type(value) is int:
+        return _micros_within(value, unit)
+    text = text_of(value)
+    if text[4:5] == "-" and _DATE.match(text):
+        return _held(timestamp_of(text, zoned), MICROS)
+    if _TICKS.fullmatch(text):
+        return _micros_within(int(text), unit)
+    raise _misfit(text)
+
+
+def date_of_timestamp(micros: int) -> int:
+    """The day of a timestamp."""
+    return micros // _DAY_MICROS
+
+
+def timestamp_of_date(days: int) -> int:
+    """The first moment of a day."""
+    return days * _DAY_MICROS
+
+
+def time_text(value: object, unit: Unit) -> str:
+    """HH:MM:SS and the digits of its fraction as PostgreSQL prints it, 24:00:00 included.
+
+    MySQL's TIME is a duration of up to 838:59:59, which can be negative.
+    """
+    text = text_of(value)
+    if not _TICKS.fullmatch(text):
+        return text.rstrip("Z")
+    nanos = int(text) if unit == "ns" else 1000 * _micros(int(text), unit)
+    seconds, fraction = divmod(abs(nanos), 1_000_000_000)
+    if seconds > _LONGEST_TIME:
+        raise Misfit(value)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    sign = "-" if nanos < 0 else ""
+    return sign + clock + (f".{fraction:09}".rstrip("0") if fraction else "")
+
+
+def _usual(text: str) -> int | None:
+    """The moment of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
+    plain = text[:-1] if text[-1:] == "Z" else text
+    if len(plain) not in _USUAL_LENGTHS or plain[7] != "-" or plain[13] != ":":
+        return None
+    if plain[10] not in "T " or plain[19:20] == "," or plain[11:13] == "24":
+        return None
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None:
+        return None
+    past = moment - _EPOCH
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
+
+
+def _day_and_time(text: str) -> tuple[int, str | None]:
+    """Days since 1970, and the text behind the day where there is some."""
+    found = _DAY.fullmatch(text.strip(BLANKS))
+    if found is None:
+        raise _misfit(text.strip(BLANKS))
+    cycles, rest = divmod(int(found[1]), 400)  # Python's calendar ends with the year 9999
+    try:
+        days = date(2000 + rest, int(found[2]), int(found[3])).toordinal() - _DAY_OF_1970
+    except ValueError:
+        raise Misfit(text) from None
+    return _within(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), found[4]
+
+
+def _time_of_day(text: str) -> tuple[int, str]:
+    """Microseconds since midnight, and the zone as written."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise Misfit(text)
+    hour, minute, second, fraction, zone = found.groups(default="")
+    seconds = (int(hour) * 60 + int(minute or 0)) * 60 + int(second or 0)
+    if int(hour) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
+        raise Misfit(text)
+    return seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")), zone.strip(BLANKS)
+
+
+def _offset(zone: str, local: int) -> int:
+    """Microseconds that a local time, in microseconds since 1970, is ahead of UTC."""
+    fixed = _fixed_offset(zone)
+    if fixed is not None:
+        return fixed * 1_000_000
+    try:
+        moment = _EPOCH + timedelta(microseconds=local)
+        ahead = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+    except (ValueError, KeyError, OSError, OverflowError):
+        raise Misfit(zone) from None
+    return 0 if ahead is None else ahead // _MICROSECOND
+
+
+@lru_cache(maxsize=1_024)
+def _fixed_offset(zone: str) -> int | None:
+    """Seconds ahead of UTC; None for a region, whose offset is not always the same."""
+    if zone in ("Z", "UTC", "GMT", "UT"):
+        return 0
+    found = _OFFSET.fullmatch(zone)
+    if found is None:
+        return None
+    sign, *parts, digits = found.groups(default="")
+    if digits:
+        parts = [digits[:2], digits[2:4], digits[4:]]
+    hour, minute, second = (int(part or 0) for part in parts)
+    seconds = (hour * 60 + minute) * 60 + second
+    if minute > 59 or second > 59 or seconds > _LARGEST_OFFSET:
+        raise Misfit(zone)
+    return -seconds if sign == "-" else seconds
+
+
+def lies_beyond(value: object, is_date: bool) -> bool:
+    """Whether a value that does not fit may lie outside of the years 1 to 9999."""
+    try:
+        date_value(value) if is_date else timestamp_value(value, "ms", zoned=False)
+    except Beyond:
+        return True
+    except Misfit:
+        return False
+    return False
+
+
+def _date_of_days(days: int) -> int:
+    if days in _INFINITE_DAYS:
+        raise Beyond(days, _INFINITE_DAYS[days])
+    if days in _WRITTEN_DATES:
+        raise Misfit(days)
+    return _held(_within(days, -_MOST_DAYS - 1, _MOST_DAYS), DAYS)
+
+
+def _micros_within(ticks: int, unit: Unit) -> int:
+    return _held(_micros(_within(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit), MICROS)
+
+
+def _micros(ticks: int, unit: Unit) -> int:
+    if unit == "guess":
+        unit = _guessed(ticks)
+    return ticks // 1000 if unit == "ns" else ticks * _MICROS_OF[unit]
+
+
+def _guessed(ticks: int) -> Unit:
+    small = -MILLIS_BELOW <= ticks <= MILLIS_BELOW
+    if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS:
+        return "ms"
+    return "us" if MICROS[0] <= ticks <= MICROS[1] or ticks in _INFINITY_US else "ns"
+
+
+def _within(value: int, first: int, last: int) -> int:
+    if not first <= value <= last:
+        raise Misfit(value)
+    return value
+
+
+def _held(value: int, ends: tuple[int, int]) -> int:
+    if not ends[0] <= value <= ends[1]:
+        raise Beyond(value, value > ends[1])
+    return value
+
+
+def _misfit(text: str) -> Misfit:
+    """Why a text is no date and no timestamp."""
+    found = _BEYOND.fullmatch(text)
+    return Misfit(text) if found is None else Beyond(text, not (found[1] or found[2]))
