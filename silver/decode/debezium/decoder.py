@@ -224,20 +224,20 @@ class DebeziumDecoder:
         if change.operation == DELETE:
             row, headers = {}, None
         plan = reader.plan(row)
-        old_key = None if headers is None else old_key_row(headers)
+        old_key = old_key_row(headers)
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(row, plan, change)
         values, misfits = self._converted(event, plan, row)
         missing = self._missing_keys(values, misfits)
         nulls = _NO_NULLS
         if missing:
-            rows = (row,) if change.operation == UPSERT else (key_row(record.key), envelope.before)
-            nulls = self._nulls(reader, rows)
+            nulls = self._nulls(event, reader, row)
             self._fill_keys(event, reader, values, misfits, missing)
         change.values = values
         if old_key is not None:
             misfits = self._read_old_key(change, old_key, reader) | misfits
-        self._judge(change, plan, row, misfits, nulls)
+        if missing or misfits or plan.is_odd:
+            self._judge(change, plan, row, misfits, nulls)
         check_key(event, plan.keys, self.layout)
 
     def _read_keyless(self, event: Event, reader: RowReader) -> None:
@@ -304,10 +304,13 @@ class DebeziumDecoder:
             yield envelope.before or {}
         yield bare_key_row(record, envelope, self.layout.table.keys) or {}
 
-    def _nulls(self, reader: RowReader, rows: Sequence[Row | None]) -> frozenset[int]:
+    def _nulls(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
         """The keys that may be null and of which a row has a null."""
         if not self._nullable:
             return _NO_NULLS
+        rows: Sequence[Row | None] = (row,)
+        if event.change.operation == DELETE:
+            rows = key_row(event.record.key), event.envelope.before
         return self._nullable & {key.at for row in rows if row for key in reader.plan(row).keys}
 
     def _read_old_key(self, change: Change, row: Row, reader: RowReader) -> Misfits:

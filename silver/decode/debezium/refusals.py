@@ -253,7 +253,7 @@ def check_change(event: Event, layout: TableLayout) -> None:
     """
     record, envelope, change = event
     table = layout.table
-    form = _CELLS if _has_cells(envelope) else _TYPED if _has_typed_rows(envelope) else None
+    form = _CELLS if _has_cells(envelope) else _find_typed(envelope.after or envelope.before)
     if form is not None:
         change.values = ()
         reject(change, ILLEGAL_CHANGE, form)
@@ -289,11 +289,12 @@ def _of_other_program(members: Row) -> str | None:
     return next((text for names, text in _BY_MEMBERS.items() if members.keys() >= names), None)
 
 
-def _has_typed_rows(envelope: Envelope) -> bool:
-    """Whether a row stands within the name of its Avro type."""
-    rows = [row for row in (envelope.after, envelope.before) if row and len(row) == 1]
-    members = [member for row in rows for member in row.items()]
-    return any(type(value) is dict and name.endswith(TYPED_ROW) for name, value in members)
+def _find_typed(row: Row | None) -> str | None:
+    """The message of a row that stands within the name of its Avro type."""
+    if row is None or len(row) != 1:
+        return None
+    name, value = next(iter(row.items()))
+    return _TYPED if type(value) is dict and name.endswith(TYPED_ROW) else None
 
 
 def _has_cells(envelope: Envelope) -> bool:

@@ -95,6 +95,11 @@ class RowPlan:
     unfit: bool
     unlike: bool
 
+    @property
+    def is_odd(self) -> bool:
+        """Whether the fields alone tell something about a row."""
+        return bool(self.unknown) or self.unfit or self.unlike
+
 
 class EventShape(NamedTuple):
     """How records of one shape are parsed and read.
@@ -183,14 +188,8 @@ class TableLayout:
         announced = self.known.announced
         if announced is None or self.known.settled or not fields:
             return True
-        shown = {}
-        for field, encoding in fields.items():
-            column = self.column_of(field)
-            if column is not None or not self.adds or self.grows:
-                name = field if column is None else column.name
-                shown[name] = encoding and encoding.type.simpleString()
         before = {n: announced[n] for n in announced if self._counts(n)}
-        shown = {n: type for n, type in shown.items() if self._counts(n)}
+        shown = self._types_by_column(fields)
         if shown.keys() != before.keys():
             return False
         return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
@@ -213,6 +212,16 @@ class TableLayout:
         """
         given = [(self.columns[at], values[at]) for at in places]
         return json_text({c.name: plain_value(v, c.type) for c, v in given if v is not None})
+
+    def _types_by_column(self, fields: Mapping[str, Encoding | None]) -> dict[str, str | None]:
+        shown = {}
+        for field, encoding in fields.items():
+            column = self.column_of(field)
+            name = field if column is None else column.name
+            can_be = column is not None or not self.adds or self.grows
+            if can_be and self._counts(name):
+                shown[name] = encoding and encoding.type.simpleString()
+        return shown
 
     def _counts(self, name: str) -> bool:
         return not name.startswith("_") and is_published(self.table, name)

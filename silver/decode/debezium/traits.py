@@ -64,8 +64,8 @@ class Traits:
     """
 
     def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
-        self.decimal_texts = {known.decimal_texts} if known.decimal_texts else set[str]()
-        self.orders = {known.order} if known.order else set[str]()
+        self.decimal_texts = set(filter(None, [known.decimal_texts]))
+        self.orders = set(filter(None, [known.order]))
         self.key_parts, self.left_out = set(known.key_parts), set(known.left_out)
         self.source_table: _SourceTable | None = known.source_table
         self.mixes = not table.is_shared
@@ -76,8 +76,8 @@ class Traits:
         self._nullable = table.nullable_keys
         self.whole_old_rows = known.whole_old_rows
         lacked = {name.lower() for name in known.lacked_keys} & self._keys.keys()
-        self.made_up = set[str]() if self.whole_old_rows else lacked
-        self.moved = lacked if self.whole_old_rows else set[str]()
+        none = set[str]()
+        self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
         told = table.is_shared or any(map(_is_of_source, known.key_parts))
         self._first_table = None if told else known.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
@@ -103,21 +103,15 @@ class Traits:
         envelope, block, event, _ = opened
         if envelope is None:
             return
-        source, row = envelope.source, envelope.after or {}
         if envelope.op in _CHANGES:
             self._look_at_key(record)
+            self._look_at_table(envelope)
             if event is None:  # a flattened event's order has rules of its own
-                self.orders.add(BY_SOURCE if has_position(source) else BY_ARRIVAL)
-            if source is not None:
-                self._add_table(_table_of(source))
-                names = {name.lower() for name in row}
-                self.mixes &= envelope.after is None or self._table_keys <= names
-        self.left_out |= {name for name in row if name.startswith("_")}
+                self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
+        self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
-        if block is None and self._decimals and (source is not None or event is not None):
-            if source is not None and source.connector == "ydb":
-                self.decimal_texts.add("plain")
-            self._look_at_decimals(envelope.after or envelope.before or {})
+        if block is None and (envelope.source is not None or event is not None):
+            self._look_at_decimals(envelope)
 
     def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Takes in what records that are decoded may show after a look at others.
@@ -183,8 +177,18 @@ class Traits:
             both = zip(_PARTS, table, self.source_table, strict=True)
             self.key_parts |= {f"{OF_SOURCE}{name}" for name, one, other in both if one != other}
 
-    def _look_at_decimals(self, row: Row) -> None:
-        for name, value in row.items():
+    def _look_at_table(self, envelope: Envelope) -> None:
+        if envelope.source is not None:
+            self._add_table(_table_of(envelope.source))
+            names = {name.lower() for name in envelope.after or ()}
+            self.mixes &= envelope.after is None or self._table_keys <= names
+
+    def _look_at_decimals(self, envelope: Envelope) -> None:
+        if not self._decimals:
+            return
+        if envelope.source is not None and envelope.source.connector == "ydb":
+            self.decimal_texts.add("plain")
+        for name, value in (envelope.after or envelope.before or {}).items():
             if name.lower() in self._decimals:
                 texts = value if isinstance(value, list) else [value]
                 forms = {form_of(text) for text in texts if type(text) is str}
