@@ -6,7 +6,6 @@ A record whose row has other fields, or is no JSON that msgspec takes, is left t
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -31,54 +30,35 @@ class RowShape:
     """The names of a row's fields, and the struct for rows that have exactly these.
 
     Fields in `doubles` are read as floating point numbers or texts, all others as they are parsed.
+    Rows may also come as `tuples`, in the order of the names.
+
+    Attributes:
+        values: gives the values of a row in order.
     """
 
-    def __init__(self, names: Sequence[str], doubles: Collection[str] = ()) -> None:
+    def __init__(
+        self, names: Sequence[str], doubles: Collection[str] = (), tuples: bool = False
+    ) -> None:
         self.names = tuple(names)
-        self.fields = [f"f{at}" for at in range(len(self.names))]
+        fields = [f"f{at}" for at in range(len(self.names))]
         kinds = [float | str | None if name in doubles else object for name in self.names]
         self.struct: type[Any] = msgspec.defstruct(
             "Row",
-            list(zip(self.fields, kinds, strict=True)),
-            rename=dict(zip(self.fields, self.names, strict=True)),
+            list(zip(fields, kinds, strict=True)),
+            rename=dict(zip(fields, self.names, strict=True)),
             forbid_unknown_fields=True,
             gc=False,
         )
-        self._values = attrgetter(*self.fields)
-        self._single = len(self.fields) == 1
+        self.values: Callable[[Row], tuple[Any, ...]] = tuple if tuples else msgspec.structs.astuple
+        self._tuples = tuples
 
-    def make(self, values: Sequence[object]) -> object:
+    def make(self, values: Sequence[object]) -> Row:
         """A row of these values."""
-        return self.struct(*values)
+        return tuple(values) if self._tuples else self.struct(*values)
 
-    def columns(self, rows: Sequence[Row]) -> list[Sequence[object]]:
+    def columns(self, rows: Sequence[Row]) -> list[Sequence[Any]]:
         """The values of each field."""
-        if self._single:
-            return [list(map(self._values, rows))]
-        return list(zip(*map(self._values, rows), strict=True)) or [()] * len(self.fields)
-
-    def values(self, row: Row) -> tuple[object, ...]:
-        """The values of a row in order."""
-        return (self._values(row),) if self._single else self._values(row)
-
-
-class TupleShape:
-    """The names of a row's fields where rows are tuples; see `RowShape`."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-
-    def columns(self, rows: Sequence[Row]) -> list[Sequence[object]]:
-        """The values of each field."""
-        return list(zip(*rows, strict=True)) or [()] * len(self.names)
-
-    def values(self, row: Row) -> tuple[object, ...]:
-        """The values of a row in order."""
-        return tuple(row)
-
-    def make(self, values: Sequence[object]) -> object:
-        """A row of these values."""
-        return tuple(values)
+        return list(zip(*map(self.values, rows), strict=True)) or [()] * len(self.names)
 
 
 class Parsed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -125,14 +125,10 @@ def joined(parts: Sequence[ReadPart]) -> ReadPart:
         return parts[0]
     places = [at for part in parts for at in part.places]
     order = np.argsort(np.array(places, np.int64), kind="stable")
-    names = dict.fromkeys(name for part in parts for name in part.columns)
-    columns = {}
-    for name in names:
-        type = next(part.columns[name].type for part in parts if name in part.columns)
-        each = [part.columns.get(name, pa.nulls(len(part.places), type)) for part in parts]
-        columns[name] = pa.concat_arrays(each).take(pa.array(order))
-    facts = []
-    for lists in zip(*[part.facts for part in parts], strict=True):
-        all = [one for each in lists for one in each]
-        facts.append([all[at] for at in order])
+    tables = [pa.table(part.columns) for part in parts]
+    table = pa.concat_tables(tables, promote_options="default").take(pa.array(order))
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    lists = zip(*[part.facts for part in parts], strict=True)
+    told = [list(chain.from_iterable(each)) for each in lists]
+    facts = [[fact[at] for at in order] for fact in told]
     return ReadPart([places[at] for at in order], columns, facts)

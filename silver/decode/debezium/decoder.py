@@ -7,7 +7,7 @@ schema block, else by the column's type. A new version of a row comes from `afte
 row.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
@@ -22,8 +22,7 @@ from silver.decode.change import (
     Change,
     Record,
 )
-from silver.decode.columns import UNFIT, Columns, is_published, required_columns
-from silver.decode.debezium.envelope_columns import EnvelopeColumns
+from silver.decode.columns import UNFIT, Columns, is_published
 from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import (
     Envelope,
@@ -35,11 +34,7 @@ from silver.decode.debezium.events.envelope import (
 )
 from silver.decode.debezium.events.flattened import ordered_event
 from silver.decode.debezium.events.log_follower import LogFollower
-from silver.decode.debezium.events.opening import (
-    FLATTENED,
-    REWRITTEN,
-    record_opener,
-)
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opened, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
     BY_SOURCE,
@@ -48,11 +43,10 @@ from silver.decode.debezium.events.order import (
     handled_at,
     ordered_change,
 )
-from silver.decode.debezium.events.placeholders import Placeholders, may_hold_placeholders
-from silver.decode.debezium.evidence import NewEvidence
-from silver.decode.debezium.old_rows import row_json
+from silver.decode.debezium.events.placeholders import may_hold_placeholders
 from silver.decode.debezium.refusals import (
-    Misfits,
+    MIXED,
+    Event,
     check_change,
     check_key,
     complete_document,
@@ -62,28 +56,22 @@ from silver.decode.debezium.refusals import (
     reject_misfits,
     unknown_operation,
 )
-from silver.decode.debezium.row_plans import RowPlan, RowReader, TableLayout, keys_in
-from silver.decode.debezium.row_values import convert_row
-from silver.decode.debezium.slice_shapes import SliceTools
+from silver.decode.debezium.rows import (
+    Misfits,
+    RowPlan,
+    RowReader,
+    TableLayout,
+    Values,
+    convert_row,
+)
 from silver.decode.debezium.slices import SliceReader
+from silver.decode.debezium.traits import Traits
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.types import Misfit
-from silver.decode.values.encodings import (
-    block_fields,
-    is_avro_block,
-    row_block_fields,
-)
 from silver.decode.values.json_values import NotJson, text_of
-from silver.decode.values.numbers import Converter
 
 _MOST_BLOCKS = 256
 _NO_NULLS: frozenset[int] = frozenset()
-_MIXED = (
-    "found a full envelope among flattened events, expected events of one form in a feed "
-    "(source.envelope says which)"
-)
-
-Values = list[object]
 
 _Wanted = tuple[bytes | None, bool, bool, bool]
 """A schema block, and whether a source block, a flattened event or a document is described."""
@@ -93,30 +81,25 @@ class DebeziumDecoder:
     """Decodes the records of one table."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        self.layout = TableLayout(table, columns)
-        self.columns = columns.columns
-        self.placeholders = Placeholders(self.layout.source.unavailable_value)
-        required = required_columns(table)
-        self._required = [at for at, c in enumerate(self.columns) if c.name in required]
+        self.layout = layout = TableLayout(table, columns)
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
-        nullable = table.nullable_keys
-        self._nullable = {at for at in self.layout.keys if self.columns[at].name in nullable}
-        others = [c.name for at, c in enumerate(self.columns) if at not in self.layout.keys]
+        nullable = {at for at in layout.keys if layout.columns[at].name in table.nullable_keys}
+        self._nullable = frozenset(nullable)
+        others = [c.name for at, c in enumerate(layout.columns) if at not in layout.keys]
         self._published = [name for name in others if is_published(table, name)]
-        self._extras = EnvelopeColumns(table, columns)
-        self._shared = [at for at in self._extras.places if at in self.layout.keys]
+        self._shared = [one.at for one in layout.origins if one.at in layout.keys]
         self.opener = record_opener(table, columns)
-        self._news = NewEvidence(table, columns, self.opener.open_key)
+        self._traits = Traits(table, columns, self.opener.open_key)
         self._shows_form = self.opener.form is None and not columns.settled
         self._only_flattened = self.opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
         self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
-        self._reader = self._made(*self._newest)
+        self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
         self._slices: SliceReader | None = None
         if self._reads_slices():
-            own = (self.placeholders, self.follower, self._required, self.reader_of)
-            self._slices = SliceReader(SliceTools(self.layout, self.opener, self._news, *own))
+            own = (self._traits, self.follower, self.reader_of)
+            self._slices = SliceReader(layout, self.opener, *own)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads what needs no thought of a slice; all other records are decoded one by one."""
@@ -127,14 +110,16 @@ class DebeziumDecoder:
         if self._slices is not None:
             self._slices.follow(records, part, start, end)
 
+    def segments(self) -> str | None:
+        """What the records decoded so far tell of the source's log."""
+        return self.follower.segments()
+
     def _reads_slices(self) -> bool:
         """Whether changes of the table may need no thought."""
-        settled = self.layout.columns.settled
-        if not self.layout.keys or self._nullable or self._extras.readings:
+        layout = self.layout
+        if not layout.keys or self._nullable or layout.origins or self._arrives_in_order:
             return False
-        if self._arrives_in_order:
-            return False
-        return settled or not self._news.looks_into_values
+        return layout.known.settled or not self._traits.looks_into_values
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
@@ -144,247 +129,229 @@ class DebeziumDecoder:
             return Change(None, snapshot_last=False, reason=NOT_AVRO, message=str(error))
         except NotJson:
             return not_json(record)
-        envelope, block, event, document = opened
+        envelope = opened.envelope
         if envelope is None:
             return Change(NONE, snapshot_last=False)
-        operation = operation_of(envelope)
-        if event is None:
-            change = ordered_change(envelope, operation)
-            wanted = block, envelope.source is not None, False, document is not None
-            reader = self.reader_of(wanted)
-        else:
-            change = ordered_event(event, record, operation)
-            reader = self.reader_of((block, True, True, False))
-        change.unlike = reader.unlike or (event is not None and self._shows_form)
+        change, reader = self._ordered(record, envelope, opened)
+        event, operation = Event(record, envelope, change), change.operation
         if operation == NONE:
             change.sequence = None
             return change
-        if operation is not None and not self.layout.columns.settled:
-            change.unlike |= self._news.is_in(envelope, record, block)
-        if event is None and change.sequence is None and operation is not None:
-            self._order_by_arrival(record, envelope, change)
-        elif event is None and self._arrives_in_order:
-            change.unlike = True
-        self.follower.see(record, envelope, change)
-        if operation == UPSERT:
-            self._read_upsert(record, envelope, reader, change)
-            if self._shared and change.snapshot is not None and change.values:
-                table = ".".join([text_of(change.values[at]) for at in self._shared])
-                change.snapshot += f"{OF_TABLE}{table}"
-        elif operation == DELETE:
-            self._read_delete(record, envelope, reader, change)
+        self.follower.see(*event)
+        if operation in (UPSERT, DELETE):
+            self._read_row(event, reader)
         elif operation is None:
             reject(change, UNKNOWN_OPERATION, unknown_operation(record, envelope))
-        if document is not None:
-            complete_document(document, change, self._published)
-        if event is None and self._only_flattened and envelope.op is not None:
-            reject(change, UNKNOWN_OPERATION, _MIXED)
-        check_change(record, envelope, change, self.layout.table)
-        if change.reason is None and self._required and operation == UPSERT:
-            self._check_required(change)
+        self._check(event, opened)
         return change
 
-    def segments(self) -> str | None:
-        """What the records decoded so far tell of the source's log."""
-        return self.follower.segments()
+    def _check(self, event: Event, opened: Opened) -> None:
+        """Rejects a change that cannot be applied, whatever its row is."""
+        _, envelope, change = event
+        if opened.document is not None:
+            complete_document(opened.document, change, self._published)
+        if self._only_flattened and opened.event is None and envelope.op is not None:
+            reject(change, UNKNOWN_OPERATION, MIXED)
+        check_change(event, self.layout)
+        if self.layout.required and change.operation == UPSERT:
+            self._check_required(change)
+
+    def reader_of(
+        self,
+        block: bytes | None,
+        sourced: bool = True,
+        flattened: bool = False,
+        loose: bool = False,
+    ) -> RowReader:
+        """What reads the rows that a schema block describes."""
+        wanted = block, sourced, flattened, loose
+        if wanted != self._newest:
+            if wanted not in self._readers and len(self._readers) >= _MOST_BLOCKS:
+                self._readers.clear()
+            reader = self._readers.get(wanted) or RowReader(self.layout, *wanted)
+            self._newest, self._readers[wanted] = wanted, reader
+            self._reader = reader
+        return self._reader
+
+    def _ordered(
+        self, record: Record, envelope: Envelope, opened: Opened
+    ) -> tuple[Change, RowReader]:
+        """The change without values yet, with its place in order; and what reads its rows."""
+        flattened, operation = opened.event, operation_of(envelope)
+        if flattened is None:
+            change = ordered_change(envelope, operation)
+            is_sourced = envelope.source is not None
+            reader = self.reader_of(opened.block, is_sourced, False, opened.document is not None)
+        else:
+            change = ordered_event(flattened, record, operation)
+            reader = self.reader_of(opened.block, flattened=True)
+        change.unlike = reader.unlike or (flattened is not None and self._shows_form)
+        if operation in (None, NONE):
+            return change, reader
+        if not self.layout.known.settled:
+            change.unlike |= self._traits.look_again(envelope, record, opened.block)
+        if flattened is None:
+            self._order_by_arrival(record, envelope, change)
+        return change, reader
 
     def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Gives a change without a position its place, unless others of its feed have positions."""
-        columns = self.layout.columns
-        if has_position(envelope.source) or columns.order == BY_SOURCE:
-            return
-        change.sequence = arrival_order(record)
-        if columns.order is None and not columns.settled:
-            change.unlike = True
+        known = self.layout.known
+        if change.sequence is not None:
+            change.unlike |= self._arrives_in_order
+        elif known.order != BY_SOURCE and not has_position(envelope.source):
+            change.sequence = arrival_order(record)
+            change.unlike |= known.order is None and not known.settled
 
-    def reader_of(self, wanted: _Wanted) -> RowReader:
-        """What reads the rows that a schema block describes."""
-        if wanted != self._newest:
-            self._newest = wanted
-            found = self._readers.get(wanted)
-            if found is None and len(self._readers) >= _MOST_BLOCKS:
-                self._readers.clear()
-            self._reader = found or self._made(*wanted)
-        return self._reader
-
-    def _made(self, block: bytes | None, sourced: bool, flattened: bool, loose: bool) -> RowReader:
-        fields = None
-        if block is not None:
-            fields = row_block_fields(block) if flattened else block_fields(block)
-        reader = RowReader(self.layout, fields, sourced, loose)
-        reader.native = block is not None and is_avro_block(block)
-        self._readers[block, sourced, flattened, loose] = reader
-        return reader
-
-    def _read_upsert(
-        self, record: Record, envelope: Envelope, reader: RowReader, change: Change
-    ) -> None:
-        after = envelope.after
-        if after is None:
+    def _read_row(self, event: Event, reader: RowReader) -> None:
+        """Reads the row of an upsert, or of a delete as much as the table keeps of it."""
+        envelope, change = event.envelope, event.change
+        if change.operation == UPSERT and envelope.after is None:
             message = f"found op {envelope.op} without after, expected a row"
             reject(change, ILLEGAL_CHANGE, message)
-        elif not self.layout.keys:
-            self._read_keyless(after, record, envelope, reader, change)
+        elif self.layout.keys:
+            self._read_keyed(event, reader)
         else:
-            self._read_keyed(after, record, envelope, reader, change)
+            self._read_keyless(event, reader)
+        if self._shared and change.snapshot is not None and change.values:
+            table = ".".join([text_of(change.values[at]) for at in self._shared])
+            change.snapshot += f"{OF_TABLE}{table}"
 
-    def _read_keyed(
-        self, after: Row, record: Record, envelope: Envelope, reader: RowReader, change: Change
-    ) -> None:
-        plan = reader.plan(after)
-        old_key = None if record.headers is None else old_key_row(record.headers)
-        row = after
+    def _read_keyed(self, event: Event, reader: RowReader) -> None:
+        """Reads the row of a table with keys: `after`; of a delete the key alone."""
+        record, envelope, change = event
+        row, headers = envelope.after or {}, record.headers
+        if change.operation == DELETE:
+            row, headers = {}, None
+        plan = reader.plan(row)
+        old_key = old_key_row(headers)
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
-            row = self._without_placeholders(after, plan, change)
-        values, misfits = convert_row(plan.readings, row, len(self.columns))
-        if self._extras.readings:
-            misfits = misfits | self._extras.fill(values, envelope, record)
+            row = self._without_placeholders(row, plan, change)
+        values, misfits = self._converted(event, plan, row)
         missing = self._missing_keys(values, misfits)
+        nulls = _NO_NULLS
         if missing:
-            self._fill_keys(values, misfits, missing, self._other_keys(record, envelope, reader))
-        nulls = self._nulls(reader, after) if missing and self._nullable else _NO_NULLS
+            nulls = self._nulls(event, reader, row)
+            self._fill_keys(event, reader, values, misfits, missing)
         change.values = values
         if old_key is not None:
-            change.old_key, misfits_before = self._key_json(old_key, reader, values)
-            misfits = misfits_before | misfits
-        if missing or misfits or plan.odd:
-            self._judge(change, plan, after, misfits, nulls)
-        check_key(plan.keys, envelope, change, self.layout)
+            misfits = self._read_old_key(change, old_key, reader) | misfits
+        if missing or misfits or plan.is_odd:
+            self._judge(change, plan, row, misfits, nulls)
+        check_key(event, plan.keys, self.layout)
 
-    def _read_delete(
-        self, record: Record, envelope: Envelope, reader: RowReader, change: Change
-    ) -> None:
-        if not self.layout.keys:
-            self._read_keyless(envelope.before, record, envelope, reader, change)
-            return
-        values: Values = [None] * len(self.columns)
-        misfits: Misfits = {}
-        others = self._other_keys(record, envelope, reader)
-        if self._extras.readings:
-            misfits = self._extras.fill(values, envelope, record)
-        self._fill_keys(values, misfits, self._missing_keys(values, misfits), others)
-        change.values = values
-        rows = (key_row(record.key), envelope.before) if self._nullable else ()
-        self._judge_values(change, misfits, self._nulls(reader, *rows))
-
-    def _read_keyless(
-        self,
-        row: Row | None,
-        record: Record,
-        envelope: Envelope,
-        reader: RowReader,
-        change: Change,
-    ) -> None:
+    def _read_keyless(self, event: Event, reader: RowReader) -> None:
         """Reads a row of a table without keys, and the whole old row in `before`."""
+        record, envelope, change = event
         before = envelope.before
+        row = before if change.operation == DELETE else envelope.after
         if row is None or (before is None and envelope.op == "u"):
             reject(change, NO_KEY, no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
-        values, misfits = convert_row(plan.readings, row, len(self.columns))
-        if self._extras.readings:
-            misfits = misfits | self._extras.fill(values, envelope, record)
-        change.values, change.handled_at = values, handled_at(record, envelope)
+        change.values, misfits = self._converted(event, plan, row)
+        change.handled_at = handled_at(record, envelope)
         if before is not None:
-            readings = reader.plan(before).readings
-            old, misfits_before = convert_row(readings, before, len(self.columns))
-            self._extras.fill(old, envelope, record)
-            change.old_key = row_json(self.columns, old)
+            old, misfits_before = self._converted(event, reader.plan(before), before)
+            change.old_key = self.layout.json_of(old, range(len(old)))
             misfits = misfits_before | misfits
         self._judge(change, plan, row, misfits, _NO_NULLS)
 
-    def _without_placeholders(self, after: Row, plan: RowPlan, change: Change) -> Row:
+    def _converted(self, event: Event, plan: RowPlan, row: Row) -> tuple[Values, Misfits]:
+        values, misfits = convert_row(plan.readings, row, len(self.layout.columns))
+        if self.layout.origins:
+            misfits |= self.layout.read_origins(values, event.envelope, event.record)
+        return values, misfits
+
+    def _without_placeholders(self, row: Row, plan: RowPlan, change: Change) -> Row:
         """The row with null for the values that the record does not carry, which are noted."""
-        match = self.placeholders.match
-        fields = [field for field, _ in plan.large if match(after[field])]
-        if not fields:
-            return after
-        names = [name for field, name in plan.large if field in fields]
+        match = self.layout.placeholders.match
+        absent = {one.field: one.at for one in plan.large if match(row[one.field])}
+        if not absent:
+            return row
+        names = [self.layout.columns[at].name for at in absent.values()]
         change.absent = [name for name in names if is_published(self.layout.table, name)] or None
-        return after | dict.fromkeys(fields)
+        return row | dict.fromkeys(absent)
 
     def _missing_keys(self, values: Values, misfits: Misfits) -> list[int]:
         return [at for at in self.layout.keys if values[at] is None and at not in misfits]
 
-    def _other_keys(
-        self, record: Record, envelope: Envelope, reader: RowReader
-    ) -> Iterator[tuple[int, object, Converter]]:
-        """Where keys are looked for besides `after`: of `before` only those of a deleted row.
-
-        Yields the place of a key, its value there, and what converts it.
-        """
-        yield from keys_in(key_row(record.key), reader)
-        if envelope.op == "d":
-            yield from keys_in(envelope.before, reader)
-        yield from keys_in(bare_key_row(record, envelope, self.layout.table.keys), reader)
-
     def _fill_keys(
         self,
+        event: Event,
+        reader: RowReader,
         values: Values,
         misfits: Misfits,
         missing: list[int],
-        found: Iterable[tuple[int, object, Converter]],
     ) -> None:
-        """Takes each missing key from the first place that has it."""
-        for at, value, convert in found:
-            if at in missing:
-                missing.remove(at)
-                try:
-                    values[at] = convert(value)
-                except Misfit:
-                    misfits[at] = value
+        """Takes each missing key from the first row that has it."""
+        for row in self._rows_with_keys(event):
+            for field, at, convert, _ in reversed(reader.plan(row).keys):
+                if at in missing and row[field] is not None:
+                    missing.remove(at)
+                    try:
+                        values[at] = convert(row[field])
+                    except Misfit:
+                        misfits[at] = row[field]
             if not missing:
                 return
 
-    def _nulls(self, reader: RowReader, *rows: Row | None) -> frozenset[int]:
-        """The keys that may be null and of which a row has a null."""
-        shown = {at for row in rows if row for _, at, _ in reader.plan(row).keys}
-        return frozenset(shown & self._nullable)
+    def _rows_with_keys(self, event: Event) -> Iterator[Row]:
+        """Where keys are looked for besides `after`: `before` only of a deleted row."""
+        record, envelope, _ = event
+        yield key_row(record.key) or {}
+        if envelope.op == "d":
+            yield envelope.before or {}
+        yield bare_key_row(record, envelope, self.layout.table.keys) or {}
 
-    def _key_json(self, row: Row, reader: RowReader, now: Values) -> tuple[str, Misfits]:
-        """The key in a row as JSON; what is no field of the row is as it is `now`."""
-        values, misfits = convert_row(reader.plan(row).keys, row, len(self.columns))
-        for at in self._extras.places:
-            values[at] = now[at]
-        keys = self.layout.keys
-        text = row_json([self.columns[at] for at in keys], [values[at] for at in keys])
-        return text, misfits
+    def _nulls(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
+        """The keys that may be null and of which a row has a null."""
+        if not self._nullable:
+            return _NO_NULLS
+        rows: Sequence[Row | None] = (row,)
+        if event.change.operation == DELETE:
+            rows = key_row(event.record.key), event.envelope.before
+        return self._nullable & {key.at for row in rows if row for key in reader.plan(row).keys}
+
+    def _read_old_key(self, change: Change, row: Row, reader: RowReader) -> Misfits:
+        """Reads the key that a row had before; a part that is no field is as it is now."""
+        values, misfits = convert_row(reader.plan(row).keys, row, len(change.values))
+        for at in self.layout.taken:
+            values[at] = change.values[at]
+        change.old_key = self.layout.json_of(values, self.layout.keys)
+        return misfits
 
     def _judge(
         self, change: Change, plan: RowPlan, row: Row, misfits: Misfits, nulls: frozenset[int]
     ) -> None:
-        """Rejects a row that cannot be applied; marks one that the columns do not fit."""
-        layout = self.layout
-        grows = layout.grows and len(row) <= layout.room
-        shows_more = any(row[field] is not None for field in plan.unknown)
-        if plan.unlike or (shows_more and grows):
-            change.unlike = True
-        unfit = plan.unfit or (shows_more and not grows)
-        self._judge_values(change, misfits, nulls, unfit and change.operation == UPSERT)
+        """Rejects a row that cannot be applied; marks one that the columns do not fit.
 
-    def _judge_values(
-        self, change: Change, misfits: Misfits, nulls: frozenset[int], unfit: bool = False
-    ) -> None:
-        known, keys = misfits.keys() | nulls, self.layout.keys
-        if any(change.values[at] is None and at not in known for at in keys):
-            reject(change, NO_KEY, no_key(", ".join(self.layout.table.keys)))
-        elif unfit:
+        A key of which a part is missing or misfits is left out where a null makes it another key.
+        """
+        layout, values = self.layout, change.values
+        is_unfit = self._is_unfit(change, plan, row)
+        lacking = [at for at in layout.keys if values[at] is None and at not in nulls]
+        if {*lacking} - misfits.keys():
+            reject(change, NO_KEY, no_key(", ".join(layout.table.keys)))
+        elif is_unfit:
             reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
-            reject_misfits(change, misfits, self.layout)
-        if self._nullable and any(change.values[at] is None and at not in nulls for at in keys):
-            self._forget_key(change)
+            reject_misfits(change, misfits, layout)
+        if lacking and self._nullable:
+            change.values = [None if at in layout.keys else v for at, v in enumerate(values)]
 
-    def _forget_key(self, change: Change) -> None:
-        """Leaves out a key of which a part is missing or misfits: with nulls it is another key."""
-        kept = enumerate(change.values)
-        change.values = [None if at in self.layout.keys else value for at, value in kept]
+    def _is_unfit(self, change: Change, plan: RowPlan, row: Row) -> bool:
+        """Whether a new row has a field that can have no column; one that can have one is noted."""
+        layout = self.layout
+        shows_more = any(row[field] is not None for field in plan.unknown)
+        grows = shows_more and layout.grows and len(row) <= layout.room
+        change.unlike |= plan.unlike or grows
+        return change.operation == UPSERT and (plan.unfit or shows_more != grows)
 
     def _check_required(self, change: Change) -> None:
-        absent = change.absent or ()
-        for at in self._required:
-            name = self.columns[at].name
-            if change.values[at] is None and name not in absent:
+        for at in self.layout.required:
+            name = self.layout.columns[at].name
+            if change.values[at] is None and name not in (change.absent or ()):
                 message = f"column {name}: found null, expected a value (nullable: false)"
                 reject(change, BAD_VALUE, message)
                 return

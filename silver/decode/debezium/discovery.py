@@ -5,9 +5,10 @@ its kind when a schema block says so. A new one takes its type from the schema b
 arrival, or from the values where there are none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeVar
 
 from pyspark.sql import types as T
 
@@ -24,46 +25,64 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
-from silver.decode.debezium.evidence import Evidence
+from silver.decode.debezium.events.opening import (
+    FLATTENED,
+    FULL,
+    Opened,
+    form_of,
+    record_opener,
+)
+from silver.decode.debezium.traits import Traits
 from silver.decode.types import wider
 from silver.decode.values.encodings import Encoding, block_fields, row_block_fields
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NotJson
 
-
-@dataclass(frozen=True, slots=True)
-class RowBlock:
-    """A schema block that describes a row and no envelope."""
-
-    text: bytes
+_Key = TypeVar("_Key")
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentField:
-    """A field that some document has."""
+class _Mark(NamedTuple):
+    """What tells columns.
 
-    name: str
+    It is the schema block of an envelope or of a flattened row, a field that some document has, or
+    the sorted names of the fields of a row that came without a block.
+    """
+
+    kind: Literal["envelope", "flattened row", "document", "row"]
+    content: bytes | tuple[str, ...]
+
+    @property
+    def fields(self) -> Mapping[str, Encoding | None]:
+        """The fields with their encodings, where a schema block tells these."""
+        if not isinstance(self.content, bytes):
+            return dict.fromkeys(self.content)
+        fields_of = block_fields if self.kind == "envelope" else row_block_fields
+        return fields_of(self.content)
 
 
-_Mark = bytes | RowBlock | DocumentField | tuple[str, ...]
-"""A schema block, or the sorted names of the fields of a row that came without one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _First:
+class _First(NamedTuple):
     """The first record that shows something."""
 
     arrival: str
     position: str
 
 
+@dataclass
 class _Shown:
     """What the events of one form show: marks with their first records, values by column."""
 
-    def __init__(self) -> None:
-        self.firsts: dict[_Mark, _First] = {}
-        self.values: dict[str, SeenValues] = {}
+    firsts: dict[_Mark, _First] = field(default_factory=dict)
+    values: defaultdict[str, SeenValues] = field(default_factory=lambda: defaultdict(SeenValues))
+
+    @property
+    def marks(self) -> list[_Mark]:
+        """The marks in order of arrival."""
+        return sorted(self.firsts, key=lambda mark: self.firsts[mark].arrival)
+
+    def types_of(self, name: str) -> list[T.DataType]:
+        """The types that schema blocks give a field, in lower case, in order of arrival."""
+        fields = [item for mark in self.marks for item in mark.fields.items()]
+        return [told.type for field, told in fields if told is not None and field.lower() == name]
 
 
 class DebeziumDiscovery:
@@ -81,8 +100,7 @@ class DebeziumDiscovery:
         self.forms: dict[str, _First] = {}
         self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
         self._opener = record_opener(table, known)
-        self.evidence = Evidence(table, known, self._opener.open_key)
-        self._now = self.shown[FULL]
+        self.traits = Traits(table, known, self._opener.open_key)
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
     def look(self, record: Record, position: str) -> None:
@@ -91,33 +109,32 @@ class DebeziumDiscovery:
             opened = self._opener.open(record)
         except (NotJson, NotAvro):
             return
-        envelope, block, event, document = opened
+        envelope, event = opened.envelope, opened.event
         first = _First(record.arrival, position)
-        if envelope is not None:
-            if self.evidence.wants_keys:
-                self._open_key(record)
-            self.evidence.look(envelope, record, block, event is not None)
-        self._now = self.shown[FULL if event is None else FLATTENED]
-        if self.known.envelope is None:
-            self._note_form(form_of(opened), first)
-        if block is not None and event is not None and row_block_fields(block):
-            self._note(RowBlock(block), first)
-        elif block is not None and event is None and block_fields(block):
-            self._note(block, first)
+        self.traits.look(opened, record)
+        shown = self.shown[FULL if event is None else FLATTENED]
+        form = form_of(opened) if self.known.envelope is None else None
+        if form is not None:
+            _note(self.forms, form, first)
+        block = _block_of(opened)
+        if block is not None:
+            _note(shown.firsts, block, first)
         elif envelope is not None:
-            self._look_at_rows(envelope, record, first, document is not None)
+            for mark in self._marks_of(envelope, opened.document is not None):
+                _note(shown.firsts, mark, first)
+            self._look_at_row(envelope, record, shown)
 
     def merge(self, other: "DebeziumDiscovery") -> None:
         """Takes in what another discovery of the same table has seen."""
         for form, first in other.forms.items():
-            self._note_form(form, first)
+            _note(self.forms, form, first)
         for form, theirs in other.shown.items():
-            self._now = self.shown[form]
+            ours = self.shown[form]
             for mark, first in theirs.firsts.items():
-                self._note(mark, first)
+                _note(ours.firsts, mark, first)
             for name, seen in theirs.values.items():
-                self._now.values.setdefault(name, SeenValues()).merge(seen)
-        self.evidence.merge(other.evidence)
+                ours.values[name].merge(seen)
+        self.traits.merge(other.traits)
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, and the shapes in order of arrival.
@@ -125,20 +142,15 @@ class DebeziumDiscovery:
         `whole` says that all records of the batch were looked at: the columns are settled then.
         """
         form = self._form()
-        self._now = self.shown[FULL if form in (None, FULL) else FLATTENED]
-        firsts = self._now.firsts
-        marks = sorted(firsts, key=lambda mark: firsts[mark].arrival)
-        known = [self._grown(column, marks) for column in self.known.columns]
+        shown = self.shown[FULL if form in (None, FULL) else FLATTENED]
+        marks = shown.marks
+        known = [c if c.declared else self._grown(c, shown) for c in self.known.columns]
         names = self._new_names(marks)
-        new = [Column(name, type, provisional=True) for name, type in self._typed(names, marks)]
-        found = self.evidence.settled(self.known)
+        typed = [(name, self._type_of(name, None, shown)) for name in names]
+        new = [Column(name, type, provisional=True) for name, type in typed if type is not None]
+        found = self.traits.settle(self.known)
         columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
-        return columns, [self._shape(mark, names) for mark in marks]
-
-    def _open_key(self, record: Record) -> None:
-        """Makes a record's key JSON; one that cannot be read shows nothing."""
-        with suppress(NotAvro):
-            self._opener.open_key(record)
+        return columns, [self._shape(mark, shown.firsts[mark], names) for mark in marks]
 
     def _form(self) -> str | None:
         """The form of the feed's events: the known or declared one, else that of the first."""
@@ -148,56 +160,30 @@ class DebeziumDiscovery:
             return form if form == FLATTENED and first == FULL else first
         return form
 
-    def _note_form(self, form: str | None, first: _First) -> None:
-        held = None if form is None else self.forms.get(form)
-        if form is not None and (held is None or first.arrival < held.arrival):
-            self.forms[form] = first
+    def _marks_of(self, envelope: Envelope, is_document: bool) -> list[_Mark]:
+        """What tells columns in a record without a schema block; `before` in one without keys."""
+        after = envelope.after
+        row = (after if after is not None or self.keys else envelope.before) or {}
+        if is_document:
+            return [_Mark("document", (name,)) for name in row]
+        names = tuple(row)
+        if names and names not in self._marks:
+            self._marks[names] = _Mark("row", tuple(sorted(names)))
+        return [self._marks[names]] if names else []
 
-    def _note(self, mark: _Mark, first: _First) -> None:
-        held = self._now.firsts.get(mark)
-        if held is None or first.arrival < held.arrival:
-            self._now.firsts[mark] = first
-
-    def _look_at_rows(
-        self, envelope: Envelope, record: Record, first: _First, documents: bool
-    ) -> None:
-        """Takes in the rows of a record without a schema block.
-
-        Keys are also looked for in `before` and the record's key; a table without keys shows whole
-        rows in `before`.
-        """
-        after, before = envelope.after, envelope.before
-        row = after if after is not None or self.keys else before
-        if row and documents:
-            for name in row:
-                self._note(DocumentField(name), first)
-        elif row:
-            self._note(self._mark(tuple(row)), first)
-        if after:
-            self._look_at_values(after, after)
-        if before:
-            keys = [name for name in before if name.lower() in self.keys]
-            self._look_at_values(before, keys if self.keys else before)
+    def _look_at_row(self, envelope: Envelope, record: Record, shown: _Shown) -> None:
+        """Takes in values; those of keys are also looked for in `before` and the record's key."""
+        self._look_at_values(envelope.after or {}, shown, ())
+        self._look_at_values(envelope.before or {}, shown, self.keys)
         if self.keys - self.typed:
-            key = key_row(record.key) or {}
-            self._look_at_values(key, [name for name in key if name.lower() in self.keys])
+            self._look_at_values(key_row(record.key) or {}, shown, self.keys)
 
-    def _mark(self, names: tuple[str, ...]) -> _Mark:
-        mark = self._marks.get(names)
-        if mark is None:
-            mark = self._marks[names] = tuple(sorted(names))
-        return mark
-
-    def _look_at_values(self, row: Row, names: Iterable[str]) -> None:
-        values = self._now.values
-        for name in names:
-            value, lower = row[name], name.lower()
-            if value is None or lower in self.typed:
-                continue
-            seen = values.get(lower)
-            if seen is None:
-                seen = values[lower] = SeenValues()
-            seen.add(value)
+    def _look_at_values(self, row: Row, shown: _Shown, names: Collection[str]) -> None:
+        """Takes in the values of fields with these names in lower case, or of all fields."""
+        for name, value in row.items():
+            lower = name.lower()
+            if value is not None and lower not in self.typed and (lower in names or not names):
+                shown.values[lower].add(value)
 
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
         """New columns by name, called as the field that came first.
@@ -208,67 +194,53 @@ class DebeziumDiscovery:
         if not adds_columns(self.table):
             return []
         taken = {name.lower() for name in own}
-        sound = [fields for mark in marks if len(fields := sorted(_fields(mark))) <= room(own)]
+        sound = [fields for mark in marks if len(fields := sorted(mark.fields)) <= room(own)]
         arrived: dict[str, str] = {}
         for name in [name for fields in sound for name in fields]:
             if name.lower() not in taken and is_wanted(self.table, name):
                 arrived.setdefault(name.lower(), name)
         return sorted(settle_names(arrived.values(), own).usable)
 
-    def _typed(self, names: Iterable[str], marks: list[_Mark]) -> Iterator[tuple[str, T.DataType]]:
-        """The names that something tells a type of, with it."""
-        for name in names:
-            type = self._type_of(name, None, marks)
-            if type is not None:
-                yield name, type
-
-    def _grown(self, column: Column, marks: list[_Mark]) -> Column:
-        if column.declared:
-            return column
+    def _grown(self, column: Column, shown: _Shown) -> Column:
         start = None if column.provisional else column.type
-        return replace(column, type=self._type_of(column.name, start, marks) or column.type)
+        return replace(column, type=self._type_of(column.name, start, shown) or column.type)
 
-    def _type_of(
-        self, name: str, start: T.DataType | None, marks: Iterable[_Mark]
-    ) -> T.DataType | None:
+    def _type_of(self, name: str, start: T.DataType | None, shown: _Shown) -> T.DataType | None:
         """The type that the schema blocks make of a column's, else that of its values."""
         grows = self.table.schema_changes.widen == "apply" or start is None
-        type = start
-        for told in _told(name, marks):
-            both = told if type is None else wider(type, told)
+        type, lower = start, name.lower()
+        for one in shown.types_of(lower):
+            both = one if type is None else wider(type, one)
             if both is not None and (grows or type is None):
                 type = both
-        if type is None and name.lower() in self._now.values:
-            type = inferred_type(self._now.values[name.lower()], zeros_are_whole=False)
+        if type is None and lower in shown.values:
+            type = inferred_type(shown.values[lower], zeros_are_whole=False)
         return type
 
-    def _shape(self, mark: _Mark, new: Iterable[str]) -> Shape:
+    def _shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:
         """The shape with the columns' names for its fields, without what becomes no column.
 
         A field that the table ignores keeps its name.
         """
         names = {name.lower(): name for name in [*(c.name for c in self.known.columns), *new]}
-        adds, first = adds_columns(self.table), self._now.firsts[mark]
+        adds = adds_columns(self.table)
         fields = {
             names.get(field.lower(), field): encoding and encoding.type.simpleString()
-            for field, encoding in _fields(mark).items()
+            for field, encoding in mark.fields.items()
             if field.lower() in names or not adds
         }
-        complete = not isinstance(mark, DocumentField)
-        return Shape(fields, complete, first.position, first.arrival)
+        return Shape(fields, mark.kind != "document", first.position, first.arrival)
 
 
-def _fields(mark: _Mark) -> Mapping[str, Encoding | None]:
-    if isinstance(mark, DocumentField):
-        return {mark.name: None}
-    if isinstance(mark, RowBlock):
-        return row_block_fields(mark.text)
-    return block_fields(mark) if isinstance(mark, bytes) else dict.fromkeys(mark)
+def _block_of(opened: Opened) -> _Mark | None:
+    """The schema block of a record that names fields."""
+    if opened.block is None:
+        return None
+    mark = _Mark("envelope" if opened.event is None else "flattened row", opened.block)
+    return mark if mark.fields else None
 
 
-def _told(name: str, marks: Iterable[_Mark]) -> Iterator[T.DataType]:
-    """The types that schema blocks give a column, in order of arrival."""
-    for mark in marks:
-        for field, encoding in _fields(mark).items():
-            if encoding is not None and field.lower() == name.lower():
-                yield encoding.type
+def _note(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:
+    held = firsts.get(shown)
+    if held is None or first.arrival < held.arrival:
+        firsts[shown] = first

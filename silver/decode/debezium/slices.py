@@ -1,10 +1,10 @@
-"""Debezium's JSON by slices: records of few shapes become columns, without a call for each value.
+"""Debezium's records by slices: those of few shapes become columns, without a call for each value.
 
 Read so are changes with a position at the source, whose rows have the fields of the first such
-record and values that fit. All others, dead letters among them, are left to `Decoder.decode`.
+record and values that fit. All others, dead letters among them, are left to the decoder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -14,29 +14,56 @@ import pyarrow as pa
 from silver.contract import DELETE, UPSERT
 from silver.decode.avro.ahead import alike_records, read_envelopes
 from silver.decode.avro.binary import NotAvro
-from silver.decode.avro.schemas import writer_of
-from silver.decode.debezium.events.connectors import INVENTING, NEEDS_THOUGHT
-from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, Source, Transaction
-from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
-from silver.decode.debezium.events.log_follower import Sightings
-from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener
-from silver.decode.debezium.events.order import Events, Places, find_places
-from silver.decode.debezium.slice_shapes import (
-    EventShape,
-    EventShapes,
-    SliceTools,
-    deleted_row,
+from silver.decode.avro.schemas import decode_avro, writer_of
+from silver.decode.change import Record
+from silver.decode.debezium.events.envelope import (
+    OLD_KEY_HEADER,
+    Source,
+    Transaction,
+    key_row,
 )
-from silver.decode.shapes import parse_alike
+from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
+from silver.decode.debezium.events.log_follower import LogFollower, Sightings
+from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
+from silver.decode.debezium.events.order import Events, Places, find_places
+from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
+from silver.decode.debezium.rows import (
+    EventShape,
+    Reading,
+    RowPlan,
+    RowReader,
+    TableLayout,
+    event_type,
+)
+from silver.decode.debezium.traits import Traits
+from silver.decode.shapes import (
+    Parsed,
+    RowShape,
+    can_be_fields,
+    parse_alike,
+    parser_of_shape,
+)
 from silver.decode.slices import ReadPart, Slice, joined, read_shapes
-from silver.decode.types import arrow_type, carrier
 from silver.decode.values.bulk import convert_column, kinds_of
+from silver.decode.values.encodings import block_fields
+from silver.decode.values.json_values import NotJson
+from silver.decode.wrapped import OpenedRow, open_row
 
-_OPS = frozenset(("c", "u", "r", "d"))
-_TRIED, _FEW = 4, 64
+_TRIED = 4
 _PARTS = ("op", "source", "transaction", "after", "before")
-_TEXTS = (str, type(None))
-_UTC = pa.timestamp("us", tz="UTC")
+_TOLD = {
+    "_operation": pa.string(),
+    "_sequence": pa.string(),
+    "_source_time": pa.timestamp("us", tz="UTC"),
+    "_transaction": pa.string(),
+    "_transaction_order": pa.int64(),
+    "_snapshot": pa.string(),
+    "_snapshot_last": pa.bool_(),
+}
+"""The operation and what `Places` has, as columns of a part."""
+
+_Members = Sequence[Sequence[Any]]
+"""The members `_PARTS` of events: one list for each, with an entry per record."""
 
 
 class _Rows(NamedTuple):
@@ -48,24 +75,36 @@ class _Rows(NamedTuple):
     transactions: Sequence[Transaction | None]
     rows: Sequence[Any]
 
-    def only(self, fits: Sequence[object]) -> "_Rows":
-        return self if all(fits) else _Rows._make(list(compress(one, fits)) for one in self)
-
 
 class SliceReader:
     """Reads slices of one table as its decoder would read their records."""
 
-    def __init__(self, tools: SliceTools) -> None:
-        self._tools = tools
-        self._columns = tools.layout.columns.columns
-        self._types = [arrow_type(carrier(column.type)) for column in self._columns]
-        self._flattened = tools.opener.form in (FLATTENED, REWRITTEN)
-        self._shapes = EventShapes(tools)
+    def __init__(
+        self,
+        layout: TableLayout,
+        opener: Opener,
+        traits: Traits,
+        follower: LogFollower,
+        reader_of: Callable[..., RowReader],
+    ) -> None:
+        self._layout, self._opener, self._traits = layout, opener, traits
+        self._follower, self._reader_of = follower, reader_of
+        self._is_avro = isinstance(opener, AvroOpener)
+        self._flattened = opener.form in (FLATTENED, REWRITTEN)
+        self._shapes: dict[tuple[Any, ...], EventShape | None] = {}
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the records that have few shapes and need no thought."""
-        is_avro = isinstance(self._tools.opener, AvroOpener)
-        places = records.filled if is_avro else records.places
+        if self._is_avro and self._flattened:
+            return None
+        places = self._usual_places(records)
+        if self._is_avro:
+            return self._read_avro(records, places)
+        return read_shapes(places, lambda left: self._read_first(records, left))
+
+    def _usual_places(self, records: Slice) -> list[int]:
+        """The places of texts with no odd offset, and with no header that counts."""
+        places = records.filled if self._is_avro else records.places
         if records.has_any("_headers"):
             mark = (PREFIX if self._flattened else OLD_KEY_HEADER).encode()
             headers = records.column("_headers")
@@ -73,9 +112,7 @@ class SliceReader:
         if records.has_any("_offset"):
             offsets = records.column("_offset")
             places = [at for at in places if offsets[at] is None or offsets[at] >= 0]
-        if is_avro:
-            return None if self._flattened else self._read_avro(records, places)
-        return read_shapes(places, lambda left: self._read_first(records, left))
+        return places
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
         """Shows the follower of the source's log some of the changes."""
@@ -84,14 +121,15 @@ class SliceReader:
         for name in ("_topic", "_partition", "_offset", "_arrival", "_timestamp"):
             values = records.column(name)
             own.append(values if len(places) == len(values) else [values[at] for at in places])
-        self._tools.follower.see_all(Sightings(*own, *[fact[start:end] for fact in part.facts]))
+        self._follower.see_all(Sightings(*own, *[fact[start:end] for fact in part.facts]))
 
     def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
         """Reads the records with the shape of the first one that has any."""
         for nth, at in enumerate(places[:_TRIED]):
-            shape = self._shapes.of(records.record(at))
+            shape = self._shape_of(records.record(at))
             if shape is not None:
-                part = self._part(shape, *self._rows(records, shape, places[nth:]))
+                found = self._members_of(shape, self._parsed(records, shape, places[nth:]))
+                part = self._part(records, shape, *found)
                 taken = set(part.places)
                 return part, [at for at in places[nth:] if at not in taken]
         return None, places
@@ -100,25 +138,25 @@ class SliceReader:
         """Reads the envelopes of each schema together."""
         texts, headers = records.column("_raw"), records.column("_headers")
         given = [texts[at] for at in places], [headers[at] for at in places]
-        parts = []
-        for (id, start), nths in alike_records(*given).items():
-            part = self._read_schema(records, id, start, [places[nth] for nth in nths])
-            parts += [part] if part is not None else []
-        return joined(parts) if parts else None
+        parts = [
+            self._read_schema(records, id, start, [places[nth] for nth in nths])
+            for (id, start), nths in alike_records(*given).items()
+            if id in self._layout.known.schemas
+        ]
+        found = [part for part in parts if part is not None]
+        return joined(found) if found else None
 
     def _read_schema(
         self, records: Slice, id: str, start: int, places: list[int]
     ) -> ReadPart | None:
         """Reads the envelopes that one schema wrote."""
-        schemas, texts = self._tools.layout.columns.schemas, records.column("_raw")
-        if id not in schemas:
-            return None
+        texts = records.column("_raw")
         try:
-            writer = writer_of(schemas[id])
+            writer = writer_of(self._layout.known.schemas[id])
         except NotAvro:
             return None
         read = read_envelopes(writer, start, [texts[at] for at in places])
-        shape = None if read is None else self._shapes.of_avro(writer, schemas)
+        shape = None if read is None else self._shape(writer.text, tuple(block_fields(writer.text)))
         if shape is None or read is None:
             return None
         members, broken = read
@@ -127,81 +165,143 @@ class SliceReader:
             sound = [not one for one in broken]
             parts = [list(compress(part, sound)) for part in parts]
             places = list(compress(places, sound))
-        found = self._of_envelopes(shape, places, parts, records.column("_key"))
-        return self._part(shape, *found)
+        return self._part(records, shape, places, parts)
 
-    def _rows(self, records: Slice, shape: EventShape, places: list[int]) -> tuple[_Rows, Places]:
-        """The rows of the records that have the shape and an event that says a change."""
+    def _shape_of(self, record: Record) -> EventShape | None:
+        """The shape of a record; None where it has to be decoded alone."""
+        try:
+            row, block = self._open(record)
+        except (NotJson, NotAvro):
+            return None
+        prefix = b"" if block is None else b'{"schema":' + block + b',"payload":'
+        is_cut = not prefix or not record.whole
+        if not row or not is_cut or not (record.raw or b"").startswith(prefix):
+            return None
+        return self._shape(block, tuple(row), prefix, record.whole)
+
+    def _open(self, record: Record) -> OpenedRow:
+        if self._flattened:
+            return open_row(record)
+        envelope, block, event, document = self._opener.open(record)
+        if envelope is None or event is not None or document is not None:
+            return OpenedRow(None, None)
+        return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
+
+    def _shape(
+        self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b"", whole: bool = False
+    ) -> EventShape | None:
+        key = block, names, prefix, whole
+        if key not in self._shapes:
+            self._shapes[key] = self._make_shape(*key)
+        return self._shapes[key]
+
+    def _make_shape(
+        self, block: bytes | None, names: tuple[str, ...], prefix: bytes, whole: bool
+    ) -> EventShape | None:
+        """The shape of records with these fields; None where they have to be decoded alone."""
+        plan = self._reader_of(block, flattened=self._flattened).plan(
+            name for name in names if not name.startswith(PREFIX)
+        )
+        added = AddedMembers(names) if self._flattened else None
+        is_plain = can_be_fields(names) and (added is None or added.are_plain)
+        fields = self._key_fields(plan)
+        if fields is None or not is_plain:
+            return None
+        keys = {field: names.index(field) for field in fields}
+        if self._is_avro:
+            return EventShape(RowShape(names, tuples=True), plan, keys)
+        row = RowShape(names, [one.field for one in plan.readings if self._is_double(one)])
+        type = event_type(row.struct, self._flattened, not prefix, whole)
+        return EventShape(row, plan, keys, prefix, whole, added, parser_of_shape(type))
+
+    def _is_double(self, reading: Reading) -> bool:
+        return reading.bulk is not None and self._layout.types[reading.at] == pa.float64()
+
+    def _key_fields(self, plan: RowPlan) -> list[str] | None:
+        """The fields of the keys; None where rows that are read so need thought."""
+        fields = {reading.at: reading.field for reading in plan.readings}
+        is_typed = len(plan.readings) == 1 and plan.readings[0].field.endswith(TYPED_ROW)
+        is_odd = plan.unlike or plan.unfit or is_typed or len(fields) < len(plan.readings)
+        if is_odd or not self._layout.needed <= fields.keys():
+            return None
+        return [fields[at] for at in self._layout.keys]
+
+    def _parsed(self, records: Slice, shape: EventShape, places: list[int]) -> Parsed:
+        """The records that have the shape, parsed."""
         texts, prefix = records.column("_raw"), shape.prefix
-        given: Sequence[bytes | None] = texts
         if prefix:
             cut: list[bytes | None] = [None] * len(texts)
             for at in places:
                 text = texts[at]
                 if text.startswith(prefix) and text[-1:] == b"}":
                     cut[at] = text[len(prefix) : -1]
-            given = cut
-        parsed = parse_alike(shape.parse, given, places)
+            texts = cut
+        parsed = parse_alike(shape.parse, texts, places)
         if shape.whole:
             parsed.values = [whole.value for whole in parsed.values]
             parsed = parsed.only([value is not None for value in parsed.values])
-        keys = records.column("_key") if records.has_any("_key") else [None] * len(texts)
-        if shape.added is None:
-            parts = [list(map(attrgetter(name), parsed.values)) for name in _PARTS]
-            return self._of_envelopes(shape, parsed.places, parts, keys)
-        return self._of_flattened(records, shape, parsed.places, parsed.values, keys)
+        return parsed
 
-    def _of_envelopes(
-        self,
-        shape: EventShape,
-        places: Sequence[int],
-        members: Sequence[Sequence[Any]],
-        keys: Sequence[bytes | None],
-    ) -> tuple[_Rows, Places]:
+    def _members_of(self, shape: EventShape, parsed: Parsed) -> tuple[Sequence[int], _Members]:
+        """The members of the events that were parsed, and the places of these."""
+        if shape.added is None:
+            return parsed.places, [list(map(attrgetter(name), parsed.values)) for name in _PARTS]
+        columns = shape.row.columns(parsed.values)
+        if any(dict in kinds_of(column) for column in columns):
+            # maybe cells, as Cassandra's connector writes them
+            each = map(shape.row.values, parsed.values)
+            parsed = parsed.only([dict not in map(type, values) for values in each])
+            columns = shape.row.columns(parsed.values)
+        rows, count = parsed.values, len(parsed.values)
+        ops = shape.added.operations(columns, count)
+        afters = [None if op == "d" else row for op, row in zip(ops, rows, strict=True)]
+        befores = [row if op == "d" else None for op, row in zip(ops, rows, strict=True)]
+        sources = shape.added.sources(columns, count)
+        transactions = shape.added.transactions(columns, count)
+        return parsed.places, [ops, sources, transactions, afters, befores]
+
+    def _part(
+        self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
+    ) -> ReadPart:
+        """The changes that events say, as far as they need no thought and their values fit."""
+        rows = self._rows(records, shape, places, members)
+        given = shape.row.columns(rows.rows)
+        ordered = _ordered(records, shape, rows, given)
+        fits = self._fitting(shape, rows, ordered, dict(zip(shape.row.names, given, strict=True)))
+        if not all(fits):
+            rows, ordered = _Rows._make(_only(rows, fits)), Places._make(_only(ordered, fits))
+            given = _only(given, fits)
+        by_name = dict(zip(shape.row.names, given, strict=True))
+        columns: dict[str, pa.Array] = {}
+        fits = [True] * len(rows.places)
+        for field, at, convert, bulk in shape.plan.readings:
+            own_type = self._layout.types[at]
+            values, misfits = convert_column(by_name[field], convert, bulk, own_type)
+            columns[self._layout.columns[at].name] = values
+            for misfit in misfits:
+                fits[misfit] = False
+        told = [DELETE if op == "d" else UPSERT for op in rows.ops], *ordered
+        for (name, type), listed in zip(_TOLD.items(), told, strict=True):
+            columns[name] = pa.array(listed, type)
+        reads = [op == "r" for op in rows.ops]
+        facts = (reads, rows.sources, ordered.sequence, ordered.source_time, ordered.snapshot)
+        return ReadPart([*rows.places], columns, facts).only(fits)
+
+    def _rows(
+        self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
+    ) -> _Rows:
+        """The rows of the events that say a change and need no thought."""
         ops, sources, transactions, rows, befores = members
         if None in rows or any(befores):
+            keys = records.column("_key")
             parts = zip(places, ops, sources, rows, befores, strict=True)
             rows = [self._row(shape, keys[at], *one) for at, *one in parts]
         found = _Rows(places, ops, sources, transactions, rows)
-        if None in rows or not _are_plain(ops, sources):
-            given = zip(ops, sources, rows, strict=True)
-            found = found.only([_is_plain(op, s) and row is not None for op, s, row in given])
-        return found, find_places(Events(found.ops, found.sources, found.transactions))
-
-    def _of_flattened(
-        self,
-        records: Slice,
-        shape: EventShape,
-        places: Sequence[int],
-        rows: Sequence[Any],
-        keys: Sequence[bytes | None],
-    ) -> tuple[_Rows, Places]:
-        added = shape.added or AddedMembers(())
-        columns = shape.row.columns(rows)
-        ops, kept = added.operations(columns, len(rows)), rows
-        if "d" in ops:
-            parts = zip(places, ops, rows, strict=True)
-            kept = [
-                r if op != "d" else self._row(shape, keys[at], op, None, None, r)
-                for at, op, r in parts
-            ]
-        fits = [
-            type(op) is str and op in _OPS and row is not None
-            for op, row in zip(ops, kept, strict=True)
-        ]
-        for column in columns:
-            if dict in kinds_of(column):  # maybe cells, as Cassandra's connector writes them
-                fits = [fit and type(v) is not dict for fit, v in zip(fits, column, strict=True)]
-        count = len(rows)
-        sources, transactions = added.sources(columns, count), added.transactions(columns, count)
-        found = _Rows(places, ops, sources, transactions, kept)
-        fits = [f and (s is None or _is_named(s)) for f, s in zip(fits, sources, strict=True)]
-        columns = columns if all(fits) else [list(compress(one, fits)) for one in columns]
-        found = found.only(fits)
-        events = Events(found.ops, found.sources, found.transactions)
-        offsets, stamps = records.column("_offset"), records.column("_timestamp")
-        own = [offsets[at] for at in found.places], [stamps[at] for at in found.places]
-        return found, added.places(columns, events, *own)
+        plain = are_plain(ops, sources, self._flattened)
+        if None in rows or not all(plain):
+            fits = [is_plain and row is not None for is_plain, row in zip(plain, rows, strict=True)]
+            found = _Rows._make(_only(found, fits))
+        return found
 
     def _row(
         self, shape: EventShape, key: bytes | None, op: object, source: Source | None, *rows: object
@@ -211,119 +311,68 @@ class SliceReader:
         `rows` are the new row and the old one.
         """
         after, before = rows
-        values = None
-        if before is not None and key is not None:
-            values = shape.parse_key(key)
-            if values is None:
-                return None
+        if before is None:
+            return None if op == "d" else after
+        keys = shape.keys_of(before) if key is None else self._key_values(key, shape.keys)
+        if keys is None:
+            return None
         if op == "d":
-            if before is None:
-                return None
-            return deleted_row(shape, _keys_of(shape, before) if values is None else values)
-        if before is None or op != "u" or after is None or source is None:
-            return after
-        if source.connector in INVENTING and not self._tools.layout.columns.whole_old_rows:
-            return after
-        return after if _keys_of(shape, before) == _keys_of(shape, after) else None
+            return shape.deleted(before, keys)
+        is_told = after is not None and shows_old_key(op, source, self._layout)
+        return None if is_told and shape.keys_of(before) != shape.keys_of(after) else after
 
-    def _part(self, shape: EventShape, rows: _Rows, places: Places) -> ReadPart:
-        """The changes of the rows whose values fit."""
-        given = shape.row.columns(rows.rows)
-        fits = self._fitting(shape, rows, places, given)
-        if not all(fits):
-            rows = rows.only(fits)
-            places = Places._make(list(compress(one, fits)) for one in places)
-            given = [list(compress(column, fits)) for column in given]
-        columns: dict[str, pa.Array] = {}
-        fits = [True] * len(rows.places)
-        for one in shape.readings:
-            values, misfits = convert_column(
-                given[one.field], one.convert, one.bulk, self._types[one.at]
-            )
-            columns[self._columns[one.at].name] = values
-            for at in misfits:
-                fits[at] = False
-        operations = [DELETE if op == "d" else UPSERT for op in rows.ops]
-        columns |= {
-            "_operation": pa.array(operations, pa.string()),
-            "_sequence": pa.array(places.sequence, pa.string()),
-            "_source_time": pa.array(places.source_time, pa.int64()).cast(_UTC),
-            "_transaction": pa.array(places.transaction, pa.string()),
-            "_transaction_order": pa.array(places.transaction_order, pa.int64()),
-            "_snapshot": pa.array(places.snapshot, pa.string()),
-            "_snapshot_last": pa.array(places.snapshot_last, pa.bool_()),
-        }
-        reads = [op == "r" for op in rows.ops]
-        told = (reads, rows.sources, places.sequence, places.source_time, places.snapshot)
-        return ReadPart([*rows.places], columns, told).only(fits)
+    def _key_values(self, key: bytes, names: Collection[str]) -> Sequence[object] | None:
+        """The values of the keys in a record's key; None where it has not all of them."""
+        if not self._is_avro:
+            row = key_row(key) or {}
+            return [row[name] for name in names] if row.keys() >= {*names} else None
+        try:
+            found, _ = decode_avro(key, self._layout.known.schemas, None, "key")
+        except NotAvro:
+            return None
+        values = [found.get(name) if isinstance(found, dict) else None for name in names]
+        return values if all(type(value) in (int, str) for value in values) else None
 
     def _fitting(
-        self,
-        shape: EventShape,
-        rows: _Rows,
-        places: Places,
-        columns: Sequence[Sequence[object]],
+        self, shape: EventShape, rows: _Rows, ordered: Places, columns: Mapping[str, Sequence[Any]]
     ) -> list[bool]:
         """Which rows need no thought: keys, values that must be there, nothing new or left out."""
-        odd = {at for at, sequence in enumerate(places.sequence) if sequence is None}
-        needed = {one.field for one in shape.readings if one.at in self._tools.required}
-        for field in {*shape.keys, *needed}:
-            if None in columns[field]:
-                nulls = zip(columns[field], rows.ops, strict=True)
-                among_keys = field in shape.keys
-                odd |= {
-                    at
-                    for at, (v, op) in enumerate(nulls)
-                    if v is None and (among_keys or op != "d")
-                }
-        for field in shape.unknown:
-            odd |= {at for at, value in enumerate(columns[field]) if value is not None}
-        placeholders = self._tools.placeholders
-        for one in shape.readings:
-            if one.large and placeholders.is_in(columns[one.field]):
-                matches = map(placeholders.match, columns[one.field])
-                odd |= {at for at, matched in enumerate(matches) if matched}
-        if not self._tools.layout.columns.settled:
-            odd |= set(self._tools.news.of_new_tables(rows.sources))
+        odd = _places_of(ordered.sequence, lambda sequence: sequence is None)
+        for field in shape.keys:
+            odd |= _nulls(columns[field])
+        needed = [r.field for r in shape.plan.readings if r.at in self._layout.required]
+        if nulls := set[int]().union(*[_nulls(columns[field]) for field in needed]):
+            odd |= nulls - _places_of(rows.ops, "d".__eq__)
+        for field in shape.plan.unknown:
+            odd |= {*range(len(rows.places))} - _nulls(columns[field])
+        placeholders = self._layout.placeholders
+        for large in shape.plan.large:
+            if placeholders.is_in(columns[large.field]):
+                odd |= _places_of(columns[large.field], placeholders.match)
+        if not self._layout.known.settled:
+            odd.update(self._traits.of_new_tables(rows.sources))
         return [at not in odd for at in range(len(rows.places))]
 
 
-def _keys_of(shape: EventShape, row: object) -> tuple[object, ...]:
-    """The values of the keys in a row."""
-    return tuple(shape.row.values(row)[at] for at in shape.keys)
+def _ordered(
+    records: Slice, shape: EventShape, rows: _Rows, columns: Sequence[Sequence[object]]
+) -> Places:
+    """Where the rows, whose values by field are `columns`, stand in order."""
+    events = Events(rows.ops, rows.sources, rows.transactions)
+    if shape.added is None:
+        return find_places(events)
+    given = [records.column(name) for name in ("_offset", "_timestamp")]
+    own = [[column[at] for at in rows.places] for column in given]
+    return shape.added.places(columns, events, *own)
 
 
-def _are_plain(ops: Sequence[object], sources: Sequence[Source | None]) -> bool:
-    """Whether `_is_plain` says of all events that they are, which a few kinds of them tell."""
-    try:
-        kinds = {
-            None if s is None else (s.connector, s.value_capture_type, type(s.name), type(s.db))
-            for s in sources
-        }
-        if not {*ops} <= _OPS or len(kinds) > _FEW:
-            return False
-    except TypeError:  # a member is a list or an object
-        return False
-    seen = [one for one in kinds if one is not None]
-    return len(seen) == len(kinds) and all(
-        type(connector) is str
-        and connector not in NEEDS_THOUGHT
-        and capture is None
-        and {name, db} <= {*_TEXTS}
-        for connector, capture, name, db in seen
-    )
+def _only(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:
+    return [list(compress(one, fits)) for one in lists]
 
 
-def _is_plain(op: object, source: Source | None) -> bool:
-    """Whether an event is of a row, and of a connector that needs no thought."""
-    if source is None or type(op) is not str or op not in _OPS:
-        return False
-    connector = source.connector
-    if type(connector) is not str or connector in NEEDS_THOUGHT:
-        return False
-    return source.value_capture_type is None and _is_named(source)
+def _places_of(values: Sequence[Any], fits: Callable[[Any], bool]) -> set[int]:
+    return {at for at, value in enumerate(values) if fits(value)}
 
 
-def _is_named(source: Source) -> bool:
-    """Whether the names that tell one log from another are texts, if they are there."""
-    return type(source.name) in _TEXTS and type(source.db) in _TEXTS
+def _nulls(values: Sequence[object]) -> set[int]:
+    return {at for at, value in enumerate(values) if value is None} if None in values else set()

@@ -11,7 +11,7 @@ from lakehouse.config.table import Table
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.discovery import DebeziumDiscovery
 from silver.decode.debezium.events.envelope import Envelope
-from silver.decode.debezium.old_keys import OldKeys
+from silver.decode.debezium.traits import Traits
 from tests.debezium_records import (
     decoded,
     decoded_with,
@@ -518,11 +518,11 @@ def test_lacked_keys_are_the_same_in_any_order_and_any_batches(
 )
 def test_made_up_values_of_avro_are_known(value: object) -> None:
     of = two_keys(WIDE_KEY)
-    keys = OldKeys(of, known_columns(of, {}), lambda record: None)
+    traits = Traits(of, known_columns(of, {}), lambda record: None)
     envelope = Envelope(before={"tenant": value, "id": 1}, op="d")
 
-    assert keys.look(envelope, whole(record({}, OWN))[0], None)
-    assert keys.lacked == ("tenant",)
+    assert traits.look_at_old_keys(envelope, whole(record({}, OWN))[0], None)
+    assert traits.lacked_keys == ("tenant",)
 
 
 class Watched(dict[str, Any]):
@@ -542,12 +542,12 @@ class Watched(dict[str, Any]):
 @pytest.mark.parametrize("spelled", ["tenant", "TENANT"])
 def test_a_look_at_old_keys_goes_through_the_fields_of_the_first_row_only(spelled: str) -> None:
     of = two_keys(WIDE_KEY)
-    keys = OldKeys(of, known_columns(of, {}), lambda record: None)
+    traits = Traits(of, known_columns(of, {}), lambda record: None)
     [given] = whole(record({}, OWN))
     rows = [Watched({spelled: "eu", "id": 1, "name": name}) for name in "abcd"]
 
     shown = [
-        keys.look(Envelope(before=old, after=new, op="u"), given, None)
+        traits.look_at_old_keys(Envelope(before=old, after=new, op="u"), given, None)
         for old, new in pairwise(rows)
     ]
 

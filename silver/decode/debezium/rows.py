@@ -1,0 +1,375 @@
+"""How rows are read: which field is which column, and by which converter.
+
+Rows of a source have few shapes. What the schema block and the names of a row's fields tell is
+decided once for all rows of that shape, whether they are read by columns or one by one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from pyspark.sql import types as T
+
+from lakehouse.config.table import Table
+from silver.decode.avro.values import avro_converter_of
+from silver.decode.change import Record
+from silver.decode.columns import (
+    Column,
+    Columns,
+    adds_columns,
+    is_published,
+    is_wanted,
+    required_columns,
+    room,
+)
+from silver.decode.debezium.events.envelope import (
+    OF_SOURCE,
+    Envelope,
+    Row,
+    Source,
+    Transaction,
+    key_row,
+)
+from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
+from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
+from silver.decode.shapes import RowShape
+from silver.decode.types import Misfit, arrow_type, carrier, wider
+from silver.decode.values.bulk import BulkConverter, bulk_converter
+from silver.decode.values.converters import bounded, converter_of, plain_value, refuse
+from silver.decode.values.encodings import (
+    Encoding,
+    Kind,
+    Unit,
+    assumed,
+    block_fields,
+    in_mode,
+    is_avro_block,
+    row_block_fields,
+)
+from silver.decode.values.json_values import json_text
+from silver.decode.values.numbers import Converter
+
+_MOST_PLANS = 1_024
+_UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}
+
+Values = list[object]
+Misfits = dict[int, object]
+"""Values that do not fit, by the place of their column."""
+
+
+class Reading(NamedTuple):
+    """How the values of a field become a column's.
+
+    Attributes:
+        field: the field, or the member of a source block or key.
+        at: the column's place.
+        convert: the converter of one value.
+        bulk: that of many; None without one.
+    """
+
+    field: str
+    at: int
+    convert: Converter
+    bulk: BulkConverter | None = None
+
+    def read(self, value: object) -> object:
+        """A value as the column has it; a null as it is."""
+        return None if value is None else self.convert(value)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """How rows with certain fields are read.
+
+    Attributes:
+        readings: the fields that are columns; of several that are one column, the best name last.
+        keys: those of them that are keys.
+        large: those whose value the source can leave out.
+        unknown: fields without a column that could have one.
+        unfit: whether some field can have no column beside the row's others.
+        unlike: whether the fields are not those that the source announced, or the block is new.
+    """
+
+    readings: Sequence[Reading]
+    keys: Sequence[Reading]
+    large: Sequence[Reading]
+    unknown: Sequence[str]
+    unfit: bool
+    unlike: bool
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the fields alone tell something about a row."""
+        return bool(self.unknown) or self.unfit or self.unlike
+
+
+class EventShape(NamedTuple):
+    """How records of one shape are parsed and read.
+
+    Attributes:
+        row: the struct of their rows.
+        plan: what becomes of the rows' fields.
+        keys: the fields of the keys, and their places in the row.
+        prefix: what the texts of all such records begin with, which is not parsed.
+        whole: whether they are whole records.
+        added: the members that a transform added to the row; None for full envelopes.
+        parse: from the text of a record to its event, or to its row if it is flattened.
+    """
+
+    row: RowShape
+    plan: RowPlan
+    keys: Mapping[str, int]
+    prefix: bytes = b""
+    whole: bool = False
+    added: AddedMembers | None = None
+    parse: Callable[[bytes], Any] = bytes
+
+    def keys_of(self, row: object) -> list[object]:
+        """The values of the keys in a row."""
+        values = self.row.values(row)
+        return [values[at] for at in self.keys.values()]
+
+    def deleted(self, row: object, keys: Sequence[object]) -> object:
+        """A row that has the keys alone, and what a transform added to this row."""
+        members = zip(self.row.names, self.row.values(row), strict=True)
+        values = [value if name.startswith(PREFIX) else None for name, value in members]
+        for at, key in zip(self.keys.values(), keys, strict=True):
+            values[at] = key
+        return self.row.make(values)
+
+
+class TableLayout:
+    """What a table and its columns tell of all its rows.
+
+    Attributes:
+        places: where each column stands, by its name in lower case.
+        keys: the places of the keys.
+        origins: how columns are read from the source block or the record's key instead of the row.
+        taken: the places of these columns.
+        types: the columns' Arrow types.
+        needed: the places of keys and required columns.
+        required: the places of columns without which an upsert is a dead letter.
+        placeholders: what stands for values that the source left out.
+        grows: whether a new field could become a column.
+    """
+
+    def __init__(self, table: Table, known: Columns) -> None:
+        self.table = table
+        self.known = known
+        self.columns = known.columns
+        self.source = table.feeds[0]
+        self.places = {column.name.lower(): at for at, column in enumerate(self.columns)}
+        self.keys = [self.places[name.lower()] for name in table.keys]
+        declared = [(at, c, table.columns.get(c.name)) for at, c in enumerate(self.columns)]
+        self.origins = [
+            Reading(one.origin, at, _origin_converter(one.origin, column.type))
+            for at, column, one in declared
+            if one is not None and one.origin is not None
+        ]
+        self.taken = {one.at for one in self.origins}
+        required = required_columns(table)
+        self.required = [at for at, c in enumerate(self.columns) if c.name in required]
+        self.needed = {*self.keys, *self.required}
+        self.placeholders = Placeholders(self.source.unavailable_value)
+        self.types = [arrow_type(carrier(column.type)) for column in self.columns]
+        self.room = room(self.places)
+        self.adds = adds_columns(table)
+        self.grows = not known.settled and self.adds and len(self.places) < self.room
+
+    def column_of(self, field: str) -> Column | None:
+        """The column that a field is, if it is one."""
+        place = self.places.get(field.lower())
+        return None if place is None else self.columns[place]
+
+    def is_new(self, field: str) -> bool:
+        """Whether a field has no column but could have one."""
+        return self.adds and self.column_of(field) is None and is_wanted(self.table, field)
+
+    def are_announced(self, fields: Mapping[str, Encoding | None]) -> bool:
+        """Whether the source announced exactly these fields, with these types where they tell."""
+        announced = self.known.announced
+        if announced is None or self.known.settled or not fields:
+            return True
+        before = {n: announced[n] for n in announced if self._counts(n)}
+        shown = self._types_by_column(fields)
+        if shown.keys() != before.keys():
+            return False
+        return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
+
+    def read_origins(self, values: Values, envelope: Envelope, record: Record) -> Misfits:
+        """Puts the values of the columns with an origin in their places; returns misfits."""
+        misfits: Misfits = {}
+        for one in self.origins:
+            value = _member(one.field, envelope, record)
+            try:
+                values[one.at] = one.read(value)
+            except Misfit:
+                misfits[one.at] = value
+        return misfits
+
+    def json_of(self, values: Sequence[object], places: Iterable[int]) -> str:
+        """The columns at these places as one JSON object, without nulls, as `to_json` writes it.
+
+        A timestamp has three digits of fraction, or six where it needs them.
+        """
+        given = [(self.columns[at], values[at]) for at in places]
+        return json_text({c.name: plain_value(v, c.type) for c, v in given if v is not None})
+
+    def _types_by_column(self, fields: Mapping[str, Encoding | None]) -> dict[str, str | None]:
+        shown = {}
+        for field, encoding in fields.items():
+            column = self.column_of(field)
+            name = field if column is None else column.name
+            can_be = column is not None or not self.adds or self.grows
+            if can_be and self._counts(name):
+                shown[name] = encoding and encoding.type.simpleString()
+        return shown
+
+    def _counts(self, name: str) -> bool:
+        return not name.startswith("_") and is_published(self.table, name)
+
+
+class RowReader:
+    """Plans for rows that one schema block describes, or none.
+
+    The rows of a `loose` reader are documents, each of which has the fields it has.
+
+    Attributes:
+        unlike: whether the block shows columns or types that the table does not know.
+    """
+
+    def __init__(
+        self,
+        layout: TableLayout,
+        block: bytes | None,
+        sourced: bool = True,
+        flattened: bool = False,
+        loose: bool = False,
+    ) -> None:
+        self._layout = layout
+        self._loose, self._sourced = loose, sourced
+        self._native = block is not None and is_avro_block(block)
+        fields_of = row_block_fields if flattened else block_fields
+        self._block = {} if block is None else fields_of(block)
+        self.unlike = not layout.known.settled and self._is_new_block()
+        self._plans: dict[tuple[str, ...], RowPlan] = {}
+
+    def plan(self, row: Iterable[str]) -> RowPlan:
+        """How a row with these fields is read."""
+        names = tuple(row)
+        plan = self._plans.get(names)
+        if plan is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            plan = self._plans[names] = self._planned(names)
+        return plan
+
+    def _planned(self, names: tuple[str, ...]) -> RowPlan:
+        layout = self._layout
+        readings = self._readings(names)
+        held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
+        return RowPlan(
+            readings=readings,
+            keys=[reading for reading in readings if reading.at in layout.keys],
+            large=[reading for reading in readings if self._is_large(reading.at)],
+            unknown=[name for name in names if layout.is_new(name)],
+            unfit=len(set(held)) < len(held),
+            unlike=self.unlike
+            or not (self._block or self._loose or layout.are_announced(dict.fromkeys(names))),
+        )
+
+    def _readings(self, names: Iterable[str]) -> list[Reading]:
+        layout = self._layout
+        places = [(n, layout.places.get(n.lower())) for n in names if not n.startswith("_")]
+        known = [(n, at) for n, at in places if at is not None and at not in layout.taken]
+        known.sort(key=lambda one: one[0] == layout.columns[one[1]].name)
+        return [self._reading(name, at) for name, at in known]
+
+    def _reading(self, field: str, at: int) -> Reading:
+        """How a field is read; no value fits a column of another kind than the block says."""
+        layout, column, encoding = self._layout, self._layout.columns[at], self._block.get(field)
+        if encoding is None:
+            encoding = assumed(column.type, layout.source, layout.known.decimal_texts)
+        elif not column.declared and wider(column.type, encoding.type) is None:
+            return Reading(field, at, refuse)
+        else:
+            encoding = in_mode(encoding, column.type, layout.source)
+        bulk = bulk_converter(encoding, column.type, layout.types[at])
+        if self._native:
+            convert = avro_converter_of(encoding, column.type)
+        else:
+            convert = converter_of(encoding, column.type, self._sourced)
+        declared = layout.table.columns.get(column.name)
+        if declared is not None:
+            convert = bounded(convert, declared.infinity)
+        return Reading(field, at, convert, bulk)
+
+    def _is_large(self, place: int) -> bool:
+        keys, type = self._layout.keys, self._layout.columns[place].type
+        return bool(keys) and place not in keys and can_be_placeholder(type)
+
+    def _is_new_block(self) -> bool:
+        layout = self._layout
+        if layout.grows and any(map(layout.is_new, self._block)):
+            return True
+        widens = any(self._widens(field, told.type) for field, told in self._block.items())
+        return widens or not layout.are_announced(self._block)
+
+    def _widens(self, field: str, told: T.DataType) -> bool:
+        """Whether the block's type for a field makes its column's type another one."""
+        column = self._layout.column_of(field)
+        if column is None or column.declared or field.startswith("_"):
+            return False
+        if column.provisional:
+            return column.type != told
+        grows = self._layout.table.schema_changes.widen == "apply"
+        return grows and wider(column.type, told) not in (None, column.type)
+
+
+def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[Values, Misfits]:
+    """The values of a row by the place of their column, of which there are `width`; misfits too."""
+    values: Values = [None] * width
+    misfits: Misfits = {}
+    for field, at, convert, _ in readings:
+        value = row[field]
+        if value is not None:
+            try:
+                values[at] = convert(value)
+            except Misfit:
+                misfits[at] = value
+    return values, misfits
+
+
+def _member(origin: str, envelope: Envelope, record: Record) -> object:
+    if not origin.startswith(OF_SOURCE):
+        return (key_row(record.key) or {}).get(origin)
+    source = envelope.source
+    return None if source is None else getattr(source, origin.removeprefix(OF_SOURCE))
+
+
+def _origin_converter(origin: str, type: T.DataType) -> Converter:
+    unit = _UNITS.get(origin.removeprefix(OF_SOURCE))
+    is_moment = isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
+    kind: Kind = "timestamp" if unit is not None and is_moment else "plain"
+    return converter_of(Encoding(kind, type, unit=unit or "us"), type)
+
+
+def event_type(row: type[Any], is_flattened: bool, is_bare: bool, is_whole: bool) -> type[Any]:
+    """The struct of a record: its envelope, or its row if it is flattened.
+
+    A bare envelope has no members of the wrapper around it. A whole record has it inside.
+    """
+    fields: list[tuple[str, Any, Any]] = [
+        ("op", object, None),
+        ("after", row | None, None),
+        ("before", row | None, None),
+        ("source", Source | None, None),
+        ("transaction", Transaction | None, None),
+    ]
+    wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
+    type = row
+    if not is_flattened:
+        type = msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
+    whole = [("value", type | None, None)]
+    return msgspec.defstruct("Whole", whole, gc=False) if is_whole else type

@@ -1,0 +1,285 @@
+"""What records show of how their source writes, beyond their columns: the traits of a source.
+
+Keys that a record's own key lacks come from `before` alone. Under PostgreSQL's REPLICA IDENTITY
+DEFAULT `before` has true values of the source's own key only: its connector fills other NOT NULL
+columns with zeros, empty texts or the column's default, and leaves the rest null. A delete with
+such a value removes no row, or the wrong one. An update that changes such a column leaves the row
+of the old value in place.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from lakehouse.config.table import Table
+from silver.decode.avro.binary import NotAvro
+from silver.decode.avro.values import as_json
+from silver.decode.change import Record
+from silver.decode.columns import Columns, declared_types
+from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS, has_position
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
+from silver.decode.debezium.events.opening import Opened
+from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
+from silver.decode.values.encodings import block_defaults, declares_decimals, holds_decimals
+from silver.decode.values.inference import MOST_LEFT_OUT, UndeclaredFields
+from silver.decode.values.json_values import text_of
+from silver.decode.values.numbers import form_of
+
+_CHANGES = ("c", "u", "d", "r", "t")
+_MOST_KEYS = 1_000
+"""So many records have their key parsed for parts that are no keys of the table."""
+_MADE_UP = re.compile(
+    r"-?0*\.?0*(?:[eE][+-]?\d+)?|f|false|\[\]|\{\}|A+=*|1970-01-01.*|00:00:00.*"
+    r"|0{8}(?:-0{4}){3}-0{12}|P[0YMDTHS]*|\{\"scale\":0,\"value\":\"AA==\"\}"
+)
+"""What the connector writes for a NOT NULL column that it does not know, as a text."""
+
+_SourceTable = tuple[object, ...]
+"""Database, schema and table, as far as a source block says them."""
+_PARTS, _NO_TABLE = ("db", "schema", "table"), (None, None, None)
+
+
+class _KeyShape(NamedTuple):
+    """Names in lower case: what a topic's record keys have, and what of the table's they lack."""
+
+    has: frozenset[str]
+    lacks: frozenset[str]
+
+
+class Traits:
+    """What the records of a table show; what is known of the source already counts as shown.
+
+    Records show the same in any order and cut into any batches. A key that is no field of the row
+    tells the rows of one source table from those of another. Attributes that `Columns` has not:
+
+    Attributes:
+        mixes: whether rows of several source tables can be one row of the table.
+        made_up: keys that a delete takes from an old row, where their value may be made up unless
+            old rows are whole.
+        moved: keys whose value an update changes, which only whole old rows show.
+    """
+
+    def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
+        self.decimal_texts = set(filter(None, [known.decimal_texts]))
+        self.orders = set(filter(None, [known.order]))
+        self.key_parts, self.left_out = set(known.key_parts), set(known.left_out)
+        self.source_table: _SourceTable | None = known.source_table
+        self.mixes = not table.is_shared
+        self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
+        self._table_keys = {name.lower() for name in table.keys}
+        taken = self._origins.values()
+        self._keys = {name.lower(): name for name in table.keys if name not in taken}
+        self._nullable = table.nullable_keys
+        self.whole_old_rows = known.whole_old_rows
+        lacked = {name.lower() for name in known.lacked_keys} & self._keys.keys()
+        none = set[str]()
+        self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
+        told = table.is_shared or any(map(_is_of_source, known.key_parts))
+        self._first_table = None if told else known.source_table
+        self._keys_to_parse = _MOST_KEYS if table.keys else 0
+        self._decimals = _find_decimals(table, known)
+        self._undeclared = UndeclaredFields(declared_types(table))
+        self._open_key = open_key
+        self._shapes: dict[str | None, _KeyShape] = {}
+        self._spellings: dict[str, str] = {}
+
+    @property
+    def looks_into_values(self) -> bool:
+        """Whether values are looked into for fields that no column holds."""
+        return self._undeclared.looks
+
+    @property
+    def lacked_keys(self) -> tuple[str, ...]:
+        """The keys whose old values are not known, sorted."""
+        found = self.moved if self.whole_old_rows else self.made_up
+        return tuple(sorted(self._keys[name] for name in found))
+
+    def look(self, opened: Opened, record: Record) -> None:
+        """Takes in what a record shows; its key becomes JSON if it can be read."""
+        envelope, block, event, _ = opened
+        if envelope is None:
+            return
+        if envelope.op in _CHANGES:
+            self._look_at_key(record)
+            self._look_at_table(envelope)
+            if event is None:  # a flattened event's order has rules of its own
+                self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
+        self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
+        self.look_again(envelope, record, block)
+        if block is None and (envelope.source is not None or event is not None):
+            self._look_at_decimals(envelope)
+
+    def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
+        """Takes in what records that are decoded may show after a look at others.
+
+        Returns:
+            Whether a change shows a source table, old keys or left out fields that are not known.
+        """
+        shows = envelope.before is not None and self.look_at_old_keys(envelope, record, block)
+        if self.looks_into_values and len(self.left_out) < MOST_LEFT_OUT:
+            found = self._undeclared.of(envelope.after or {}) - self.left_out
+            self.left_out |= found
+            shows |= bool(found)
+        return shows or bool(self.of_new_tables([envelope.source]))
+
+    def of_new_tables(self, sources: Sequence[Source | None]) -> list[int]:
+        """The places of source blocks that name another table than the known one."""
+        known = self._first_table
+        if known is None:
+            return []
+        tables = [(s.db, s.schema, s.table) if s else _NO_TABLE for s in sources]
+        return [at for at, one in enumerate(tables) if one != known and one != _NO_TABLE]
+
+    def merge(self, other: "Traits") -> None:
+        """Takes in what another look at records of the same table has found."""
+        for name in ("decimal_texts", "orders", "key_parts", "left_out", "made_up", "moved"):
+            getattr(self, name).update(getattr(other, name))
+        self.mixes &= other.mixes
+        self.whole_old_rows |= other.whole_old_rows
+        self._add_table(other.source_table)
+
+    def settle(self, known: Columns) -> Columns:
+        """The known columns with what was shown; one position in a feed is enough to expect all."""
+        parts = [part for part in self.key_parts if self.mixes or not _is_of_source(part)]
+        return replace(
+            known,
+            decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
+            order=BY_SOURCE if BY_SOURCE in self.orders else min(self.orders, default=None),
+            key_parts=tuple(sorted(parts)),
+            source_table=self.source_table if self.mixes else None,
+            left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
+            whole_old_rows=self.whole_old_rows,
+            lacked_keys=self.lacked_keys,
+        )
+
+    def _look_at_key(self, record: Record) -> None:
+        """Notes the parts of a record's key that the table has as no key and as no column from it.
+
+        The keys of a topic are of one shape, so that the first records are enough.
+        """
+        if record.key is None or not self._keys_to_parse:
+            return
+        self._keys_to_parse -= 1
+        with suppress(NotAvro):
+            self._open_key(record)
+        names = [name for name in key_row(record.key) or {} if name not in self._origins]
+        self.key_parts |= {name for name in names if name.lower() not in self._table_keys}
+
+    def _add_table(self, table: _SourceTable | None) -> None:
+        """Notes what tells a record's source table from the first one."""
+        if self.source_table is None:
+            self.source_table = table
+        elif table is not None and table != self.source_table:
+            both = zip(_PARTS, table, self.source_table, strict=True)
+            self.key_parts |= {f"{OF_SOURCE}{name}" for name, one, other in both if one != other}
+
+    def _look_at_table(self, envelope: Envelope) -> None:
+        if envelope.source is not None:
+            self._add_table(_table_of(envelope.source))
+            names = {name.lower() for name in envelope.after or ()}
+            self.mixes &= envelope.after is None or self._table_keys <= names
+
+    def _look_at_decimals(self, envelope: Envelope) -> None:
+        if not self._decimals:
+            return
+        if envelope.source is not None and envelope.source.connector == "ydb":
+            self.decimal_texts.add("plain")
+        for name, value in (envelope.after or envelope.before or {}).items():
+            if name.lower() in self._decimals:
+                texts = value if isinstance(value, list) else [value]
+                forms = {form_of(text) for text in texts if type(text) is str}
+                self.decimal_texts |= {form for form in forms if form is not None}
+
+    def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
+        """Takes in what a record shows of keys that its own key lacks; whether it is new."""
+        before = envelope.before
+        if before is None or record.key is None or not self._keys:
+            return False
+        shape = self._shapes.get(record.topic) or self._shape_of(record)
+        if envelope.op == "d" and not self.whole_old_rows:
+            found = self._find_made_up(envelope, shape.lacks - self.made_up, block)
+            self.made_up |= found
+            return bool(found)
+        asked = shape.lacks - self.moved
+        if envelope.op == "u" and envelope.after is not None and asked:
+            return self._look_at_update(before, envelope.after, shape.has, asked)
+        return False
+
+    def _shape_of(self, record: Record) -> _KeyShape:
+        """What the record's key has; the keys of a topic are of one shape."""
+        with suppress(NotAvro):
+            self._open_key(record)
+        has = frozenset(name.lower() for name in key_row(record.key) or ())
+        shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
+        self._shapes[record.topic] = shape
+        return shape
+
+    def _find_made_up(
+        self, envelope: Envelope, asked: frozenset[str], block: bytes | None
+    ) -> set[str]:
+        """The keys asked for whose value in a deleted row may be made up."""
+        source, before = envelope.source, envelope.before or {}
+        if not asked or (source is not None and source.connector in WHOLE_OLD_ROWS):
+            return set()
+        defaults = {} if block is None else block_defaults(block)
+        fields = [(name, self._field_of(name, before)) for name in asked]
+        return {
+            name
+            for name, field in fields
+            if field is not None and self._may_be_made_up(name, before[field], defaults.get(field))
+        }
+
+    def _may_be_made_up(self, key: str, value: object, default: object) -> bool:
+        """Whether the connector may have put the value in; a null is rejected or a value."""
+        if value is None:
+            return self._keys[key] in self._nullable
+        written = as_json(value)
+        return written == default or _MADE_UP.fullmatch(text_of(written)) is not None
+
+    def _look_at_update(
+        self, before: Row, after: Row, has: frozenset[str], asked: frozenset[str]
+    ) -> bool:
+        """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
+        moved = {name for name in asked if self._is_moved(name, before, after)}
+        differs = any(self._differs(name, before, after) for name in has)
+        if differs or (self.whole_old_rows and not moved):
+            return False
+        self.whole_old_rows = True
+        self.moved |= moved
+        return True
+
+    def _is_moved(self, name: str, before: Row, after: Row) -> bool:
+        is_there = None not in (self._field_of(name, before), self._field_of(name, after))
+        return is_there and self._differs(name, before, after)
+
+    def _differs(self, name: str, before: Row, after: Row) -> bool:
+        old, new = self._field_of(name, before), self._field_of(name, after)
+        return (old and before[old]) != (new and after[new])
+
+    def _field_of(self, name: str, row: Row) -> str | None:
+        """The field of a row that has a name in lower case; rows spell it alike, as a rule."""
+        field = self._spellings.get(name, name)
+        if field in row:
+            return field
+        found = next((field for field in row if field.lower() == name), None)
+        if found is not None:
+            self._spellings[name] = found
+        return found
+
+
+def _table_of(source: Source) -> _SourceTable | None:
+    found = (source.db, source.schema, source.table)
+    return None if found == _NO_TABLE else found
+
+
+def _is_of_source(part: str) -> bool:
+    return part.startswith(OF_SOURCE)
+
+
+def _find_decimals(table: Table, known: Columns) -> set[str]:
+    """The decimal columns, in lower case, in whose texts to look for base64."""
+    if declares_decimals(table.feeds[0]):
+        return set()
+    return {c.name.lower() for c in known.columns if holds_decimals(c.type)}
