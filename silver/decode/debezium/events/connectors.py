@@ -6,8 +6,9 @@ number or text. What only looks like Debezium (Flink CDC without positions, Risi
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from silver.decode.debezium.events.envelope import Source
@@ -75,20 +76,22 @@ def connector_of(source: Source) -> Connector | None:
     return named if named is not None and named.named else None
 
 
+def connectors_of(sources: Sequence[Source | None]) -> Sequence[Connector | None]:
+    """The connector of each source block; one look at all where they are of one connector."""
+    names = [source.connector for source in sources if source is not None]
+    name = names[0] if names else None
+    named = _BY_NAME.get(name) if isinstance(name, str) else None
+    is_same = named is not None and names.count(name) == len(sources)
+    if named is not None and is_same and named.members:
+        firsts = list(map(attrgetter(named.members[0]), sources))
+        if None not in firsts:
+            return [named] * len(sources)
+    return [None if source is None else connector_of(source) for source in sources]
+
+
 def has_position(source: Source | None) -> bool:
     """Whether a source block is of a connector that tells positions, even a malformed one."""
     return source is not None and connector_of(source) is not None
-
-
-def commit_position(source: Source, sequence: str) -> str | None:
-    """The position of a change's commit, or of the commit before it; None without one.
-
-    `sequence` is the change's own.
-    """
-    connector = connector_of(source)
-    if connector is None or connector.commit is None:
-        return None
-    return connector.commit(source, sequence)
 
 
 def proves_restarts(source: Source) -> bool:

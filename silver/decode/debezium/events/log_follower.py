@@ -13,7 +13,12 @@ from operator import ge, lt
 from typing import Any, NamedTuple
 
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.connectors import commit_position, proves_restarts, server_of
+from silver.decode.debezium.events.connectors import (
+    Connector,
+    connectors_of,
+    proves_restarts,
+    server_of,
+)
 from silver.decode.debezium.events.envelope import Envelope, Source
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
@@ -160,8 +165,13 @@ class DomainLog:
 
     def follow(self, moves: Moves) -> None:
         """Takes in records; most are simply the next ones of the log."""
-        if len(moves.places) > _FEW and self._simple and self._goes_on(moves):
-            return
+        if len(moves.places) > _FEW and not self._simple:
+            self._follow_each(Moves._make(column[:1] for column in moves))
+            moves = Moves._make(column[1:] for column in moves)
+        if not (len(moves.places) > _FEW and self._simple and self._goes_on(moves)):
+            self._follow_each(moves)
+
+    def _follow_each(self, moves: Moves) -> None:
         for place, position, reach, time, source in zip(*moves, strict=True):
             server, number = _server_of(source)
             is_next = self._begin is not None and self._is_next(place, position, time)
@@ -305,7 +315,8 @@ def _position_moves(seen: Sightings) -> Moves:
     Without a position or a commit time a record tells nothing of that log. Rows of an incremental
     snapshot tell nothing either: they were not read from the log.
     """
-    columns = seen.sources, seen.sequences, seen.times, seen.reads, seen.snapshots
+    connectors = connectors_of(seen.sources)
+    columns = seen.sources, connectors, seen.sequences, seen.times, seen.reads, seen.snapshots
     found = list(map(_position, *columns))
     positions = [position for position in found if position is not None]
     if len(positions) < len(found):
@@ -325,14 +336,21 @@ def _places(seen: Sightings) -> Sequence[Any]:
 
 
 def _position(
-    source: Source | None, sequence: str | None, time: int | None, read: bool, snapshot: str | None
+    source: Source | None,
+    connector: Connector | None,
+    sequence: str | None,
+    time: int | None,
+    read: bool,
+    snapshot: str | None,
 ) -> str | None:
     """The position of a record's commit in the log; None where it tells nothing."""
     if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
         return None
     if snapshot:
         return OF_SNAPSHOT
-    return None if read else commit_position(source, sequence)
+    if read or connector is None or connector.commit is None:
+        return None
+    return connector.commit(source, sequence)
 
 
 def _server_of(source: Source | None) -> tuple[str | None, int]:

@@ -12,6 +12,7 @@ from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import (
     Connector,
     connector_of,
+    connectors_of,
     microseconds,
     postgresql_lsn,
 )
@@ -61,7 +62,8 @@ def find_places(events: Events) -> Places:
 
     The envelope's own time, which is not among the events, may be its time.
     """
-    found = [_place(*one) for one in zip(*events, strict=True)]
+    connectors = connectors_of(events.sources)
+    found = [_place(*one) for one in zip(*events, connectors, strict=True)]
     columns = Places(*map(list, zip(*found, strict=True))) if found else Places(*[[]] * 6)
     if "r" not in events.ops:
         return columns
@@ -70,7 +72,12 @@ def find_places(events: Events) -> Places:
     return columns._replace(sequence=sequences)
 
 
-def _place(op: object, source: Source | None, transaction: Transaction | None) -> _Place:
+def _place(
+    op: object,
+    source: Source | None,
+    transaction: Transaction | None,
+    connector: Connector | None,
+) -> _Place:
     """The place of an event.
 
     The sequence is None where the connector's position is missing or malformed, and where there
@@ -84,7 +91,6 @@ def _place(op: object, source: Source | None, transaction: Transaction | None) -
         order = 0 if transaction.total_order is None else transaction.total_order
     if source is None:
         return None, None, name, count, None, False
-    connector = connector_of(source)
     time = microseconds(source.ts_us, source.ts_ns, source.ts_ms)
     if name is None and (id := source.txId) is not None:
         name = str(id) if type(id) is int else str(text_of(id))
@@ -124,7 +130,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
     """
     source = envelope.source
     sequence, time, name, count, snapshot, is_last = _place(
-        envelope.op, source, envelope.transaction
+        envelope.op, source, envelope.transaction, None if source is None else connector_of(source)
     )
     if source is None or (envelope.op == "r" and not time):
         time = microseconds(envelope.ts_us, None, envelope.ts_ms)
