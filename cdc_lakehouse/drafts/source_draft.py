@@ -79,7 +79,7 @@ class DatabaseTable(NamedTuple):
     partitions: Sequence[tuple[str, str]] = ()
 
 
-class Connector(NamedTuple):
+class ConnectorDraft(NamedTuple):
     """What the tables and their connector have to agree on.
 
     `prefix` begins the names of topics, `brokers` are Kafka's bootstrap servers; without them the
@@ -132,7 +132,7 @@ def names_of(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
     return found
 
 
-def source_draft(name: str, table: DatabaseTable, connector: Connector) -> str:
+def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> str:
     """The YAML of a table."""
     topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
     lines = [SCHEMA_LINE, f"table: {name}"]
@@ -155,7 +155,7 @@ def source_draft(name: str, table: DatabaseTable, connector: Connector) -> str:
     return "\n".join(lines) + "\n"
 
 
-def connector_text(tables: Sequence[DatabaseTable], connector: Connector) -> str:
+def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -> str:
     """The configuration of the Debezium connector that captures these tables, as JSON."""
     url, backend = connector.url, connector.url.get_backend_name()
     postgres = backend == "postgresql"
@@ -194,7 +194,7 @@ def connector_text(tables: Sequence[DatabaseTable], connector: Connector) -> str
     return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
 
 
-def _schema_history(connector: Connector) -> dict[str, str]:
+def _schema_history(connector: ConnectorDraft) -> dict[str, str]:
     """Where the connector keeps the tables' shapes: a topic, or without brokers a file."""
     history = "schema.history.internal"
     if connector.brokers is None:

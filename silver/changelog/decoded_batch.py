@@ -16,8 +16,8 @@ from lakehouse.config.table import Table
 from silver.changelog import bronze_rows, schema_changes
 from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import (
-    Column,
     Columns,
+    DecodedColumn,
     Shape,
     is_published,
     known_columns,
@@ -92,7 +92,9 @@ class RawBatch:
         """The known columns, and members that only expressions use as an earlier batch had them."""
         types = fingerprint.read_members(self.state.built)
         wanted = [name for name in members_read(self.table.config) if name in types]
-        extra = [Column(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted]
+        extra = [
+            DecodedColumn(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted
+        ]
         return replace(known, columns=(*known.columns, *extra))
 
     def waits_for_form(self) -> bool:

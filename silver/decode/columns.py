@@ -35,7 +35,7 @@ _Discovery = TypeVar("_Discovery", bound="Discovery")
 
 
 @dataclass(frozen=True)
-class Column:
+class DecodedColumn:
     """One column of a table.
 
     Attributes:
@@ -88,7 +88,7 @@ class Columns:
             `silver.decode.debezium.events.source_log`); empty where that is not asked.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[DecodedColumn, ...]
     settled: bool = False
     announced: Mapping[str, str | None] | None = None
     envelope: str | None = None
@@ -171,7 +171,9 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     names = [n for n in dict.fromkeys([*table.keys, *types]) if not n.startswith("_")]
     return Columns(
         tuple(
-            Column(name, types.get(name, T.StringType()), name in declared, name not in types)
+            DecodedColumn(
+                name, types.get(name, T.StringType()), name in declared, name not in types
+            )
             for name in names
         )
     )

@@ -32,9 +32,9 @@ from silver.decode.arrow import (
     waits,
 )
 from silver.decode.change import BAD_VALUE
-from silver.decode.columns import Column as DecodeColumn
 from silver.decode.columns import (
     Columns,
+    DecodedColumn,
     Discovery,
     Shape,
     is_published,
@@ -321,13 +321,13 @@ def _parsed(told: DataFrame, columns: Columns) -> DataFrame:
     return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in told.columns])
 
 
-def _value(column: DecodeColumn) -> Column:
+def _value(column: DecodedColumn) -> Column:
     text = F.col(quote(column.name))
     if isinstance(column.type, T.VariantType):
         return F.try_parse_json(text)
     return F.from_json(text, column.type.json())
 
 
-def _misfit(column: DecodeColumn) -> Column:
+def _misfit(column: DecodedColumn) -> Column:
     expected = column.type.simpleString()
     return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")

@@ -12,7 +12,7 @@ from sqlalchemy.engine import make_url
 from cdc_lakehouse.cli.work.rebootstrap import quoted
 from cdc_lakehouse.drafts.first_draft import scalar
 from cdc_lakehouse.drafts.source_draft import (
-    Connector,
+    ConnectorDraft,
     DatabaseTable,
     column_kind,
     connector_text,
@@ -78,7 +78,7 @@ def test_a_source_type_becomes_the_type_of_debeziums_records(
 
 
 def test_a_draft_is_sound_and_keeps_comments() -> None:
-    text = source_draft("orders", ORDERS, Connector(POSTGRES, "shop"))
+    text = source_draft("orders", ORDERS, ConnectorDraft(POSTGRES, "shop"))
     table = unpack_table(yaml.safe_load(text), "orders.yml")
     assert (table.keys, table.comment) == (["Id"], "What: people buy")
     assert table.columns["total"].type == "decimal(12,2)"
@@ -90,7 +90,7 @@ def test_a_draft_is_sound_and_keeps_comments() -> None:
 def test_columns_that_differ_in_case_only_are_drafted_as_one() -> None:
     columns = dict.fromkeys(("ID", "id", "a", "A"), ("string", None))
     text = source_draft(
-        "t", ORDERS._replace(keys=["id"], columns=columns), Connector(POSTGRES, "s")
+        "t", ORDERS._replace(keys=["id"], columns=columns), ConnectorDraft(POSTGRES, "s")
     )
 
     assert list(unpack_table(yaml.safe_load(text), "t.yml").columns) == ["id", "a"]
@@ -107,7 +107,7 @@ def test_a_comment_of_any_kind_is_one_line_of_yaml(comment: str) -> None:
 
 
 def test_with_brokers_a_draft_reads_from_kafka() -> None:
-    text = source_draft("clicks", CLICKS, Connector(POSTGRES, "shop", "localhost:9092"))
+    text = source_draft("clicks", CLICKS, ConnectorDraft(POSTGRES, "shop", "localhost:9092"))
     table = unpack_table(yaml.safe_load(text), "clicks.yml")
     assert table.feeds[0].kafka is not None
     assert table.feeds[0].kafka.topic == "shop.public.clicks"
@@ -116,13 +116,15 @@ def test_with_brokers_a_draft_reads_from_kafka() -> None:
 
 def test_a_topic_is_named_as_the_connector_names_it() -> None:
     odd = CLICKS._replace(name="Mixed Case")
-    table = unpack_table(yaml.safe_load(source_draft("t", odd, Connector(MYSQL, "shop"))), "t.yml")
+    table = unpack_table(
+        yaml.safe_load(source_draft("t", odd, ConnectorDraft(MYSQL, "shop"))), "t.yml"
+    )
     assert table.feeds[0].topic == "shop.public.Mixed_Case"
 
 
 @pytest.mark.parametrize("url", [POSTGRES, MYSQL, MARIADB], ids=lambda url: url.drivername)
 def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> None:
-    text = connector_text([ORDERS, CLICKS], Connector(url, "shop"))
+    text = connector_text([ORDERS, CLICKS], ConnectorDraft(url, "shop"))
     config = json.loads(text)["config"]
     assert config["table.include.list"] == "public.Orders,public.clicks"
     assert (config["topic.prefix"], config["database.hostname"]) == ("shop", "db.example")
@@ -135,8 +137,10 @@ def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> No
 def test_a_connector_of_a_binlog_is_the_server_s_own_and_keeps_shapes_and_unsigned_numbers(
     url: Any, named: str
 ) -> None:
-    config = json.loads(connector_text([ORDERS], Connector(url, "shop")))["config"]
-    with_brokers = json.loads(connector_text([ORDERS], Connector(url, "shop", "b:1")))["config"]
+    config = json.loads(connector_text([ORDERS], ConnectorDraft(url, "shop")))["config"]
+    with_brokers = json.loads(connector_text([ORDERS], ConnectorDraft(url, "shop", "b:1")))[
+        "config"
+    ]
     assert config["connector.class"] == f"io.debezium.connector.{named}"
     assert config["bigint.unsigned.handling.mode"] == "precise"
     assert config["schema.history.internal"].endswith("FileSchemaHistory")
@@ -164,7 +168,7 @@ def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
 def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     parts = [("public", "log_1"), ("old", "log_0")]
     log = CLICKS._replace(name="log", partitions=parts)
-    config = json.loads(connector_text([ORDERS, log], Connector(POSTGRES, "shop")))["config"]
+    config = json.loads(connector_text([ORDERS, log], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert config["table.include.list"] == "public.Orders,public.log"
     assert config["publish.via.partition.root"] == "true"
     told = preparations([ORDERS, log], POSTGRES)
@@ -173,6 +177,6 @@ def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     assert partitioned_notes({"orders": ORDERS, "log": log}) == [
         "log is a partitioned table: its 2 partitions are read as one table"
     ]
-    plain = json.loads(connector_text([ORDERS], Connector(POSTGRES, "shop")))["config"]
+    plain = json.loads(connector_text([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert "publish.via.partition.root" not in plain
     assert len(preparations([ORDERS], POSTGRES)) == 1

@@ -131,7 +131,7 @@ def _from_database(
     given = checked_url(source)
     with progress("reading the catalog of the database"):
         url, found = drafts.read_tables(given)
-    connector = drafts.Connector(url, prefix or identifier(url.database or "source"), brokers)
+    connector = drafts.ConnectorDraft(url, prefix or identifier(url.database or "source"), brokers)
     tables = drafts.names_of(found)
     _check_named(table, list(tables))
     wanted = {name: of for name, of in tables.items() if table in (None, name)}

@@ -15,10 +15,10 @@ from silver.decode.avro.bulk import (
 )
 from silver.decode.avro.schemas import Writer, writer_of
 from silver.decode.change import Record
-from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
+from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
 
 _LONG = bytes(SHORT_ID - 1)
-_SOURCE = object_type(Source, Source.__struct_fields__)
+_SOURCE = object_type(SourceBlock, SourceBlock.__struct_fields__)
 _TRANSACTION = object_type(Transaction, Transaction.__struct_fields__)
 _ENVELOPE = object_type(
     Envelope, Envelope.__struct_fields__, source=_SOURCE, transaction=_TRANSACTION

@@ -16,8 +16,8 @@ from lakehouse.config.table import Table
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import Record
 from silver.decode.columns import (
-    Column,
     Columns,
+    DecodedColumn,
     Shape,
     adds_columns,
     is_wanted,
@@ -147,7 +147,9 @@ class DebeziumDiscovery:
         known = [c if c.declared else self._grown(c, shown) for c in self.known.columns]
         names = self._new_names(marks)
         typed = [(name, self._type_of(name, None, shown)) for name in names]
-        new = [Column(name, type, provisional=True) for name, type in typed if type is not None]
+        new = [
+            DecodedColumn(name, type, provisional=True) for name, type in typed if type is not None
+        ]
         found = self.traits.settle(self.known)
         columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
         return columns, [self._shape(mark, shown.firsts[mark], names) for mark in marks]
@@ -201,7 +203,7 @@ class DebeziumDiscovery:
                 arrived.setdefault(name.lower(), name)
         return sorted(settle_names(arrived.values(), own).usable)
 
-    def _grown(self, column: Column, shown: _Shown) -> Column:
+    def _grown(self, column: DecodedColumn, shown: _Shown) -> DecodedColumn:
         start = None if column.provisional else column.type
         return replace(column, type=self._type_of(column.name, start, shown) or column.type)
 

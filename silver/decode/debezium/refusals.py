@@ -25,7 +25,7 @@ from silver.decode.debezium.events.connectors import (
     has_position,
 )
 from silver.decode.debezium.events.documents import DocumentChange
-from silver.decode.debezium.events.envelope import Envelope, Row, Source
+from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock
 from silver.decode.debezium.rows import Misfits, Reading, TableLayout
 from silver.decode.types import Misfit
 from silver.decode.values.converters import can_be_hex, misfit_message
@@ -95,7 +95,7 @@ def reject(change: Change, reason: str, message: str) -> None:
 
 
 def are_plain(
-    ops: Sequence[object], sources: Sequence[Source | None], flattened: bool
+    ops: Sequence[object], sources: Sequence[SourceBlock | None], flattened: bool
 ) -> list[bool]:
     """Which events are of a row and of a connector that needs no thought.
 
@@ -107,7 +107,7 @@ def are_plain(
     return [plain[kind] and type(op) is str and op in _OF_ROWS for kind, op in pairs]
 
 
-def _kind_of(source: Source) -> tuple[str | None, bool, type, type]:
+def _kind_of(source: SourceBlock) -> tuple[str | None, bool, type, type]:
     connector = source.connector if type(source.connector) is str else None
     return connector, source.value_capture_type is None, type(source.name), type(source.db)
 
@@ -169,7 +169,7 @@ def check_key(event: Event, keys: Sequence[Reading], layout: TableLayout) -> Non
         change.values = values
 
 
-def shows_old_key(op: object, source: Source | None, layout: TableLayout) -> bool:
+def shows_old_key(op: object, source: SourceBlock | None, layout: TableLayout) -> bool:
     """Whether an event is an update whose old row has the key as the source had it.
 
     PostgreSQL's connector invents values that the log does not have, unless its old rows are known

@@ -15,8 +15,8 @@ from lakehouse.config.table import Table
 from silver.decode.avro.values import avro_converter_of
 from silver.decode.change import Record
 from silver.decode.columns import (
-    Column,
     Columns,
+    DecodedColumn,
     adds_columns,
     is_published,
     is_wanted,
@@ -27,7 +27,7 @@ from silver.decode.debezium.events.envelope import (
     OF_SOURCE,
     Envelope,
     Row,
-    Source,
+    SourceBlock,
     Transaction,
     key_row,
 )
@@ -177,7 +177,7 @@ class TableLayout:
         self.adds = adds_columns(table)
         self.grows = not known.settled and self.adds and len(self.places) < self.room
 
-    def column_of(self, field: str) -> Column | None:
+    def column_of(self, field: str) -> DecodedColumn | None:
         """The column that a field is, if it is one."""
         place = self.places.get(field.lower())
         return None if place is None else self.columns[place]
@@ -364,7 +364,7 @@ def event_type(row: type[Any], is_flattened: bool, is_bare: bool, is_whole: bool
         ("op", object, None),
         ("after", row | None, None),
         ("before", row | None, None),
-        ("source", Source | None, None),
+        ("source", SourceBlock | None, None),
         ("transaction", Transaction | None, None),
     ]
     wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]

@@ -18,7 +18,7 @@ from silver.decode.avro.schemas import decode_avro, writer_of
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import (
     OLD_KEY_HEADER,
-    Source,
+    SourceBlock,
     Transaction,
     key_row,
 )
@@ -71,7 +71,7 @@ class _Rows(NamedTuple):
 
     places: Sequence[int]
     ops: Sequence[str]
-    sources: Sequence[Source | None]
+    sources: Sequence[SourceBlock | None]
     transactions: Sequence[Transaction | None]
     rows: Sequence[Any]
 
@@ -304,7 +304,12 @@ class SliceReader:
         return found
 
     def _row(
-        self, shape: EventShape, key: bytes | None, op: object, source: Source | None, *rows: object
+        self,
+        shape: EventShape,
+        key: bytes | None,
+        op: object,
+        source: SourceBlock | None,
+        *rows: object,
     ) -> object:
         """The row of an event, the keys of a deleted one; None where it needs thought.
 

@@ -19,7 +19,7 @@ from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
 from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS, has_position
-from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, Source, key_row
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock, key_row
 from silver.decode.debezium.events.opening import Opened
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
 from silver.decode.values.encodings import block_defaults, declares_decimals, holds_decimals
@@ -124,7 +124,7 @@ class Traits:
             shows |= bool(found)
         return shows or bool(self.of_new_tables([envelope.source]))
 
-    def of_new_tables(self, sources: Sequence[Source | None]) -> list[int]:
+    def of_new_tables(self, sources: Sequence[SourceBlock | None]) -> list[int]:
         """The places of source blocks that name another table than the known one."""
         known = self._first_table
         if known is None:
@@ -269,7 +269,7 @@ class Traits:
         return found
 
 
-def _table_of(source: Source) -> _SourceTable | None:
+def _table_of(source: SourceBlock) -> _SourceTable | None:
     found = (source.db, source.schema, source.table)
     return None if found == _NO_TABLE else found
 

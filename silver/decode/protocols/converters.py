@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from pyspark.sql import types as T
 
-from silver.decode.columns import Column
+from silver.decode.columns import DecodedColumn
 from silver.decode.types import Misfit
 from silver.decode.values.converters import converter
 from silver.decode.values.inference import fits_double
@@ -15,7 +15,7 @@ from silver.decode.values.numbers import Converter
 _HEX = re.compile("(?:[0-9a-f]{16,}|[0-9A-F]{16,})")  # hardly any base64 of so much is hex digits
 
 
-def plain_converter(column: Column, settled: bool) -> Converter:
+def plain_converter(column: DecodedColumn, settled: bool) -> Converter:
     """What converts the JSON values of a column; `settled` as in `Columns`."""
     if column.provisional and not settled and isinstance(column.type, T.StringType):
         return _text_only
@@ -24,7 +24,7 @@ def plain_converter(column: Column, settled: bool) -> Converter:
     return _exact_double(made) if learned else made
 
 
-def hexless_converter(column: Column, settled: bool) -> Converter:
+def hexless_converter(column: DecodedColumn, settled: bool) -> Converter:
     """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
     convert = plain_converter(column, settled)
     if not isinstance(column.type, T.BinaryType):
@@ -38,10 +38,12 @@ def hexless_converter(column: Column, settled: bool) -> Converter:
     return checked
 
 
-def of_csv(make: Callable[[Column, bool], Converter]) -> Callable[[Column, bool], Converter]:
+def of_csv(
+    make: Callable[[DecodedColumn, bool], Converter],
+) -> Callable[[DecodedColumn, bool], Converter]:
     """Converters that read `""` as null where it is no value: writers that quote all write so."""
 
-    def made(column: Column, settled: bool) -> Converter:
+    def made(column: DecodedColumn, settled: bool) -> Converter:
         convert = make(column, settled)
         if isinstance(column.type, T.StringType | T.BinaryType):
             return convert

@@ -8,8 +8,8 @@ from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import (
     MOST_COLUMNS,
-    Column,
     Columns,
+    DecodedColumn,
     Shape,
     adds_columns,
     declared_types,
@@ -144,16 +144,18 @@ class FlatDiscovery:
             if name not in self._members and name not in self._table.keys:
                 del self.seen[name]
 
-    def _settled(self, column: Column) -> Column:
+    def _settled(self, column: DecodedColumn) -> DecodedColumn:
         found = self._provisional(column.name, column.name) if column.provisional else None
         return found or column
 
-    def _provisional(self, name: str, column: str) -> Column | None:
+    def _provisional(self, name: str, column: str) -> DecodedColumn | None:
         seen = self.seen.get(name)
         found = inferred_type(seen.values) if seen is not None else None
-        return None if found is None else Column(column, found, provisional=True)
+        return None if found is None else DecodedColumn(column, found, provisional=True)
 
-    def _shapes(self, columns: list[Column], usable: list[str], new: list[str]) -> list[Shape]:
+    def _shapes(
+        self, columns: list[DecodedColumn], usable: list[str], new: list[str]
+    ) -> list[Shape]:
         """The shapes of new columns in order of arrival, and that of all columns.
 
         Where nothing is known of the source's columns yet, the shape of all columns comes first,

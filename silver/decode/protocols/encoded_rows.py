@@ -14,7 +14,7 @@ from lakehouse.config.table import Table
 from silver.decode.avro.schemas import avro_value
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
-from silver.decode.columns import Column, Columns
+from silver.decode.columns import Columns, DecodedColumn
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
 from silver.decode.protocols.converters import plain_converter
@@ -122,7 +122,7 @@ class RowOpener:
             members = members | dict.fromkeys(left_out)
         return EncodedRow(members, block, encoded, left_out)
 
-    def converter(self, block: bytes | None, column: Column, settled: bool) -> Converter:
+    def converter(self, block: bytes | None, column: DecodedColumn, settled: bool) -> Converter:
         """What converts the values of a column that Debezium wrote.
 
         A value that has the column's own form already is taken as it is, but for decimals and bytes
@@ -147,7 +147,7 @@ class RowOpener:
             return False
         return len(self._avro) == 1 or avro_schema_id(raw, headers=record.headers) is not None
 
-    def _assumed(self, column: Column) -> Encoding:
+    def _assumed(self, column: DecodedColumn) -> Encoding:
         return assumed(column.type, self._source)
 
     def _left_out(self, members: Mapping[str, object]) -> frozenset[str]:

@@ -13,8 +13,8 @@ from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV
 from silver.decode.columns import (
     MOST_COLUMNS,
     UNFIT,
-    Column,
     Columns,
+    DecodedColumn,
     adds_columns,
     declared_types,
     is_published,
@@ -131,7 +131,7 @@ class FlatRowReader:
         table: Table,
         columns: Columns,
         protocol: Collection[str] = (),
-        make: Callable[[Column, bool], Converter] | None = None,
+        make: Callable[[DecodedColumn, bool], Converter] | None = None,
     ) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
@@ -358,5 +358,5 @@ def _unfit(names: Collection[str]) -> Fault:
     return Fault(INCOMPATIBLE_SCHEMA, f"found {found}, which can be no column: {UNFIT}")
 
 
-def _member(column: Column) -> str:
+def _member(column: DecodedColumn) -> str:
     return column.name.removeprefix(MEMBER)

@@ -18,7 +18,7 @@ from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
 from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
-from silver.decode.columns import Column, Columns, Shape
+from silver.decode.columns import Columns, DecodedColumn, Shape
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.expressions.names import FAULT
 from silver.decode.protocols.discovery import FlatDiscovery
@@ -56,7 +56,7 @@ def with_fault_column(columns: Columns) -> Columns:
     """The columns with `FAULT` as the last one, which the decoder of rows needs."""
     if FAULT in columns.names:
         return columns
-    fault = Column(FAULT, T.StringType(), declared=True)
+    fault = DecodedColumn(FAULT, T.StringType(), declared=True)
     return replace(columns, columns=(*columns.columns, fault))
 
 

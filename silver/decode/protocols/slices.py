@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from silver.decode.columns import Column, Columns
+from silver.decode.columns import Columns, DecodedColumn
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import FlatRowReader, row_object
 from silver.decode.shapes import (
@@ -138,7 +138,7 @@ class FlatColumns:
         parse = parser_of_shape(make(row.struct))
         return FlatShape(row, parse, spelled, judged.absent, needed, unknown, complete)
 
-    def _bulk_of(self, column: Column, type: pa.DataType) -> BulkConverter | None:
+    def _bulk_of(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
         if column.provisional and not self._settled and isinstance(column.type, T.StringType):
             return partial(bulk_text, type)
         bulk = bulk_converter(None, column.type, type)

@@ -24,7 +24,7 @@ from silver.decode.arrow import (
     discover_batches,
 )
 from silver.decode.change import Change, Record
-from silver.decode.columns import Column, Columns, known_columns
+from silver.decode.columns import Columns, DecodedColumn, known_columns
 from silver.decode.debezium.events.log_follower import segments_of
 from silver.decode.formats import Protocol
 from silver.decode.slices import Slice
@@ -314,7 +314,7 @@ def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
     variant = T.ArrayType(T.VariantType())
     assert carrier(variant) == T.StringType()
     assert carrier(T.ArrayType(T.LongType())) == T.ArrayType(T.LongType())
-    assert Column("v", variant).type == variant
+    assert DecodedColumn("v", variant).type == variant
 
 
 def test_the_last_record_of_a_task_tells_how_far_the_source_s_log_has_come() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode import columns as columns_module
 from silver.decode.change import Record
-from silver.decode.columns import Column, Columns, Shape, known_columns
+from silver.decode.columns import Columns, DecodedColumn, Shape, known_columns
 from silver.decode.debezium.discovery import DebeziumDiscovery
 from tests.debezium_records import (
     Types,
@@ -189,7 +189,7 @@ def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
 def test_a_key_without_any_value_is_a_string_for_now() -> None:
     columns, _ = discovered(table(columns={}), plain(None))
 
-    assert columns.columns == (Column("id", TEXT, provisional=True),)
+    assert columns.columns == (DecodedColumn("id", TEXT, provisional=True),)
 
 
 def test_a_table_without_keys_shows_rows_in_before_too() -> None:
@@ -367,7 +367,9 @@ def test_without_announced_columns_only_what_is_new_is_unlike() -> None:
 def test_a_value_that_a_provisional_column_cannot_hold_is_unlike(
     value: object, provisional: bool, unlike: bool
 ) -> None:
-    columns = Columns((Column("id", LONG), Column("name", LONG, provisional=provisional)))
+    columns = Columns(
+        (DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=provisional))
+    )
 
     [found] = decoded_with(table(columns={}), columns, rows({"id": 1, "name": value}))
 
@@ -376,7 +378,7 @@ def test_a_value_that_a_provisional_column_cannot_hold_is_unlike(
 
 
 def test_a_block_that_tells_another_type_of_a_provisional_column_is_unlike() -> None:
-    columns = Columns((Column("id", LONG), Column("name", LONG, provisional=True)))
+    columns = Columns((DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=True)))
     records = plain(wrapped(event("c", after={"id": 1, "name": None}), "id", "name"))
 
     [found] = decoded_with(table(columns={}), columns, records)

@@ -12,7 +12,7 @@ from silver.decode.change import Change, Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.connectors import connector_of, server_of
-from silver.decode.debezium.events.envelope import Envelope, Source
+from silver.decode.debezium.events.envelope import Envelope, SourceBlock
 from silver.decode.debezium.events.log_follower import LogFollower, Sightings, segments_of
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.debezium.events.source_log import (
@@ -209,7 +209,7 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
 def test_what_a_source_block_tells(
     source: dict[str, Any], position: str | None, server: tuple[str | None, int]
 ) -> None:
-    block = Source(**source)
+    block = SourceBlock(**source)
     sequence = ordered_change(Envelope(source=block, op="u"), "upsert").sequence
 
     assert sequence is not None
@@ -306,7 +306,7 @@ def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
         },
         "oracle": {"commit_scn": str(commit), "scn": str(change["lsn"])},
     }
-    source = Source(**sources[connector], ts_us=change["time"])
+    source = SourceBlock(**sources[connector], ts_us=change["time"])
     partition = change["key"] % 2
     record = Record(b"", None, None, "t", partition, at, None, 0, False, f"{at:08X}")
     envelope = Envelope(source=source, op="u")
@@ -526,7 +526,7 @@ def file_record(
 ) -> Seen:
     """A record that a dropped file brings as the one at this place in order of arrival."""
     record = Record(b"", None, None, "t", 0, offset, timestamp, 0, True, f"{at:08X}")
-    source = Source(ts_us=time, db=db)
+    source = SourceBlock(ts_us=time, db=db)
     envelope = Envelope(source=source, op=op)
     return Seen(record, envelope, ordered_change(envelope, "upsert"))
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from silver.decode.debezium.events.envelope import Source
+from silver.decode.debezium.events.envelope import SourceBlock
 from silver.decode.values.json_values import NotJson, parse_json, text_of
 from silver.decode.values.sequences import WIDTH
 
@@ -52,8 +52,8 @@ class Connector(NamedTuple):
 
     names: tuple[str, ...]
     members: tuple[str, ...] = ()
-    position: Callable[[Source, object], str | None] | None = None
-    commit: Callable[[Source, str], str | None] | None = None
+    position: Callable[[SourceBlock, object], str | None] | None = None
+    commit: Callable[[SourceBlock, str], str | None] | None = None
     proves: bool = False
     named: bool = True
     scans: bool = False
@@ -62,7 +62,7 @@ class Connector(NamedTuple):
     partial: bool = False
 
 
-def connector_of(source: Source) -> Connector | None:
+def connector_of(source: SourceBlock) -> Connector | None:
     """The connector that wrote a source block; None for one without positions known here.
 
     The name counts where a member of its connector is there; else the first row with a member.
@@ -76,7 +76,7 @@ def connector_of(source: Source) -> Connector | None:
     return named if named is not None and named.named else None
 
 
-def connectors_of(sources: Sequence[Source | None]) -> Sequence[Connector | None]:
+def connectors_of(sources: Sequence[SourceBlock | None]) -> Sequence[Connector | None]:
     """The connector of each source block; one look at all where they are of one connector."""
     names = [source.connector for source in sources if source is not None]
     name = names[0] if names else None
@@ -89,18 +89,18 @@ def connectors_of(sources: Sequence[Source | None]) -> Sequence[Connector | None
     return [None if source is None else connector_of(source) for source in sources]
 
 
-def has_position(source: Source | None) -> bool:
+def has_position(source: SourceBlock | None) -> bool:
     """Whether a source block is of a connector that tells positions, even a malformed one."""
     return source is not None and connector_of(source) is not None
 
 
-def proves_restarts(source: Source) -> bool:
+def proves_restarts(source: SourceBlock) -> bool:
     """Whether a position that falls while commit times rise proves another log: PostgreSQL's."""
     connector = connector_of(source)
     return connector is not None and connector.proves
 
 
-def server_of(source: Source) -> tuple[str | None, int]:
+def server_of(source: SourceBlock) -> tuple[str | None, int]:
     """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
 
     Without a GTID the id of MySQL's server with the base name of its binlog, and 0.
@@ -114,7 +114,7 @@ def server_of(source: Source) -> tuple[str | None, int]:
     return f"{source.server_id} {str(text_of(source.file)).rstrip(_DIGITS)}", 0
 
 
-def postgresql_lsn(source: Source) -> object:
+def postgresql_lsn(source: SourceBlock) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
     if source.lsn is not None or source.sequence is None:
         return source.lsn
@@ -136,14 +136,14 @@ def microseconds(us: object, ns: object, ms: object) -> int | None:
     return None
 
 
-def _postgresql(source: Source, order: object) -> str | None:
+def _postgresql(source: SourceBlock, order: object) -> str | None:
     lsn = source.lsn
     if type(lsn) is int and type(order) is int and 0 <= lsn < _LIMIT and 0 <= order < _LIMIT:
         return f"{lsn:016X}/{order:016X}"
     return _numbers(postgresql_lsn(source), order)
 
 
-def _postgresql_commit(source: Source, _: str) -> str | None:
+def _postgresql_commit(source: SourceBlock, _: str) -> str | None:
     """PostgreSQL's last commit before the change: the first part of `sequence`."""
     text = source.sequence
     if isinstance(text, str) and text.startswith('["'):
@@ -154,13 +154,13 @@ def _postgresql_commit(source: Source, _: str) -> str | None:
     return _numbers(pair[0]) if pair else None
 
 
-def _mysql(source: Source, _: object) -> str | None:
+def _mysql(source: SourceBlock, _: object) -> str | None:
     """MySQL and MariaDB: number of the binlog file, position in it, row of the event."""
     file = source.file if isinstance(source.file, str) else text_of(source.file)
     return _numbers(_last_number(file), _or_zero(source.pos), _or_zero(source.row))
 
 
-def _sql_server(source: Source, _: object) -> str | None:
+def _sql_server(source: SourceBlock, _: object) -> str | None:
     """SQL Server: commit LSN, change LSN and event serial number packed into three sections."""
     serial = _ticks(_or_zero(source.event_serial_no))
     if serial is None or serial > _MOST_SERIAL:
@@ -168,24 +168,24 @@ def _sql_server(source: Source, _: object) -> str | None:
     return _packed_sections(source, _SQL_SERVER_WIDTH, f"{serial:0{_SERIAL_WIDTH}X}")
 
 
-def _db2(source: Source, _: object) -> str | None:
+def _db2(source: SourceBlock, _: object) -> str | None:
     """Db2: commit LSN and change LSN, two sections each."""
     return _packed_sections(source, _DB2_WIDTH, "")
 
 
-def _informix(source: Source, _: object) -> str | None:
+def _informix(source: SourceBlock, _: object) -> str | None:
     """Informix: commit LSN and change LSN, which count in a transaction; -1 where none is known."""
     change = 0 if source.change_lsn in (None, *_NO_ORDER) else source.change_lsn
     return _numbers(source.commit_lsn, change)
 
 
-def _oracle(source: Source, order: object) -> str | None:
+def _oracle(source: SourceBlock, order: object) -> str | None:
     """Oracle: commit SCN, SCN, order in the transaction."""
     scn = source.commit_scn if source.scn is None else source.scn
     return _numbers(scn if source.commit_scn is None else source.commit_scn, scn, order)
 
 
-def _mongodb(source: Source, order: object) -> str | None:
+def _mongodb(source: SourceBlock, order: object) -> str | None:
     """MongoDB: the time of the cluster, the order within it, the order in the transaction.
 
     A row that a snapshot reads has no order (-1) and the connector's time, or 0, when it is sent.
@@ -197,23 +197,23 @@ def _mongodb(source: Source, order: object) -> str | None:
     return _numbers(source.ts_ms, source.ord, order)
 
 
-def _spanner(source: Source, _: object) -> str | None:
+def _spanner(source: SourceBlock, _: object) -> str | None:
     """Spanner: the commit time, the record's number in the transaction, the row's in the record."""
     time = microseconds(source.ts_us, source.ts_ns, source.ts_ms)
     return _numbers(time, _or_zero(source.sequence), _or_zero(source.mod_number))
 
 
-def _cockroachdb(source: Source, _: object) -> str | None:
+def _cockroachdb(source: SourceBlock, _: object) -> str | None:
     """CockroachDB: the commit time in nanoseconds, and what tells equal ones apart."""
     parts = _HYBRID_TIME.fullmatch(str(text_of(source.ts_hlc)))
     return _numbers(parts[1], parts[2] or 0) if parts else None
 
 
-def _sequence(_: Source, sequence: str) -> str:
+def _sequence(_: SourceBlock, sequence: str) -> str:
     return sequence
 
 
-def _first_section(_: Source, sequence: str) -> str:
+def _first_section(_: SourceBlock, sequence: str) -> str:
     return sequence[:WIDTH]
 
 
@@ -223,11 +223,11 @@ def _last_number(name: str) -> int | None:
     return found and _number(found[1])
 
 
-def _oracle_commit(source: Source, sequence: str) -> str | None:
+def _oracle_commit(source: SourceBlock, sequence: str) -> str | None:
     return None if source.commit_scn is None else sequence[:WIDTH]
 
 
-def _first_digits(width: int) -> Callable[[Source, str], str]:
+def _first_digits(width: int) -> Callable[[SourceBlock, str], str]:
     return lambda _, sequence: sequence.replace("/", "")[:width]
 
 
@@ -240,7 +240,7 @@ def _pair(sequence: object) -> list[object]:
     return pair[:2] if isinstance(pair, list) else []
 
 
-def _packed_sections(source: Source, width: int, serial: str) -> str | None:
+def _packed_sections(source: SourceBlock, width: int, serial: str) -> str | None:
     """The hex digits of commit LSN, change LSN and serial number, cut into sections."""
     commit = _hex_digits(source.commit_lsn, width)
     change = _hex_digits("0" if source.change_lsn is None else source.change_lsn, width)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from silver.decode.change import Record
-from silver.decode.debezium.events.envelope import Envelope, Row, Source, Transaction, key_row
+from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock, Transaction, key_row
 from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, NumberText, json_text, parse_json
 from silver.decode.values.times import timestamp_text, timestamp_value
@@ -65,7 +65,7 @@ class DocumentEvent(msgspec.Struct, gc=False):
 
     before: object = None
     after: object = None
-    source: Source | None = None
+    source: SourceBlock | None = None
     transaction: Transaction | None = None
     op: object = None
     updateDescription: _Update | None = None

@@ -35,7 +35,7 @@ OF_SOURCE = "source."
 """What the origin of a column that is a member of the source block begins with."""
 
 
-class Source(msgspec.Struct, gc=False):
+class SourceBlock(msgspec.Struct, gc=False):
     """Where the connector read a change."""
 
     connector: object = None
@@ -85,7 +85,7 @@ class Envelope(msgspec.Struct, gc=False):
 
     before: Row | None = None
     after: Row | None = None
-    source: Source | None = None
+    source: SourceBlock | None = None
     transaction: Transaction | None = None
     op: object = None
     pk: object = None

@@ -15,7 +15,7 @@ from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import microseconds
 from silver.decode.debezium.events.envelope import (
     Envelope,
-    Source,
+    SourceBlock,
     Transaction,
     header_values,
     key_row,
@@ -27,7 +27,7 @@ from silver.decode.wrapped import OpenedRow, holds_rows
 
 PREFIX = "__"
 _DELETED, _TRUE = "__deleted", ("true", "t", "1")
-_OF_SOURCE = frozenset(Source.__struct_fields__)
+_OF_SOURCE = frozenset(SourceBlock.__struct_fields__)
 _OF_ENVELOPE = frozenset(("op", "ts_ms", "ts_us"))
 _OF_TRANSACTION = {
     "transaction_id": "id",
@@ -126,9 +126,9 @@ class AddedMembers:
             for op, flag in zip(ops, flags, strict=True)
         ]
 
-    def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Source | None]:
+    def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[SourceBlock | None]:
         """The source block of each row; None where no member of it has a value."""
-        return _structs(Source, self._source, columns, count)
+        return _structs(SourceBlock, self._source, columns, count)
 
     def transactions(
         self, columns: Sequence[Sequence[Any]], count: int
@@ -185,7 +185,7 @@ def _sent(stamp: int | None, us: object, ms: object) -> int | None:
 
 
 def _sequence(
-    source: Source | None, told: str | None, time: int | None, offset: int | None, flag: object
+    source: SourceBlock | None, told: str | None, time: int | None, offset: int | None, flag: object
 ) -> str | None:
     positioned = source is not None and told is not None
     if offset is not None and not (flag is not None and positioned):

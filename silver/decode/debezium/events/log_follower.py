@@ -19,7 +19,7 @@ from silver.decode.debezium.events.connectors import (
     proves_restarts,
     server_of,
 )
-from silver.decode.debezium.events.envelope import Envelope, Source
+from silver.decode.debezium.events.envelope import Envelope, SourceBlock
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
     OFFSETS,
@@ -55,7 +55,7 @@ class Sightings(NamedTuple):
     arrivals: Sequence[str]
     stamps: Sequence[int | None]
     reads: Sequence[bool]
-    sources: Sequence[Source | None]
+    sources: Sequence[SourceBlock | None]
     sequences: Sequence[str | None]
     times: Sequence[int | None]
     snapshots: Sequence[str | None]
@@ -76,7 +76,7 @@ class Moves(NamedTuple):
     positions: Sequence[Any]
     reaches: Sequence[Any]
     times: Sequence[int]
-    sources: Sequence[Source | None]
+    sources: Sequence[SourceBlock | None]
 
 
 class LogFollower:
@@ -336,7 +336,7 @@ def _places(seen: Sightings) -> Sequence[Any]:
 
 
 def _position(
-    source: Source | None,
+    source: SourceBlock | None,
     connector: Connector | None,
     sequence: str | None,
     time: int | None,
@@ -353,7 +353,7 @@ def _position(
     return connector.commit(source, sequence)
 
 
-def _server_of(source: Source | None) -> tuple[str | None, int]:
+def _server_of(source: SourceBlock | None) -> tuple[str | None, int]:
     return _NO_SERVER if source is None or source.file is None else server_of(source)
 
 

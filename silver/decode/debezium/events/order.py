@@ -16,7 +16,7 @@ from silver.decode.debezium.events.connectors import (
     microseconds,
     postgresql_lsn,
 )
-from silver.decode.debezium.events.envelope import Envelope, Source, Transaction
+from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import arrival_sequence, sequence_of
 
@@ -38,7 +38,7 @@ class Events(NamedTuple):
     """The events of some records: one entry per record."""
 
     ops: Sequence[str]
-    sources: Sequence[Source | None]
+    sources: Sequence[SourceBlock | None]
     transactions: Sequence[Transaction | None]
 
 
@@ -74,7 +74,7 @@ def find_places(events: Events) -> Places:
 
 def _place(
     op: object,
-    source: Source | None,
+    source: SourceBlock | None,
     transaction: Transaction | None,
     connector: Connector | None,
 ) -> _Place:
@@ -103,7 +103,7 @@ def _place(
     return _read_place(source, connector, (sequence, time, name, count, None, False))
 
 
-def _read_place(source: Source, connector: Connector | None, place: _Place) -> _Place:
+def _read_place(source: SourceBlock, connector: Connector | None, place: _Place) -> _Place:
     """The place of a row that was read.
 
     The initial scan of YDB or CockroachDB is no full snapshot: its rows are upserts at their own
@@ -155,7 +155,7 @@ def arrival_order(record: Record) -> str:
     return by_offset or arrival_sequence(record.arrival)
 
 
-def _snapshot(source: Source, lsn: object, sequence: str | None) -> str | None:
+def _snapshot(source: SourceBlock, lsn: object, sequence: str | None) -> str | None:
     """The id of the full snapshot a row was read by; only `op` r tells, `source.snapshot` does not.
 
     Rows of an incremental snapshot belong to none: they are upserts at their LSN.
