@@ -148,13 +148,13 @@ def _numbered(rows: DataFrame) -> DataFrame:
         "_batch", "_topic", F.from_json(F.col("_raw").cast("string"), _RECORD).alias("_read")
     )
     block = F.coalesce(*(F.col(f"_read.{place}") for place in _PLACES))
-    told = read.select(
+    orders = read.select(
         "_batch",
         "_topic",
         F.regexp_replace(block["id"], _TX_ID_AND_LSN, "$1").alias("_transaction"),
         block["data_collection_order"].try_cast("bigint").alias("_order"),
     )
-    return told.where("_transaction <> '' AND _order IS NOT NULL")
+    return orders.where("_transaction <> '' AND _order IS NOT NULL")
 
 
 def _torn(orders: DataFrame) -> dict[tuple[str | None, str], tuple[int, list[int]]]:

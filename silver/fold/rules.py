@@ -30,8 +30,9 @@ batch is applied, and the others are superseded.
 class Cutoff(NamedTuple):
     """A truncate point or a snapshot cut-off: every older change counts no more.
 
-    `order` is its order key; `time` its commit time in µs since 1970, where that is known. The rows
-    of a snapshot stand below `until`: what they show was there all along.
+    `order` is its order key; `time` its commit time in µs since 1970, where that is known. `until`
+    is the order key at which the rows of a snapshot end; a row that the snapshot shows unchanged
+    was never gone.
     """
 
     order: bytes

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 MOST_TROUBLE_LINES = 10
 
 _ASKS = "SELECT, WITH, FROM, VALUES, TABLE, SHOW, DESCRIBE or EXPLAIN"
-_TELLING = ("Show", "Describe", "Explain")
-"""What the names of the commands begin with that only tell."""
+_READING_COMMANDS = ("Show", "Describe", "Explain")
+"""Prefixes of the class names of Spark's commands that change nothing."""
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 _CHANGING = re.compile(r"\.(Call|InsertIntoDir|\w+ExecuteImmediate|\w+Statement)$|\bdelta\.")
-"""Plans that are no commands before they are analysed, and change what lies there."""
+"""Class names of unanalysed plans that change tables or files and are no `Command` of Spark."""
 _QUOTED = re.compile(r"'(?:\\.|[^'])*'|\"(?:\\.|[^\"])*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _QUESTION = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.I)
 _WRITES = re.compile(
@@ -274,7 +274,10 @@ def utc(text: str, option: str = "--as-of") -> str:
 
 
 def _refuse_commands(spark: "SparkSession", query: str) -> None:
-    """Lets questions pass only, by what Spark's parser says of them; a server's by their words."""
+    """Refuses whatever is no question.
+
+    A classic session's parser tells the kind of a statement. On Spark Connect its first words do.
+    """
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         passes = is_question(query)
@@ -296,9 +299,9 @@ def is_question(query: str) -> bool:
 
 
 def _only_asks(plan: "JavaObject") -> bool:
-    """Whether nothing in a plan that the parser made changes what lies there."""
+    """Whether a parsed plan, with all its parts, changes no table and no file."""
     kind = plan.getClass()
-    if kind.getSimpleName().startswith(_TELLING):
+    if kind.getSimpleName().startswith(_READING_COMMANDS):
         return True
     command = kind.getClassLoader().loadClass(_COMMAND)
     if command.isInstance(plan) or _CHANGING.search(kind.getName()):

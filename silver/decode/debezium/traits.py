@@ -76,8 +76,8 @@ class Traits:
         lacked = {name.lower() for name in known.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        told = table.is_shared or any(map(_is_of_source, known.key_parts))
-        self._first_table = None if told else known.source_table
+        is_mixed = table.is_shared or any(map(_is_of_source, known.key_parts))
+        self._first_table = None if is_mixed else known.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         self._decimals = _find_decimals(table, known)
         self._undeclared = UndeclaredFields(declared_types(table))

@@ -13,7 +13,13 @@ from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.connectors import connector_of, server_of
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock
-from silver.decode.debezium.events.log_follower import LogFollower, Sightings, segments_of
+from silver.decode.debezium.events.log_follower import (
+    DomainLog,
+    LogFollower,
+    Moves,
+    Sightings,
+    segments_of,
+)
 from silver.decode.debezium.events.order import ordered_change
 from silver.decode.debezium.events.source_log import (
     OFFSETS,
@@ -620,3 +626,24 @@ def test_without_a_time_at_the_source_offsets_that_begin_anew_are_an_alarm() -> 
 
     assert found.restarts == []
     assert [(one.before[0], one.after[0]) for one in found.alarms] == [(f"{5:016X}", f"{0:016X}")]
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [list(range(20)), [f"{n:016X}" for n in range(1, 21)]],
+    ids=["offsets", "sequences"],
+)
+def test_records_that_simply_go_on_are_followed_together(
+    monkeypatch: pytest.MonkeyPatch, positions: list[Any]
+) -> None:
+    alone: list[int] = []
+    follow_each = DomainLog._follow_each
+
+    def counted(log: DomainLog, moves: Moves) -> None:
+        alone.append(len(moves.places))
+        follow_each(log, moves)
+
+    monkeypatch.setattr(DomainLog, "_follow_each", counted)
+    log, places = DomainLog("t/0", "s", None), [f"{n:020d}" for n in range(20)]
+    log.follow(Moves(places, positions, positions, [5] * 20, [None] * 20))
+    assert (alone, len(log.segments())) == ([1], 1)

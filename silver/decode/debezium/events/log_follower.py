@@ -172,6 +172,7 @@ class DomainLog:
             self._follow_each(moves)
 
     def _follow_each(self, moves: Moves) -> None:
+        """Takes in records one by one; one that is not simply the next one opens a segment."""
         for place, position, reach, time, source in zip(*moves, strict=True):
             server, number = _server_of(source)
             is_next = self._begin is not None and self._is_next(place, position, time)
@@ -189,7 +190,8 @@ class DomainLog:
         places, positions, reaches, times, sources = moves
         if len({type(self._last), *map(type, places)}) > 1:
             return False
-        if len({self._commit == OF_SNAPSHOT, *map(OF_SNAPSHOT.__eq__, positions)}) > 1:
+        read = positions.count(OF_SNAPSHOT)
+        if read != (len(positions) if self._commit == OF_SNAPSHOT else 0):
             return False
         if not all(map(lt, (self._last, *places), places)):
             return False
