@@ -99,11 +99,6 @@ def go_on(
     begun: dict[Work, float] = {}
     sums: Sums = {}
 
-    def submit(works: list[Work]) -> None:
-        begun.update(dict.fromkeys(works, time.monotonic()))
-        some = [named[table] for work in works for table in work.tables]
-        busy[pool.submit(do, works[0].layer, some)] = works
-
     def end(future: "Future[list[Entry]]") -> None:
         entries = future.result()
         sum_and_tell(sums, entries, tell)
@@ -116,7 +111,9 @@ def go_on(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while busy or _left(plan.due, stop):
             for works in _ready(plan, begun, stop):
-                submit(works)
+                begun.update(dict.fromkeys(works, time.monotonic()))
+                some = [named[table] for work in works for table in work.tables]
+                busy[pool.submit(do, works[0].layer, some)] = works
             for future in wait(busy, GLANCE_SECONDS, FIRST_COMPLETED)[0]:
                 end(future)
             _look_ahead(plan, begun, layers)
