@@ -1,6 +1,6 @@
 """Is anything missing? Looks through what bronze gained, and tells which tables lack records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.words import counted
 
 _NUMBERED = ("debezium", "ydb")
 
@@ -25,8 +26,8 @@ def watch(
     target: Target,
     tables: Sequence[Table],
     entries: Sequence[Entry],
-    run_id: str,
     memory: Memory,
+    tell: Callable[[str], None],
 ) -> list[Entry]:
     """Look for holes in what the tables' feeds gained since the last look.
 
@@ -34,6 +35,7 @@ def watch(
     tables with an open gap are failed ones, unless the table says `on_data_loss: continue`. What is
     there is ingested and applied all the same. A feed that failed before, which `memory` does not
     know, is looked at when it works again; one that cannot be read fails its own tables only.
+    `tell` hears of transactions of which the newest records bring a part.
     """
     mine = {feed.name: feed for feed in feeds(tables)}
     known = memory.feeds
@@ -44,7 +46,8 @@ def watch(
     for feed in numbered:
         since, came = looked.get(feed.name, 0), known[feed.name]
         try:
-            record(spark, target, _found(spark, target, feed, since, came), run_id)
+            gaps = _found(spark, target, feed, since, came, tell)
+            record(spark, target, gaps, entries[0].run_id)
         except SPARK_FAILURES as failure:
             unread[feed.name] = in_short(failure)
             continue
@@ -68,7 +71,14 @@ def _looked(
     return {row["key"]: row["value"] for row in rows} | looked
 
 
-def _found(spark: SparkSession, target: Target, feed: Feed, since: int, came: Arrived) -> list[Gap]:
+def _found(
+    spark: SparkSession,
+    target: Target,
+    feed: Feed,
+    since: int,
+    came: Arrived,
+    tell: Callable[[str], None],
+) -> list[Gap]:
     """Holes since the last look; one that went further was at a table that has been lost since.
 
     The last batch of that look counts too: transactions in it may have waited for the next.
@@ -82,6 +92,12 @@ def _found(spark: SparkSession, target: Target, feed: Feed, since: int, came: Ar
     orders = state.orders if state is not None and after == since else None
     looked = range(after, came.newest + 1)
     gaps, waiting = torn_transactions(spark, target, feed, looked, orders)
+    if waiting:
+        topic, transaction = next(iter(waiting))
+        tell(
+            f"{feed.name}: {counted(len(waiting), 'transaction')} not whole yet, such as"
+            f" {transaction} of {topic or feed.name}: the next records may bring the rest"
+        )
     if state is not None:
         state.orders = waiting
     return gaps

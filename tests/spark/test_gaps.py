@@ -1,5 +1,6 @@
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,15 @@ def land(target: Target, file: str, *records: dict[str, object]) -> None:
     )
 
 
-def run(spark: SparkSession, target: Target, config: Table, memory: Memory | None = None) -> Entry:
+def run(
+    spark: SparkSession,
+    target: Target,
+    config: Table,
+    memory: Memory | None = None,
+    tell: Callable[[str], None] = quiet,
+) -> Entry:
     given = Round(spark, target, "r1", memory=memory)
-    (entry,) = do_layer(given, [config], "bronze", quiet)
+    (entry,) = do_layer(given, [config], "bronze", tell)
     return entry
 
 
@@ -131,11 +138,13 @@ def test_a_transaction_may_come_in_two_batches(spark: SparkSession, target: Targ
 def test_a_part_of_a_transaction_that_comes_with_the_next_files_is_not_gone(
     spark: SparkSession, target: Target, remembers: bool
 ) -> None:
-    config, memory = table("debezium"), Memory() if remembers else None
+    config, memory, told = table("debezium"), Memory() if remembers else None, list[str]()
     for file, order in (("a", 1), ("b", 4), ("c", 3), ("d", 2)):
         land(target, file, change(7, order, order))
         if file != "b":
-            assert run(spark, target, config, memory).status == "ok"
+            assert run(spark, target, config, memory, told.append).status == "ok"
+    [part] = [line for line in told if "not whole yet" in line]
+    assert "1 transaction not whole yet, such as 7 of s.t" in part
     assert still_open(spark, target) == []
 
 

@@ -64,7 +64,7 @@ def do_layer(
     if layer == "bronze":
         memory.count(entries)
     if watched:
-        entries = _watched(given, tables, layer, entries, run)
+        entries = _watched(given, tables, layer, entries, tell)
     if layer in RECORDED_HERE:
         _record(given, layer, to_keep(given, entries, memory), memory)
     return entries
@@ -88,14 +88,14 @@ def try_conflicts_again(
 
 
 def _watched(
-    given: Round, tables: Sequence[Table], layer: Layer, entries: "list[Entry]", run: str
+    given: Round, tables: Sequence[Table], layer: Layer, entries: "list[Entry]", tell: "Progress"
 ) -> "list[Entry]":
     """The entries, failed where records are gone at the source."""
     from bronze.loss.watch import watch
     from silver.maintenance import closed_gaps
 
     if layer == "bronze":
-        return watch(given.spark, given.target, tables, entries, run, given.memory or Memory())
+        return watch(given.spark, given.target, tables, entries, given.memory or Memory(), tell)
     if layer == "silver":
         return closed_gaps.watch(given.spark, given.target, tables, entries)
     return entries
