@@ -24,13 +24,12 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
-from silver.changelog import bronze_rows, log, order
+from silver.changelog import bronze_rows, log
+from silver.changelog.batch import Batch
 from silver.changelog.extend import extend_log
 from silver.merge import pending_view
 from silver.run import Run, SilverTable
-from silver.state.summary import summarize
 from silver.state.table_state import TableState, read_state
-from silver.table_run import logged_part
 
 QUESTION = "From the change log to gold, with the MERGE still to come"
 LOGGED, LAID_OUT, READ = "into the change log", "shown to gold", "its first read"
@@ -83,7 +82,7 @@ class _Lake:
     def _logged(self, root: Path, files: list[Path]) -> Parts:
         ours.drop(root, files)
         one_round(self._round(), [self.table], ["bronze"])
-        name, newest = self.table.table, log.newest(self.spark, self.target, self.table)
+        name, newest = self.table.table, log.newest(self.silver_table)
         self.before = read_state(self.spark, self.target, name)
         done = {name: self.before.positions}
         found = bronze_rows.arrived(self.spark, self.target, [self.table], done)
@@ -92,13 +91,10 @@ class _Lake:
         return {}
 
     def _laid_out(self) -> Parts:
-        rows = logged_part(self.silver_table, self.before, self.after).rows
-        new = rows.where(f"_batch > {self.before.batch}")
-        summary = self.after.waits or summarize(new)
-        placed = order.place(self.table, rows, self.before, self.after, summary)
-        assert pending_view.shows(self.silver_table, placed, summary, self.before), "too much"
+        batch = Batch.of_log(self.silver_table, self.before, self.after)
+        assert pending_view.shows(batch), "the view cannot show the batch"
         state = self.after.replace(highest=self.highest)
-        self.highest = pending_view.show(self.silver_table, placed, summary, state).highest
+        self.highest = pending_view.show(batch, state).highest
         return {}
 
     def _read(self) -> Parts:

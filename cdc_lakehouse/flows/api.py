@@ -1,0 +1,194 @@
+"""`auto_cdc`, `auto_cdc_from_snapshot` and `decode_debezium`: AUTO CDC for any Spark, on Delta."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from typing_extensions import Unpack
+
+from cdc_lakehouse.flows.batch import AutoCdcResult, FlowTarget
+from cdc_lakehouse.flows.definition import (
+    PREFIX,
+    AutoCdcError,
+    Condition,
+    Definition,
+    FlowOptions,
+    HistoryOptions,
+    ScdType,
+)
+from cdc_lakehouse.flows.tables import FlowTable
+from lakehouse.durations import seconds
+from silver.storage.row_columns import all_of, column
+
+Source: TypeAlias = DataFrame | str
+OnInvalid: TypeAlias = Literal["dead_letters", "fail"]
+Snapshots: TypeAlias = (
+    Iterable[tuple[Any, DataFrame]] | Callable[[Any], tuple[DataFrame, Any] | None]
+)
+_VERSION, _GONE = "__snapshot_version", "__gone"
+
+
+def auto_cdc(
+    spark: SparkSession,
+    source: Source,
+    target: str,
+    keys: list[str],
+    sequence_by: Condition | list[str],
+    *,
+    on_invalid: OnInvalid = "dead_letters",
+    name: str | None = None,
+    once: bool = False,
+    tombstone_retention: str | None = None,
+    checkpoint_location: str | None = None,
+    **options: Unpack[FlowOptions],
+) -> AutoCdcResult | StreamingQuery | None:
+    """Applies changes to a Delta table so that it ends as it should, whatever order they come in.
+
+    Args:
+        spark: any session with Delta, classic or Connect.
+        source: a DataFrame of changes, a streaming one, or the name or path of a Delta table.
+        target: a catalog name or a path; created where it is missing. Beside it lie
+            `TARGET_auto_cdc`, what the function knows of it, and `TARGET_dead_letters`.
+        keys: the columns that identify a row.
+        sequence_by: what orders the changes of a key: a column, a list of them, or an expression.
+        on_invalid: rows with a null key or sequence, or a value of another type, become
+            `dead_letters`, or `fail` the call with AUTO CDC's condition.
+        name: names the flow, in dead letters and for `once`; of a streaming flow also the query.
+        once: a batch is applied by the first call with this `name` only; a stream ends when it has
+            read what is there.
+        tombstone_retention: how long deletes of a current table are remembered, such as `30 days`.
+        checkpoint_location: of a stream; beside a target that is a path by default.
+        **options: of `create_auto_cdc_flow`, with its names and defaults: `apply_as_deletes`,
+            `apply_as_truncates`, `ignore_null_updates` and its two column lists,
+            `columns_to_update`, `column_list`, `except_column_list`, `stored_as_scd_type`,
+            `track_history_column_list`, `track_history_except_column_list`.
+
+    Returns:
+        What became of the rows; of a streaming source the running query, which applies each change
+        exactly once over restarts.
+
+    Raises:
+        AutoCdcError: the options contradict each other or the target; with AUTO CDC's condition.
+    """
+    into = FlowTarget(spark, target, Definition(keys, sequence_by, **options))
+    retention = None if tombstone_retention is None else seconds(tombstone_retention)
+
+    def take(part: DataFrame, _number: int) -> None:
+        apply(part.sparkSession, part)
+
+    def apply(session: SparkSession, part: DataFrame) -> AutoCdcResult:
+        place = FlowTarget(session, target, into.definition)
+        result = place.apply(part, on_invalid, name)
+        if retention is not None:
+            place.forget_deletes(retention)
+        return result
+
+    rows = _read(spark, source)
+    if rows.isStreaming:
+        write = rows.writeStream.foreachBatch(take)
+        write = write.queryName(name) if name else write
+        write = write.trigger(availableNow=True) if once else write
+        return write.option("checkpointLocation", _checkpoint(into, checkpoint_location)).start()
+    done = f"{PREFIX}once.{name or target}"
+    if once and into.state.exists and done in into.state.properties():
+        return AutoCdcResult()
+    result = apply(spark, rows)
+    if once:
+        into.state.set_properties({done: "true"})
+    return result
+
+
+def auto_cdc_from_snapshot(
+    spark: SparkSession,
+    source: Snapshots,
+    target: str,
+    keys: list[str],
+    stored_as_scd_type: ScdType = 1,
+    *,
+    mode: Literal["full", "delta"] = "full",
+    on_invalid: OnInvalid = "dead_letters",
+    **options: Unpack[HistoryOptions],
+) -> list[AutoCdcResult]:
+    """Applies snapshots of a source, oldest first: what differs from the one before is a change.
+
+    Args:
+        spark: any session with Delta.
+        source: pairs of a version and its DataFrame; or a function that takes the newest version
+            that was applied (None before the first) and returns the next DataFrame and its version,
+            or None, as in `create_auto_cdc_from_snapshot_flow`. Versions are whole numbers, dates,
+            timestamps or texts. One that was applied before is passed over.
+        target: a catalog name or a path.
+        keys: the columns that identify a row.
+        stored_as_scd_type: 1, or 2 with `__START_AT` and `__END_AT` as versions.
+        mode: `full`: a row that a snapshot lacks is deleted. `delta`: it stays.
+        on_invalid: as in `auto_cdc`.
+        **options: `track_history_column_list`, `track_history_except_column_list`,
+            `column_list`, `except_column_list`.
+
+    Returns:
+        A result per snapshot that was applied.
+    """
+    if options.get("column_list") is None:
+        left_out = [*(options.pop("except_column_list", None) or ()), _VERSION, _GONE]
+        options["except_column_list"] = left_out
+    definition = Definition(
+        keys,
+        _VERSION,
+        apply_as_deletes=_GONE,
+        stored_as_scd_type=stored_as_scd_type,
+        **options,
+    )
+    into = FlowTarget(spark, target, definition)
+    return [
+        into.apply(_changes(into, version, rows, mode), on_invalid)
+        for version, rows in _snapshots(source, into)
+    ]
+
+
+def _read(spark: SparkSession, source: Source) -> DataFrame:
+    return FlowTable(spark, source).read() if isinstance(source, str) else source
+
+
+def _checkpoint(into: FlowTarget, given: str | None) -> str:
+    if given is not None:
+        return given
+    if into.target.is_path:
+        return f"{into.target.beside('_checkpoint').place}"
+    text = "a stream into a table of a catalog needs checkpoint_location, a folder of its own."
+    raise AutoCdcError("AUTOCDC_NO_CHECKPOINT", text)
+
+
+def _snapshots(source: Snapshots, into: FlowTarget) -> Iterator[tuple[Any, DataFrame]]:
+    """The snapshots that are newer than what was applied, oldest first."""
+    newest = into.newest_sequence()
+    if not callable(source):
+        for version, rows in sorted(source, key=lambda pair: pair[0]):
+            if newest is None or version > newest:
+                yield version, rows
+        return
+    while (found := source(newest)) is not None:
+        rows, newest = found
+        yield newest, rows
+
+
+def _changes(into: FlowTarget, version: object, rows: DataFrame, mode: str) -> DataFrame:
+    """The rows of a snapshot that are new or differ, and the keys that it lacks."""
+    keys = [*into.definition.keys]
+    given = rows.withColumns({_VERSION: F.lit(version), _GONE: F.lit(False)})
+    live = into.live_rows()
+    if live is None:
+        return given
+    compared = into.definition.columns_of(given)
+    known = {field.name: field.dataType for field in live.schema.fields}
+    comparable = {f.name: f.dataType for f in compared} == known
+    if comparable and not any("map<" in kind.simpleString() for kind in known.values()):
+        there = live.select(*[column(c).alias(f"__{at}") for at, c in enumerate(known)])
+        equal = [column(c).eqNullSafe(F.col(f"__{at}")) for at, c in enumerate(known)]
+        given = given.join(there, all_of(equal), "left_anti")
+    if mode == "delta":
+        return given
+    gone = live.select(*map(column, keys)).join(rows.select(*map(column, keys)), keys, "left_anti")
+    marked = gone.withColumns({_VERSION: F.lit(version), _GONE: F.lit(True)})
+    return given.unionByName(marked, allowMissingColumns=True)

@@ -1,0 +1,115 @@
+"""The Delta tables of a flow: the target, its state, and its dead letters.
+
+The state `TARGET_auto_cdc` has what `silver.fold` needs of every key: order keys, tombstones, and
+of a history the changes that make no version. The target has the source's columns only, and follows
+the state: a batch is written to the state by one MERGE, and from there to the target by another.
+A process that ends between the two leaves a batch that the next call publishes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lakehouse.storage.names import literal, quote
+
+NOT_THERE = (
+    "TABLE_OR_VIEW_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND", "DELTA_SCHEMA_NOT_SET",
+)  # fmt: skip
+"""Spark's and Delta's conditions of a table that has not been created."""
+
+
+@dataclass(frozen=True)
+class FlowTable:
+    """A Delta table by its name in a catalog, or by its path. Its schema is looked at once."""
+
+    spark: SparkSession
+    place: str
+
+    def beside(self, suffix: str) -> "FlowTable":
+        """The table beside it, whose name ends in `suffix`."""
+        return FlowTable(self.spark, self.place.rstrip("/") + suffix)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the table is named by its path."""
+        return "/" in self.place or "\\" in self.place
+
+    @property
+    def name(self) -> str:
+        """The quoted SQL name."""
+        if self.is_path:
+            return f"delta.{quote(self.place)}"
+        return ".".join(quote(part.strip("`")) for part in self.place.split("."))
+
+    @cached_property
+    def schema(self) -> T.StructType | None:
+        """The table's schema; None where there is no table."""
+        try:
+            return self.spark.table(self.name).schema
+        except AnalysisException as error:
+            if (error.getCondition() or "").partition(".")[0] in NOT_THERE:
+                return None
+            raise
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return self.schema is not None
+
+    def forget(self) -> None:
+        """Has the schema looked at again."""
+        self.__dict__.pop("schema", None)
+
+    def read(self) -> DataFrame:
+        """All rows."""
+        return self.spark.table(self.name)
+
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        rows = self.spark.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
+        return {row["key"]: row["value"] for row in rows}
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Sets properties, in a commit of its own."""
+        self.spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ({_listed(properties)})")
+
+    def create(self, columns: str, comment: str, properties: Mapping[str, str]) -> None:
+        """Creates the table, whose columns are SQL."""
+        told = f" TBLPROPERTIES ({_listed(properties)})" if properties else ""
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({columns}) USING delta"
+            f" COMMENT {literal(comment)}{told}"
+        )
+        self.forget()
+
+    def append(self, rows: DataFrame) -> None:
+        """Adds rows by the names of their columns."""
+        rows.writeTo(self.name).append()
+
+    def add(self, columns: str) -> None:
+        """Adds columns, which are SQL."""
+        self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({columns})")
+        self.forget()
+
+    def replace(self, rows: DataFrame) -> None:
+        """Puts rows, with whatever columns they have, in place of the table's."""
+        write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+        if self.is_path:
+            write.save(self.place)
+        else:
+            write.saveAsTable(self.name)
+        self.forget()
+
+    def last_notes(self) -> set[str]:
+        """What writers noted on the newest commits."""
+        rows = self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 20").select("userMetadata")
+        return {row[0] for row in rows.collect() if row[0]}
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())

@@ -1,0 +1,186 @@
+"""`auto_cdc` as a function: Databricks' examples, in any order of rows and any cut."""
+
+import itertools
+import random
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc_lakehouse import AutoCdcError, auto_cdc, auto_cdc_from_snapshot
+from cdc_lakehouse.flows.sequences import sections_sql, value_sql
+from tests.spark import flow_examples
+
+CHANGES = flow_examples.CHANGES
+COLUMNS = "userId INT, name STRING, city STRING, operation STRING, sequenceNum INT"
+
+
+def _flow(spark: SparkSession, rows: DataFrame, target: Path, **options: Any) -> Any:
+    given = {"except_column_list": ["operation", "sequenceNum"],
+             "apply_as_deletes": "operation = 'DELETE'"} | options  # fmt: skip
+    return auto_cdc(spark, rows, str(target), ["userId"], "sequenceNum", **given)
+
+
+def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ...]]:
+    found = spark.read.format("delta").load(str(place)).select(*columns or ("*",)).collect()
+    return sorted((tuple(row) for row in found), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_current_table_has_what_the_example_shows_in_any_order_and_cut(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    target = tmp_path / "users"
+    parts = flow_examples.cut(CHANGES, random.Random(seed))
+    truncates = {"apply_as_truncates": "operation = 'TRUNCATE'"}
+    for part in [*parts, parts[0]]:
+        result = _flow(spark, spark.createDataFrame(part, COLUMNS), target, **truncates)
+    assert _rows(spark, target) == flow_examples.AFTER_TRUNCATE
+    assert result.rejected == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_history_has_what_the_example_shows_in_any_order_and_cut(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    target = tmp_path / "users"
+    whole = [row for row in CHANGES if row[3] != "TRUNCATE"]
+    for part in flow_examples.cut(whole, random.Random(seed)):
+        _flow(spark, spark.createDataFrame(part, COLUMNS), target, stored_as_scd_type=2)
+    assert _rows(spark, target) == flow_examples.VERSIONS
+
+
+def test_only_tracked_columns_open_versions(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "users"
+    whole = [row for row in CHANGES if row[3] != "TRUNCATE"]
+    options = {"stored_as_scd_type": 2, "track_history_except_column_list": ["city"]}
+    for part in flow_examples.cut(whole, random.Random(4)):
+        _flow(spark, spark.createDataFrame(part, COLUMNS), target, **options)
+    assert _rows(spark, target) == flow_examples.TRACKED
+
+
+def test_rejected_rows_are_kept_apart_or_fail_the_call(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    rows = spark.createDataFrame(
+        [(1, "a", "c", "I", 1), (None, "b", "c", "I", 2), (3, "d", "e", "I", None)], COLUMNS
+    )
+    result = _flow(spark, rows, target)
+    assert (result.inserted, result.rejected) == (1, 2)
+    reasons = _rows(spark, tmp_path / "t_dead_letters", "reason")
+    assert reasons == [("NULL_KEY",), ("NULL_SEQUENCE",)]
+    with pytest.raises(AutoCdcError, match="AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"):
+        _flow(spark, rows.where("userId IS NULL"), target, on_invalid="fail")
+    text = rows.withColumn("name", F.lit(5)).withColumn("userId", F.lit("no number"))
+    assert _flow(spark, text, target).rejected == 3
+
+
+def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
+    _flow(spark, spark.createDataFrame([(1, None, None, "DELETE", 5)], COLUMNS), target)
+    late = _flow(spark, spark.createDataFrame([(1, "late", "x", "U", 3)], COLUMNS), target)
+    assert late.superseded == 1
+    assert _rows(spark, target) == []
+
+
+def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    changes = [(1, "a", "x", "I", 1), (1, None, "y", "U", 2), (1, "b", None, "U", 3)]
+    for order in itertools.permutations(changes):
+        place = target / str(order[0][4] * 10 + order[1][4])
+        for change in order:
+            rows = spark.createDataFrame([change], COLUMNS)
+            _flow(spark, rows, place, ignore_null_updates=True)
+        assert _rows(spark, place) == [(1, "b", "y")]
+
+
+def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path) -> None:
+    target = str(tmp_path / "t")
+    first = spark.sql("SELECT 1 AS id, 10 AS n, 1 AS seq")
+    auto_cdc(spark, first, target, ["id"], "seq")
+    more = spark.sql("SELECT 2 AS id, 3000000000 AS n, 2 AS seq, 'x' AS extra")
+    auto_cdc(spark, more, target, ["id"], "seq")
+    assert _rows(spark, tmp_path / "t") == [(1, 10, 1, None), (2, 3000000000, 2, "x")]
+    with pytest.raises(AutoCdcError, match="SCD_TYPE_DRIFT"):
+        auto_cdc(spark, more, target, ["id"], "seq", stored_as_scd_type=2)
+
+
+def test_a_batch_that_ended_before_it_was_published_is_published_by_the_next(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cdc_lakehouse.flows import batch
+
+    target = tmp_path / "t"
+    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(batch, "_publish", _end)
+        _flow(spark, spark.createDataFrame([(2, "b", "x", "I", 2)], COLUMNS), target)
+    _flow(spark, spark.createDataFrame([(3, "c", "x", "I", 3)], COLUMNS), target)
+    assert [row[0] for row in _rows(spark, target)] == [1, 2, 3]
+
+
+def _end(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
+    arriving = tmp_path / "arriving"
+    for at, change in enumerate(CHANGES):
+        if change[3] != "TRUNCATE":
+            rows = spark.createDataFrame([change], COLUMNS)
+            rows.write.format("delta").mode("append").save(str(arriving))
+            del at
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 3).load(str(arriving))
+    for _ in range(2):
+        query = _flow(spark, stream, tmp_path / "t", once=True, stored_as_scd_type=2)
+        query.awaitTermination()
+    assert _rows(spark, tmp_path / "t") == flow_examples.VERSIONS
+
+
+def test_snapshots_become_changes(spark: SparkSession, tmp_path: Path) -> None:
+    target, columns = tmp_path / "t", "id INT, name STRING"
+    one = spark.createDataFrame([(1, "a"), (2, "b")], columns)
+    two = spark.createDataFrame([(1, "a"), (2, "c"), (3, "d")], columns)
+    three = spark.createDataFrame([(1, "a"), (3, "d")], columns)
+    results = auto_cdc_from_snapshot(
+        spark, [(2, two), (1, one), (3, three)], str(target), ["id"], stored_as_scd_type=2
+    )
+    assert [sum(result) for result in results] == [2, 2, 1]
+    assert _rows(spark, target) == [
+        (1, "a", 1, None), (2, "b", 1, 2), (2, "c", 2, 3), (3, "d", 2, None),
+    ]  # fmt: skip
+    later = iter([(spark.createDataFrame([(1, "z")], columns), 4)])
+    auto_cdc_from_snapshot(
+        spark, lambda newest: next(later, None), str(target), ["id"], 2, mode="delta"
+    )
+    assert len(_rows(spark, target)) == 5
+
+
+VALUES = [
+    ("BIGINT", [-(2**63), -5, 0, 7, 2**63 - 1]),
+    ("INT", [-3, 0, 4]),
+    ("DATE", [date(1, 1, 1), date(1969, 12, 31), date(2026, 5, 1)]),
+    ("STRING", ["", "a", "abcdefgh", "abcdefghi", "b", "zé"]),
+    ("DECIMAL(38,10)", [Decimal("-12.5"), Decimal("-0.0000000001"), Decimal(0), Decimal("99.1")]),
+    ("TIMESTAMP", [datetime(1960, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 0, 0, 7, timezone.utc)]),
+    ("STRUCT<a: STRING, b: INT>", [("", 9), ("abcdefgh", 5), ("abcdefgh", 6), ("abcdefghi", -1)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES, ids=[kind for kind, _ in VALUES])
+def test_order_keys_sort_as_the_values_do_and_give_them_back(
+    spark: SparkSession, kind: str, values: list[Any]
+) -> None:
+    rows = spark.createDataFrame(
+        [(at, value) for at, value in enumerate(values)], f"at INT, v {kind}"
+    )
+    type = rows.schema["v"].dataType
+    told = rows.withColumn("o", F.expr(f"unhex(concat({sections_sql('v', type)}, '00ABCD'))"))
+    read = told.withColumn("back", F.expr(value_sql("o", type)))
+    found = read.orderBy("o").collect()
+    assert [row["at"] for row in found] == list(range(len(values)))
+    assert [row["back"] for row in found] == [row["v"] for row in found]
