@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from cdc_lakehouse.flows.api import auto_cdc as auto_cdc
     from cdc_lakehouse.flows.api import auto_cdc_from_snapshot as auto_cdc_from_snapshot
     from cdc_lakehouse.flows.batch import AutoCdcResult as AutoCdcResult
+    from cdc_lakehouse.flows.debezium import decode_debezium as decode_debezium
     from cdc_lakehouse.flows.definition import AutoCdcError as AutoCdcError
 
 _HOMES = {
     "auto_cdc": "api", "auto_cdc_from_snapshot": "api", "AutoCdcResult": "batch",
     "AutoCdcError": "definition",
+    "decode_debezium": "debezium",
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`auto_cdc` as a function: Databricks' examples, in any order of rows and any cut."""
 
 import itertools
+import json
 import random
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -11,7 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc_lakehouse import AutoCdcError, auto_cdc, auto_cdc_from_snapshot
+from cdc_lakehouse import AutoCdcError, auto_cdc, auto_cdc_from_snapshot, decode_debezium
+from cdc_lakehouse.flows.debezium import CHANGE_COLUMNS
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark import flow_examples
 
@@ -72,7 +74,7 @@ def test_rejected_rows_are_kept_apart_or_fail_the_call(spark: SparkSession, tmp_
     assert (result.inserted, result.rejected) == (1, 2)
     reasons = _rows(spark, tmp_path / "t_dead_letters", "reason")
     assert reasons == [("NULL_KEY",), ("NULL_SEQUENCE",)]
-    with pytest.raises(AutoCdcError, match="AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY"):
+    with pytest.raises(AutoCdcError, match="NULL_KEY"):
         _flow(spark, rows.where("userId IS NULL"), target, on_invalid="fail")
     text = rows.withColumn("name", F.lit(5)).withColumn("userId", F.lit("no number"))
     assert _flow(spark, text, target).rejected == 3
@@ -160,13 +162,14 @@ def test_snapshots_become_changes(spark: SparkSession, tmp_path: Path) -> None:
     assert len(_rows(spark, target)) == 5
 
 
+UTC = timezone.utc
 VALUES = [
     ("BIGINT", [-(2**63), -5, 0, 7, 2**63 - 1]),
     ("INT", [-3, 0, 4]),
     ("DATE", [date(1, 1, 1), date(1969, 12, 31), date(2026, 5, 1)]),
     ("STRING", ["", "a", "abcdefgh", "abcdefghi", "b", "zé"]),
     ("DECIMAL(38,10)", [Decimal("-12.5"), Decimal("-0.0000000001"), Decimal(0), Decimal("99.1")]),
-    ("TIMESTAMP", [datetime(1960, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, 0, 0, 0, 7, timezone.utc)]),
+    ("TIMESTAMP", [datetime(1960, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 7, UTC)]),
     ("STRUCT<a: STRING, b: INT>", [("", 9), ("abcdefgh", 5), ("abcdefgh", 6), ("abcdefghi", -1)]),
 ]  # fmt: skip
 
@@ -184,3 +187,30 @@ def test_order_keys_sort_as_the_values_do_and_give_them_back(
     found = read.orderBy("o").collect()
     assert [row["at"] for row in found] == list(range(len(values)))
     assert [row["back"] for row in found] == [row["v"] for row in found]
+
+
+def test_raw_debezium_records_become_changes(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        _event("c", 1, {"id": 1, "name": "a"}),
+        _event("d", 3, None, {"id": 1}),
+        "not json",
+        _event("u", 2, {"id": 1, "name": "b"}),
+        _event("c", 4, {"id": 2, "name": "é"}),
+    ]
+    for part in ([lines[0], lines[2], lines[1]], lines[3:]):
+        raw = spark.createDataFrame([(line,) for line in part], "value STRING")
+        result = auto_cdc(
+            spark, decode_debezium(raw, ["id"]), str(tmp_path / "t"), ["id"], "_sequence",
+            apply_as_deletes="_operation = 'delete'", columns_to_update="_columns",
+            except_column_list=[*CHANGE_COLUMNS],
+        )  # fmt: skip
+    assert _rows(spark, tmp_path / "t") == [(2, "é")]
+    assert (result.inserted, result.superseded) == (1, 1)
+    assert _rows(spark, tmp_path / "t_dead_letters", "reason") == [("NULL_SEQUENCE",)]
+
+
+def _event(
+    op: str, lsn: int, after: dict[str, Any] | None, before: dict[str, Any] | None = None
+) -> str:
+    source = {"connector": "postgresql", "lsn": lsn, "ts_ms": lsn, "schema": "s", "table": "t"}
+    return json.dumps({"op": op, "before": before, "after": after, "source": source, "ts_ms": lsn})
