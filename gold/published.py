@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -103,6 +104,23 @@ def _own_name(target: Target, view: str) -> str:
     return f"{view}_published" if target.catalog else view
 
 
+def plain_rows(
+    rows: DataFrame, comments: Mapping[str, str | None] = MappingProxyType({})
+) -> DataFrame:
+    """The rows with names, types and comments that a plain Delta table can have."""
+    taken, chosen = set[str](), list[Column]()
+    form = json.loads(rows.schema.json(), object_hook=_plain_form)
+    for field, plain in zip(rows.schema, StructType.fromJson(form), strict=True):
+        name = plain.name
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        comment = comments.get(field.name)
+        note = {"comment": comment} if comment else {}
+        chosen.append(_column(field.name).cast(plain.dataType).alias(name, metadata=note))
+    return rows.select(*chosen)
+
+
 @dataclass(frozen=True)
 class PublishedTable:
     """A view of gold as a plain Delta table."""
@@ -125,7 +143,7 @@ class PublishedTable:
         if held == wanted:
             return {}
         query = self.view.applied or self.view.query
-        rows = self._plain(self.lake.spark.sql(query))
+        rows = self._shaped(self.lake.spark.sql(query))
         if not there or not self._identity or not self._fits(rows.schema):
             with self._noting(wanted):
                 self._replace(rows)
@@ -174,7 +192,7 @@ class PublishedTable:
             touched = (
                 f"(SELECT held.* FROM {kept} AS held LEFT SEMI JOIN {written} AS new ON {same})"
             )
-        live = self._plain(spark.sql(query.replace(f"FROM {kept}", f"FROM {touched}")))
+        live = self._shaped(spark.sql(query.replace(f"FROM {kept}", f"FROM {touched}")))
         columns = shown(config, keys, target.sensitive).values()
         chosen = (f"{c} AS {quote(n)}" for c, n in zip(columns, self._identity, strict=False))
         gone = spark.sql(f"SELECT DISTINCT {', '.join(chosen)} FROM {written}")
@@ -202,19 +220,8 @@ class PublishedTable:
         found = execute(self.lake.spark, text, changed).collect()[0]
         return int(found["num_affected_rows"])
 
-    def _plain(self, rows: DataFrame) -> DataFrame:
-        """The rows with names, types and comments that a plain Delta table can have."""
-        taken, chosen = set[str](), list[Column]()
-        form = json.loads(rows.schema.json(), object_hook=_plain_form)
-        for field, plain in zip(rows.schema, StructType.fromJson(form), strict=True):
-            name = plain.name
-            while name.lower() in taken:
-                name += "_"
-            taken.add(name.lower())
-            comment = self.view.columns.get(field.name)
-            note = {"comment": comment} if comment else {}
-            chosen.append(_column(field.name).cast(plain.dataType).alias(name, metadata=note))
-        return rows.select(*chosen)
+    def _shaped(self, rows: DataFrame) -> DataFrame:
+        return plain_rows(rows, self.view.columns)
 
     def _fits(self, wanted: StructType) -> bool:
         """Whether the table has no column that is gone, or of another type."""
