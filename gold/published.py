@@ -208,8 +208,10 @@ class PublishedTable:
 
     def _merge(self, changed: DataFrame, gone: str) -> int:
         """Writes rows that differ, in one commit; how many rows that changed."""
-        names_of = [name for name in changed.columns if name != "_live"]
-        differ = " OR ".join(map(_differs, changed.schema.fields[: len(names_of)]))
+        fields = [field for field in changed.schema.fields if field.name != "_live"]
+        others = [field for field in fields if field.name not in self._identity]
+        differ = " OR ".join(map(_differs, others)) or "false"
+        names_of = [field.name for field in fields]
         on = names.same("t", "s", self._identity, self._nullable)
         text = (
             f"MERGE INTO {self.name} t USING {{rows}} s ON {on}"

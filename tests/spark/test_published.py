@@ -1,13 +1,15 @@
 """`publish: table`: what other engines read in `lake/gold/T` is what gold shows."""
 
 import json
+import re
 from typing import Any
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
@@ -17,6 +19,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from tests.lake import land, run
 from tests.lake import rows as shown
+from tests.pages.shell import ROOT
 
 Row = dict[str, Any]
 OPTIONS: dict[str, Any] = {
@@ -101,9 +104,7 @@ def fed(target: Target) -> list[str]:
 
 
 def _dicts(table: Any) -> list[Row]:
-    import pyarrow as pa
-
-    return pa.table(table).to_pylist()
+    return list(pa.table(table).to_pylist())
 
 
 def kinds(target: Target, version: int) -> list[str]:
@@ -220,3 +221,19 @@ def test_a_new_type_and_a_switch_of_the_feed_are_followed(
     agree(spark, target)
     shown_as = spark.sql(f"SHOW TBLPROPERTIES {names.name(target, 'gold', 'orders')}").collect()
     assert ("delta.enableChangeDataFeed", "true") in {(r["key"], r["value"]) for r in shown_as}
+
+
+def test_the_guide_reads_the_published_table(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    page = ROOT / "docs" / "guides" / "reading-gold-from-other-tools.md"
+    source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 2})
+    run(spark, target, [orders()])
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        told: dict[str, Any] = {"spark": spark}
+        exec(block.replace("/data/lake/gold/orders", folder(target)), told)
+        found = told.get("changes", told.get("orders"))
+        count = found.count() if isinstance(found, DataFrame) else len(found)
+        assert count == 2
