@@ -192,14 +192,14 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
 def _rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:
     """Changes as rows of the contract, in no order; `_arrival` tells theirs.
 
-    `_arrival` is in hex: batch (8 digits), version (16), 1 but for a truncate or delete (1), row
+    `_arrival` is in hex: batch (8 digits), version (16), 1 but for a truncate or delete (2), row
     (16), and the feed's mark (4): in a version that has both, a key's delete comes first.
     """
     last = ~F.col(CHANGE_TYPE).isin("truncate", "delete")
     place: list[Column] = [
         F.lit(beginning(number)),
         hexadecimal(F.col(COMMIT_VERSION), 16),
-        last.cast("int").cast("string"),
+        hexadecimal(last.cast("int"), 2),
         hexadecimal(F.monotonically_increasing_id(), 16),
         F.lit(mark(feed)),
     ]

@@ -148,5 +148,6 @@ def test_gold_is_exported(spark: SparkSession, target: Target, tmp_path: Path) -
         assert write_view(spark, target, "t", (str(tmp_path / kind), kind)) == 2
     assert pl.read_delta(str(tmp_path / "delta"))["b_c"].to_list() == ["x", None]
     assert len(pl.read_parquet(str(tmp_path / "parquet/*.parquet"))) == 2
-    [file] = (tmp_path / "csv").glob("*.csv")
-    assert {row["id"]: row["b c"] for row in csv.DictReader(file.open())} == {"1": "x", "2": ""}
+    files = (tmp_path / "csv").glob("*.csv")
+    rows = [row for file in files for row in csv.DictReader(file.open())]
+    assert {row["id"]: row["b c"] for row in rows} == {"1": "x", "2": ""}
