@@ -30,6 +30,7 @@ from benchmarks import (
     large,
     load,
     page,
+    publish,
     scan,
     visible,
 )
@@ -57,6 +58,7 @@ PARTS = {
     "history": Part(history.QUESTION, history.measure, history.title),
     "large": Part(large.QUESTION, large.measure),
     "load": Part(load.QUESTION, load.measure),
+    "publish": Part(publish.QUESTION, publish.measure),
     "scan": Part(scan.QUESTION, scan.measure),
     "visible": Part(visible.QUESTION, visible.measure),
 }

@@ -195,6 +195,8 @@ def _default_transaction_topic(source: Source) -> str | None:
 def _origin(source: Source) -> str:
     if source.kafka is not None:
         return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"
+    if source.delta is not None:
+        return f"delta {source.delta}"
     path = str(source.path).rstrip("/")
     if source.format in WHOLE_RECORD_FORMATS:
         return path

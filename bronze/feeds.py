@@ -14,13 +14,13 @@ TRANSACTIONS = "(transactions)"
 
 
 class Feed(Strict):
-    """A folder or Kafka topics, and the bronze table (of the feed's name) that takes its records.
+    """A folder, Kafka topics or a Delta table, and the bronze table that takes its records.
 
     `tables` maps each table to the topics that are its own; no topics means every record. Limits
     are the smallest that a table asks for. The one user of a feed that brings the transactions of a
     consistency group is `TRANSACTIONS`. `keys` and `columns` are those that the feed's table
     declares, in order; none where several tables read the feed. `texts` are those of its columns
-    that it declares to be text.
+    that it declares to be text. Of a `delta` table that is `read_anew`, a truncate comes first.
     """
 
     name: str
@@ -33,6 +33,8 @@ class Feed(Strict):
     texts: tuple[str, ...]
     path: str | None
     kafka: Kafka | None
+    delta: str | None
+    read_anew: bool
     registry: SchemaRegistry | None
     once: bool
     max_files: int | None
@@ -47,7 +49,8 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
         texts = tuple(n for n, c in table.columns.items() if read_type(c.type).name == "string")
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
-            use = _Use(table.table, source, *declared)
+            read_anew = table.reads_delta and table.sequence_by is None
+            use = _Use(table.table, source, *declared, read_anew)
             users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
@@ -73,13 +76,14 @@ def folder(target: Target, feed: Feed) -> str:
 
 
 class _Use(NamedTuple):
-    """A table's source, and the table's keys, declared columns, and those that are text."""
+    """A table's source, its keys, declared columns, those that are text; see `Feed.read_anew`."""
 
     table: str
     source: Source
     keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    read_anew: bool = False
 
 
 def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
@@ -97,6 +101,8 @@ def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
         texts=uses[0].texts if len(tables) == 1 else (),
         path=first.path,
         kafka=first.kafka,
+        delta=first.delta,
+        read_anew=all(use.read_anew for use in uses),
         registry=first.schema_registry,
         once=all(use.source.once for use in uses),
         max_files=limits["files"],

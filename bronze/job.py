@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from bronze.delta import ingest_delta
 from bronze.feed_state import FeedState, read_state
 from bronze.feeds import Feed, feeds
 from bronze.files.ingest import ingest_files, recover_files
@@ -136,7 +137,7 @@ def _opened(run: _Ingestion, feed: Feed) -> FeedState:
         return arrived.checkpoint
     state, newest = read_state(run.target, feed), arrived.newest
     if newest > state.taken.batch or not state.notes:
-        recover = recover_files if feed.kafka is None else recover_offsets
+        recover = recover_files if feed.path is not None else recover_offsets
         recover(run.spark, run.target, feed, state, newest)
     state.orders = None if newest else {}
     state.ended = feed.once and ONCE in properties(run.spark, run.target, feed)
@@ -152,6 +153,8 @@ def _first_known(run: _Ingestion, feed: Feed) -> Arrived:
 
 
 def _news(run: _Ingestion, feed: Feed, state: FeedState, before: int) -> News:
+    if feed.delta is not None:
+        return ingest_delta(run.spark, run.target, feed, state, before)
     if feed.kafka is None:
         return ingest_files(run.spark, run.target, feed, state, before)
     plan, fetched = run.plans[feed.name], run.fetched.get(feed.name)

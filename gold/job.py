@@ -5,6 +5,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
+from gold import published
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, groups, merged, selects
 from gold.views.catalog import columns_of, open_catalog
@@ -16,6 +17,7 @@ from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View
 from lakehouse.storage.views import publish as publish_views
 from silver.contract import PENDING
@@ -43,16 +45,21 @@ def publish(
     """
     entries, shown = [], [*table_status.views(spark, target, configured or tables)]
     sets, broken = groups.published(spark, target, tables), set[str]()
+    marks, lake = published.marks(spark, target, tables), Lake(spark, target)
     for table in tables:
         progress(f"gold {table.table}")
         started, message, own = datetime.now(timezone.utc), None, list[View]()
+        counts, mark = dict[str, int](), marks.get(table.table)
         try:
             own = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
+            if mark is not None:
+                counts = published.publish_tables(lake, table, own, mark)
         except TABLE_FAILURES as failure:
             message = in_short(failure)
             broken.add(table.consistency_group or "")
         shown += own
-        entries.append(ledger.told(run_id, "gold", table.table, started, message))
+        entry = ledger.told(run_id, "gold", table.table, started, message)
+        entries.append(entry.done(counts, mark.batch if mark and counts else None))
     publish_views(spark, target, "gold", _without(shown, tables, broken))
     return entries
 

@@ -12,7 +12,6 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 ├── QueryRefused               Spark does not understand the query: mend it (exit 2)
 ├── QueryFailed                Spark could not carry the query out (exit 1)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
-│   ├── SourceDataLoss         records are gone at the source: take a new snapshot
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
 │   ├── SourceDiffers          gold is not what the source holds: look into the rows it names
 │   ├── SchemaChangeRefused    the source's columns changed and schema_changes says fail
@@ -138,17 +137,6 @@ class TableFailed(LakehouseError):
     def __init__(self, table: str, message: str, unreachable: bool = False) -> None:
         self.table, self.message, self.unreachable = table, message, unreachable
         super().__init__(f"{table}: {message}")
-
-
-class SourceDataLoss(TableFailed):
-    """Records can no longer be read from the source; what is there has been read."""
-
-    def __init__(self, table: str, gone: str) -> None:
-        super().__init__(
-            table,
-            f"{gone}; take a new snapshot (`lakehouse rebootstrap {table}`), "
-            "or set on_data_loss: continue",
-        )
 
 
 class TruncateRefused(TableFailed):

@@ -232,11 +232,7 @@ CURRENT_COLUMNS = (
         " sequence that the row names, the sequence and the digests (8 bytes each) of the changes"
         " that came there, but for _digest",
     ),
-    LayerColumn(
-        "_batch",
-        "bigint",
-        "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
-    ),
+    LayerColumn("_batch", "bigint", "batch of the change log that wrote the row"),
 )
 
 KEYLESS_COLUMNS = (
@@ -281,11 +277,7 @@ HISTORY_COLUMNS = (
         "boolean",
         "on a delete: whether its values are the row's last ones, kept by on_delete: flag",
     ),
-    LayerColumn(
-        "_batch",
-        "bigint",
-        "batch that wrote the row, where a source may leave columns out (ydb, bigquery, rows)",
-    ),
+    LayerColumn("_batch", "bigint", "batch of the change log that wrote the row"),
 )
 
 

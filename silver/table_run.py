@@ -92,6 +92,8 @@ def _merge(run: Run, batch: Batch) -> TableResult:
     if before.shown > before.batch or table.target.catalog:
         pending_view.hide(table)
     noted = dead_letters.keep(run, batch, batch.after)
+    if batch.cutoff_is_new or before.applied_at is None:
+        noted = noted.replaces_rows()
     found = reconciliation.outcomes(table.name, summary, counts, before)
     if table.config.max_staleness is not None:
         found["bytes"] = size_of(table)

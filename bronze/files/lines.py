@@ -97,6 +97,11 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
 def _parquet_alike(
     spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
 ) -> DataFrame:
+    return _placed(spark.read.schema(schema).parquet(*paths), json_of_row(schema, texts))
+
+
+def json_of_row(schema: StructType, texts: Collection[str]) -> Column:
+    """A row as one JSON object; bytes of the columns in `texts`, in lower case, are text."""
     columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
     raw = _json(columns)
     bytes_as_text = [field.name for field in schema.fields if _is_bytes_as_text(field, texts)]
@@ -107,7 +112,7 @@ def _parquet_alike(
         ]
         names = F.array_compact(F.array(*faults))
         raw = F.when(F.size(names) > 0, _json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
-    return _placed(spark.read.schema(schema).parquet(*paths), raw)
+    return raw
 
 
 def _is_bytes_as_text(field: StructField, texts: Collection[str]) -> bool:

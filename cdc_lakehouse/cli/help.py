@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "validate", "plan"),
     "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
-    "Ask": ("sql", "status", "report"),
+    "Ask": ("sql", "status", "report", "export"),
     "Check": ("quality", "verify", "explain", "dead-letters"),
 }
 
@@ -43,6 +43,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "status": ("lakehouse status", "lakehouse status --wide", "lakehouse status --format json"),
     "report": ("lakehouse report", "lakehouse report --output report.html"),
+    "export": (
+        "lakehouse export orders /data/orders --format parquet",
+        "lakehouse export orders_history /data/versions --format delta",
+    ),
     "quality": ("lakehouse quality", "lakehouse quality --try rules.yml --table orders"),
     "verify": (
         "lakehouse verify orders --all",

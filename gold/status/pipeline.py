@@ -95,6 +95,8 @@ deletion_vectors | bigint | deletion vectors at the last publication; null where
 apply_p95_seconds | double | 95th percentile of what a run spends on the table, of the last 7 days
 recommended_max_staleness_minutes | bigint | the least max_staleness that this p95 allows
 applied_batch | bigint | newest batch of the change log that is applied
+published_batch | bigint | newest applied batch that the published table shows; null where the
+    table is not published
 last_run | timestamp | end of the last run that had something to do
 last_failure | string | why the last work on a layer of the table failed; null where no layer's did
 checked_at | timestamp | the time of the query
@@ -144,6 +146,7 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
     parts = {
         "known": _known(tables),
         "runs": _runs(sources),
+        "published": _published(sources),
         "failures": _failures(sources),
         "failing": _failing(sources),
         "held": _held(tables),
@@ -163,7 +166,8 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
 
 _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  greatest(held.watermark, pending.newest) AS watermark,
- dead_letter_reasons, applied_batch, last_run, last_failure, apply_p95_seconds,
+ dead_letter_reasons, applied_batch, published_batch, last_run, last_failure,
+ apply_p95_seconds,
  current_timestamp() AS checked_at,
  timestampdiff(SECOND, greatest(held.watermark, pending.newest), current_timestamp())
  AS lag_seconds,
@@ -179,6 +183,7 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  coalesce(holes.n, 0L) AS gaps,
  bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
+ LEFT JOIN published USING (`table`)
  LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
  LEFT JOIN pending USING (`table`) LEFT JOIN letters USING (`table`)
  LEFT JOIN outdated USING (`table`) LEFT JOIN drifts USING (`table`)
@@ -213,6 +218,13 @@ def _runs(sources: Sources) -> str:
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
         f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
         f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
+    )
+
+
+def _published(sources: Sources) -> str:
+    return (
+        "SELECT `table`, max_by(batch, ended_at) AS published_batch"
+        f" FROM {_ledger(sources)} WHERE layer = 'gold' AND batch IS NOT NULL GROUP BY `table`"
     )
 
 

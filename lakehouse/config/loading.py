@@ -22,6 +22,7 @@ SUFFIXES = (
     "_staged",
     "_folded",
     "_sensitive",
+    "_published",
 )
 COMMAND_LINE = "command line"
 # What a target says of places that do not lie below its root.

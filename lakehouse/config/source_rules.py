@@ -22,10 +22,12 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "time_column": ("rows", "bigquery"),
     "file_format": ("rows", "bigquery", "snapshot"),
     "csv": ("rows", "bigquery", "snapshot"),
+    "delta": ("rows",),
 }
 SECRET = ("password", "jaas", "secret", "token", "keystore.key")
 ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
 ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
+PLACES = ("path", "kafka", "delta")
 
 
 def source_contradictions(table: Table) -> Iterator[Problem]:
@@ -67,9 +69,10 @@ def _check_together(table: Table) -> Iterator[Problem]:
 
 
 def _check_place(key: str, feed: Source) -> Iterator[Problem]:
-    if bool(feed.path) == bool(feed.kafka):
-        found = "path and kafka" if feed.path else "neither path nor kafka"
-        yield Problem(key, found, "exactly one of path and kafka", "keep one of them")
+    places = [place for place in PLACES if getattr(feed, place)]
+    if len(places) != 1:
+        found = " and ".join(places) or "neither path nor kafka nor delta"
+        yield Problem(key, found, "exactly one of path, kafka and delta", "keep one of them")
     if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
         expected = "a folder below the target's landing root"
         yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
@@ -94,16 +97,16 @@ def _check_format(key: str, feed: Source) -> Iterator[Problem]:
             found = f"{option} with format {feed.format}"
             expected = f"{option} only with {' or '.join(formats)}"
             yield Problem(f"{key}.{option}", found, expected, _REMOVE)
-    if feed.topic and feed.path and feed.format not in ("debezium", "ydb"):
-        found = f"topic with files of format {feed.format}"
+    if feed.topic and not feed.kafka and feed.format not in ("debezium", "ydb"):
+        found = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
         yield Problem(f"{key}.topic", found, "topic only where records name their topic", _REMOVE)
 
 
 def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
-    kind, others = ("kafka", ONLY_FOLDERS) if feed.kafka else ("path", ONLY_KAFKA)
-    for option in others:
-        if option in feed.model_fields_set:
-            other = "path" if feed.kafka else "kafka"
+    kind = next((place for place in PLACES if getattr(feed, place)), "path")
+    only = {**dict.fromkeys(ONLY_FOLDERS, "path"), **dict.fromkeys(ONLY_KAFKA, "kafka")}
+    for option, other in only.items():
+        if option in feed.model_fields_set and other != kind:
             found = f"{option} with {kind}"
             yield Problem(f"{key}.{option}", found, f"{option} only with {other}", _REMOVE)
 

@@ -74,6 +74,11 @@ class Source(Strict):
         " and `transaction`.",
     )
     kafka: Kafka | None = Field(default=None, description="Kafka topics in place of `path`.")
+    delta: str | None = Field(
+        default=None,
+        description="With format `rows`, in place of `path`: another Delta table, by its name or"
+        " its folder. Its change feed is read, or its appends where it has none.",
+    )
     file_format: FileFormat = Field(default="json", description="The format of the dropped files.")
     csv: Csv = Field(default=Csv(), description="How CSV files are written.")
     mode: Literal["full", "delta"] | None = Field(
@@ -337,6 +342,15 @@ class Table(Strict):
         default=None,
         description="Gold shows all tables of the group as of one source transaction.",
     )
+    publish: Literal["view", "table"] = Field(
+        default="view",
+        description="`table`: gold.T, and its history, also as plain Delta tables that other"
+        " engines read.",
+    )
+    change_data_feed: bool = Field(
+        default=False,
+        description="With `publish: table`: Delta's change data feed of the published tables.",
+    )
     expectations: list[Expectation] = Field(
         default_factory=list, description="Rules for rows and tables, by Great Expectations."
     )
@@ -350,6 +364,11 @@ class Table(Strict):
     def format(self) -> Format:
         """The format of the table's sources (all of one table's sources share it)."""
         return self.feeds[0].format
+
+    @property
+    def reads_delta(self) -> bool:
+        """Whether every record is a change of another Delta table."""
+        return bool(self.feeds) and all(feed.delta for feed in self.feeds)
 
     @property
     def is_shared(self) -> bool:

@@ -46,6 +46,8 @@ def contradictions(table: Table) -> Iterator[Problem]:
         found = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
         yield Problem("max_staleness", found, expected, "remove one of the two")
+    if table.change_data_feed:
+        yield from _check_change_data_feed(table)
     yield from _check_names(table)
     for column in table.columns:
         yield from _check_column(table, column)
@@ -76,7 +78,7 @@ def _check_order(table: Table) -> Iterator[Problem]:
         action = "remove it, or deliver the changes as format rows"
         found = f"sequence_groups with format {table.format}"
         yield Problem("sequence_groups", found, _GROUPS, action)
-    if table.format == "rows" and not table.sequence_by:
+    if table.format == "rows" and not (table.sequence_by or table.reads_delta):
         expected = "a column, a list of columns, or an expression"
         yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
     if table.sequence_by == []:
@@ -160,6 +162,16 @@ def _check_groups(table: Table) -> Iterator[Problem]:
                     f"{key}.columns", column, "no key and each column in one group", "remove it"
                 )
             seen.add(column)
+
+
+def _check_change_data_feed(table: Table) -> Iterator[Problem]:
+    key = "change_data_feed"
+    if table.publish != "table":
+        found, action = f"{key} with publish: {table.publish}", "add publish: table, or remove it"
+        yield Problem(key, found, f"{key} only with publish: table", action)
+    if not table.keys:
+        expected = f"no {key} on a table without a key, which is published whole"
+        yield Problem(key, "true", expected, "name keys, or remove it")
 
 
 def _check_names(table: Table) -> Iterator[Problem]:

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
-from lakehouse.errors import SourceDataLoss
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing
 from lakehouse.storage.names import literal, name
@@ -27,7 +26,7 @@ feed | string | the bronze table that should have them
 topic | string | the topic, where there is one
 partition | int | the partition, where there is one
 kind | string | offsets: aged out at the source; transaction: a hole in one; positions: run
-    backwards
+    backwards; versions: of a Delta table, whose rows were read anew instead
 transaction | string | the transaction with the hole, or positions before and after
 from | bigint | first missing offset, or place among the table's changes of a transaction; where
     positions run backwards the first offset there, or ingest batch
@@ -39,7 +38,8 @@ resolved_at | timestamp | when the records turned up, or a new snapshot made the
 """)
 _GAPS = writing.DeclaredTable("silver", TABLE, "records that are gone at the source", COLUMNS)
 IDENTITY = ("table", "feed", "topic", "partition", "kind", "transaction", "from")
-WAY_OUT = "take a new snapshot (`lakehouse rebootstrap`), or set on_data_loss: continue"
+WAY_OUT = "take a new snapshot (`lakehouse rebootstrap {}`), or set on_data_loss: continue"
+READ_ANEW = "all rows were read anew, only versions in between are lost: run again"
 
 
 class Gap(Strict):
@@ -49,10 +49,15 @@ class Gap(Strict):
     feed: str
     topic: str | None = None
     partition: int | None = None
-    kind: Literal["offsets", "transaction", "positions"] = "offsets"
+    kind: Literal["offsets", "transaction", "positions", "versions"] = "offsets"
     transaction: str | None = None
     first: int
     last: int
+
+    @property
+    def way_out(self) -> str:
+        """What to do about the gap."""
+        return READ_ANEW if self.kind == "versions" else WAY_OUT.format(self.table)
 
     def __str__(self) -> str:
         """What is missing, in a line."""
@@ -65,7 +70,7 @@ class Gap(Strict):
         if self.kind == "transaction":
             missing = f"changes {self.first} to {self.last} of transaction {self.transaction}"
         else:
-            missing = f"offsets {self.first} to {self.last}"
+            missing = f"{self.kind} {self.first} to {self.last}"
         return f"{missing} of {place} are gone at the source"
 
 
@@ -119,7 +124,7 @@ def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
     if not gaps:
         return entry
     more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    lost = f"{SourceDataLoss(entry.table, str(gaps[0]) + more).message}"
+    lost = f"{gaps[0]}{more}; {gaps[0].way_out}"
     message = f"{entry.message}; {lost}" if entry.message else lost
     return entry.model_copy(update={"status": "failed", "message": message})
 
@@ -139,5 +144,5 @@ def _literal(value: object) -> str:
 
 
 def _row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
-    told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {WAY_OUT}"}
+    told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {gap.way_out}"}
     return _identity(gap) | told

@@ -70,6 +70,15 @@ def read_table_log(target: Target, layer: Layer, table: str) -> TableLog | None:
     return None if folder is None or "://" in folder else read_log(Path(folder))
 
 
+def read_notes(folder: Path) -> Iterator[str]:
+    """What the commits of the table in the folder note (`userMetadata`), the newest first."""
+    commits = [file for file in (folder / "_delta_log").glob("*.json") if file.stem.isdigit()]
+    for file in sorted(commits, reverse=True):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        told = [json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line[:20]]
+        yield from (info["userMetadata"] for info in told if info.get("userMetadata"))
+
+
 def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
     """The columns' values as the footers of the data files tell.
 

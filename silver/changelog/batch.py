@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from lakehouse.spark.local_rows import as_text
 from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff
@@ -68,6 +69,10 @@ class Batch:
     def number(self) -> int:
         """The newest batch of the log."""
         return self.after.logged
+
+    def number_beside(self, name: str) -> Column:
+        """The number for every row of the table, beside a column that each of them has."""
+        return as_text(self.number, column(name).cast("string"))
 
     @cached_property
     def new_rows(self) -> DataFrame:

@@ -13,6 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
+from lakehouse.storage.statements import execute
 from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
 from silver.changelog import schema_changes
 from silver.changelog.batch import Batch
@@ -22,7 +23,6 @@ from silver.state.epochs import order_of
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import column, has_key
-from silver.storage.statements import execute
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
 _CLASS = "dead_letter:"

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
+from lakehouse.storage.statements import execute
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, UPSERT
 from silver.run import SilverTable
 from silver.state.table_state import TableState
 from silver.storage.row_columns import column, of_keys
-from silver.storage.statements import execute
 
 TOO_LATE = "too_late"
 

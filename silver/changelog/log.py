@@ -7,7 +7,7 @@ that.
 
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
@@ -84,11 +84,6 @@ def read(table: SilverTable) -> DataFrame:
 def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
     """The columns that rows of earlier batches do not carry, with the batch that brought them."""
     return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
-
-
-def number_of(table: Table, batch: int) -> Column:
-    """The `_batch` of rows that a batch writes; null where it is not asked (see `late_columns`)."""
-    return F.lit(batch if table.format in _LEAVE_OUT else None).cast("bigint")
 
 
 def newest(table: SilverTable) -> int:

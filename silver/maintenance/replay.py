@@ -27,6 +27,7 @@ from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.statements import execute, updating
 from silver.changelog import bronze_rows, dead_letters, log
 from silver.changelog.batch import Batch
 from silver.changelog.dead_letter_list import Wanted, condition
@@ -44,7 +45,6 @@ from silver.state.table_state import TableState, WaitingTransaction, read_states
 from silver.storage import layout
 from silver.storage.row_columns import FEW, digest, to_all
 from silver.storage.stages import sealed
-from silver.storage.statements import execute, updating
 from silver.table_run import run_table
 from silver.table_runs import run_tables
 

@@ -113,7 +113,7 @@ def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run
 
     A run that is killed in between forgets nothing.
     """
-    state = read_state(spark, target, table.table).replace(horizon=purged.horizon)
+    state = read_state(spark, target, table.table).replaces_rows().replace(horizon=purged.horizon)
     ledger.append(spark, target, [state.begun(run_id, table.table)])
     spark.sql(
         f"DELETE FROM {names.name(target, 'silver', table.table)} WHERE _deleted"

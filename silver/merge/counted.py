@@ -14,13 +14,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakehouse.storage.lake import LakeTable
+from lakehouse.storage.statements import execute
 from silver.changelog.batch import Batch
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
 from silver.run import SilverTable
 from silver.storage import layout
 from silver.storage.row_columns import to_all
-from silver.storage.statements import execute
 
 FOLDED = "_folded"
 """What the name ends in of the table that folded rows are written to before a MERGE."""

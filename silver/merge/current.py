@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.storage import names
-from silver.changelog import log
+from lakehouse.storage.statements import execute, inserting, updating
 from silver.changelog.batch import Batch
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.decode.expressions.names import grouped_columns
@@ -24,7 +24,6 @@ from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, column, of_keys
-from silver.storage.statements import execute, inserting, updating
 
 _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 
@@ -137,7 +136,7 @@ def _keeps() -> Column:
 def _shaped(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
     """Folded rows as the table has them."""
     table = batch.table.config
-    own = {"_batch": log.number_of(table, batch.number)}
+    own = {"_batch": batch.number_beside(table.keys[0])}
     if table.on_delete != "flag" and values:
         own |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
     return rows.withColumns(own)

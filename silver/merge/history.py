@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from silver.changelog import log
+from lakehouse.storage.statements import inserting, updating
 from silver.changelog.batch import Batch
 from silver.contract import HISTORY_COLUMNS
 from silver.decode.expressions.names import grouped_columns
@@ -24,7 +24,6 @@ from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, of_keys
-from silver.storage.statements import inserting, updating
 
 
 def write_history(batch: Batch) -> Counts:
@@ -49,7 +48,7 @@ def first_versions(batch: Batch, values: list[str], partitions: int | None = Non
 
 
 def _numbered(rows: DataFrame, batch: Batch) -> DataFrame:
-    return rows.withColumn("_batch", log.number_of(batch.table.config, batch.number))
+    return rows.withColumn("_batch", batch.number_beside(batch.table.config.keys[0]))
 
 
 def merge_sql(

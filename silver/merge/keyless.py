@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.storage import names
+from lakehouse.storage.statements import execute, inserting
 from silver.changelog.batch import Batch
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.order_key import order_literal, sequence_sql
@@ -24,7 +25,6 @@ from silver.merge.equal_rows import count_batches
 from silver.state.epochs import position
 from silver.storage import layout
 from silver.storage.row_columns import column
-from silver.storage.statements import execute, inserting
 
 _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"

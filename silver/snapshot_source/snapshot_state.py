@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
+from lakehouse.storage.statements import execute, inserting, updating
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
@@ -26,7 +27,6 @@ from silver.state.table_state import SnapshotDay
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS
 from silver.storage.row_columns import FEW, column, to_all
-from silver.storage.statements import execute, inserting, updating
 
 # Share of the live keys from which on the state is written anew, and not merged into.
 MUCH = 0.2

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField
 
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
+from silver.decode.expressions.names import row_orders
 from silver.decode.types import parse_type, wider
 from silver.state.drift import declares
 
@@ -46,13 +47,12 @@ def aspects(table: Table) -> dict[str, str]:
     """The parts of a table's configuration that its rows depend on, as text for a person."""
     formats = sorted({feed.format for feed in table.feeds})
     keys = table.keys if "ydb" in formats else sorted(table.keys)
-    order = [table.sequence_by] if isinstance(table.sequence_by, str) else table.sequence_by
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
     return {
         "keys": ", ".join(keys) or "none",
         "source.format": ", ".join(formats),
         "stored_as_scd_type": str(table.stored_as_scd_type),
-        "sequence_by": ", ".join(order or []) or "the format's own",
+        "sequence_by": ", ".join(row_orders(table)) or "the format's own",
         "sequence_groups": "; ".join(sorted(groups)) or "none",
         "tracked columns": _tracked(table),
     }

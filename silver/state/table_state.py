@@ -130,6 +130,8 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         shown: the newest batch that readers see in the change log.
         applied_at: when the last run that applied anything began (µs since 1970).
         took: how many seconds that apply took.
+        replaced_at: when rows were last replaced or removed of which no batch tells, as `_batch`
+            tells of others (µs since 1970).
         size: about how many rows the table has.
         highest: the highest order key of what is merged, where it is known.
         group: the consistency group as of the table's last run.
@@ -154,6 +156,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     shown: int = 0
     applied_at: int | None = None
     took: float | None = None
+    replaced_at: int | None = None
     size: int | None = None
     highest: bytes | None = None
     group: GroupState | None = None
@@ -163,6 +166,10 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     def replace(self, **changes: object) -> "TableState":
         """The state with other values of some attributes."""
         return msgspec.structs.replace(self, **changes)
+
+    def replaces_rows(self) -> "TableState":
+        """The state of a table of which rows are replaced or removed now (`replaced_at`)."""
+        return self.replace(replaced_at=int(datetime.now(timezone.utc).timestamp() * 1_000_000))
 
     def learned(self, aspects: Mapping[str, str]) -> "TableState":
         """The state with what is new of some aspects."""

@@ -10,6 +10,7 @@ ROWS = {"format": "rows", "path": "shop"}
 BIGQUERY = {"format": "bigquery", "path": "shop"}
 YDB = {"format": "ydb", "path": "shop"}
 SNAPSHOT = {"format": "snapshot", "path": "p", "mode": "full"}
+DELTA = {"format": "rows", "delta": "main.sales.orders"}
 KAFKA = {"topic": "t", "bootstrap_servers": "localhost:9092"}
 AVRO = {"format": "debezium", "kafka": KAFKA, "value_format": "avro"}
 
@@ -48,6 +49,14 @@ def problem_keys(**keys: object) -> list[str]:
         {"column_list": ["id", "a"], "columns": {"a": "struct<x:int>"}},
         {"columns": {"id": {"type": "date", "infinity": "clamp"}}},
         {"columns": {"a": {"type": "timestamp_ntz", "infinity": None}}},
+        {"publish": "table", "change_data_feed": True},
+        {"publish": "table", "keys": []},
+        {"source": DELTA},
+        {
+            "source": DELTA | {"time_column": "at"},
+            "sequence_by": "v",
+            "apply_as_deletes": "op = 'D'",
+        },
     ],
 )
 def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
@@ -57,6 +66,14 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("keys", "named"),
     [
+        ({"change_data_feed": True}, "change_data_feed"),
+        ({"change_data_feed": True, "publish": "table", "keys": []}, "change_data_feed"),
+        ({"source": DELTA | {"path": "shop"}}, "source"),
+        ({"source": DELTA | {"format": "debezium"}}, "source.delta"),
+        ({"source": DELTA | {"topic": "t"}}, "source.topic"),
+        ({"source": DELTA | {"file_format": "csv"}}, "source.file_format"),
+        ({"source": DELTA | {"max_offsets_per_trigger": 1}}, "source.max_offsets_per_trigger"),
+        ({"source": None, "sources": [DELTA, ROWS]}, "sequence_by"),
         ({"source": YDB, "columns": {"shard": {"from": "source.db"}}}, "columns.shard.from"),
         ({"columns": {"a": {"type": "int", "infinity": "clamp"}}}, "columns.a.infinity"),
         ({"columns": {"id": {"type": "date", "infinity": None}}}, "columns.id.infinity"),

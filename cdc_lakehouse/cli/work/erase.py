@@ -77,7 +77,9 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
 
     Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
-    A rebuild of the table that is not finished holds the key as well: it is dropped.
+    A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger is
+    told first that rows go, so that gold's published table is compared with silver's whatever is
+    killed; its change feed begins anew.
 
     Raises:
         EraseIncomplete: something of the key is left.
@@ -86,6 +88,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     """
     from cdc_lakehouse.terminal.console import progress
     from gold.job import publish
+    from gold.published import published_names
+    from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
     from silver import job
     from silver.groups import group_repairs
@@ -108,9 +112,11 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         wanted.say("holds nothing yet")
         return
     silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
-    state = states.get(table.table, TableState())
+    state = states.get(table.table, TableState()).replaces_rows()
     group_repairs.refuse_what_waits(silver_table, state, found.arrivals)
     _announce(wanted, found, tables)
+    if table.publish == "table":
+        ledger.append(spark, target, [state.begun(wanted.run_id, table.table)])
     _remove(spark, target, wanted, found)
     if wanted.landing:
         held = [file for file in _dropped(target, wanted, found.values) if file in present]
@@ -119,6 +125,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     _record(spark, target, wanted, found.records, state)
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
+    for name in published_names(spark, target, table):
+        _forget(spark, wanted, name)
     prove(spark, target, wanted, found.values)
 
 
@@ -210,14 +218,20 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
     log = silver.log_name(target, wanted.table)
     own = [name for name in of_table(spark, target, wanted.table) if name != log]
     for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
-        wanted.say(f"rewriting {name} and deleting its older versions")
-        forget_the_past(spark, name)
+        _forget(spark, wanted, name)
     silver.remove_log(spark, target, wanted.table, found)
     forget_the_past(spark, log)
     bronze_records, others = counted(removed, "record"), counted(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
         _delete(wanted, files)
+
+
+def _forget(spark: "SparkSession", wanted: Erasure, name: str) -> None:
+    from lakehouse.storage.upkeep import forget_the_past
+
+    wanted.say(f"rewriting {name} and deleting its older versions")
+    forget_the_past(spark, name)
 
 
 def _delete(wanted: Erasure, files: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Layer, Target
+from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
 from lakehouse.storage.locks import Holder, held
 
@@ -33,6 +33,9 @@ def _locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[
         locks |= {f"bronze.{feed.name}": tuple(feed.tables) for feed in feeds(tables)}
     if "silver" in layers:
         locks |= {f"silver.{table.table}": (table.table,) for table in tables}
+    if "gold" in layers:
+        named = (table.table for table in tables if table.publish == "table")
+        locks |= {f"gold.{name}": (name,) for name in named}
     return locks
 
 
@@ -52,12 +55,12 @@ def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[st
 
 @contextmanager
 def alone(target: Target, tables: Sequence[Table], run_id: str) -> Iterator[None]:
-    """Hold bronze and silver of these tables; for commands that rewrite what is there.
+    """Hold all layers of these tables; for commands that rewrite what is there.
 
     Raises:
         ManyTablesFailed: another run holds some of them; nothing has been done.
     """
-    with locked(target, tables, ("bronze", "silver"), run_id) as (_, refused):
+    with locked(target, tables, LAYERS, run_id) as (_, refused):
         if refused:
             raise ManyTablesFailed(refused)
         yield

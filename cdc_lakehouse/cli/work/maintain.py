@@ -127,10 +127,12 @@ def _entry(
 
 
 def _table(work: Upkeep, table: Table) -> dict[str, int]:
+    from gold.published import published_names
     from silver.maintenance.upkeep import of_table
 
     counts = _purge(work, table)
-    return counts | _files(work, of_table(work.spark, work.target, table))
+    published = dict.fromkeys(published_names(work.spark, work.target, table))
+    return counts | _files(work, of_table(work.spark, work.target, table) | published)
 
 
 def _purge(work: Upkeep, table: Table) -> dict[str, int]:

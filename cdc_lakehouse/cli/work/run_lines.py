@@ -81,7 +81,13 @@ def _parts(entries: "Sequence[Entry]") -> list[str]:
         *([f"FAILED in {', '.join(failed)}"] if failed else []),
         *([counted(records, "record")] if records else []),
         *(_sized(count, word) for word, count in _classes(entries).items()),
+        *(["published anew, in another form"] if _is_rewritten(entries) else []),
     ]
+
+
+def _is_rewritten(entries: "Iterable[Entry]") -> bool:
+    """Whether a published table was written anew, as its columns or types have changed."""
+    return any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold")
 
 
 def _sized(count: int, word: str) -> str:

@@ -6,6 +6,7 @@ table's column lists leave out. An expression may use both: decoders read them a
 
 import re
 
+from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakehouse.config.table import Table
 from silver.decode.columns import is_published
 
@@ -60,20 +61,38 @@ def forgiving(expression: str) -> str:
 
 
 def row_orders(table: Table) -> list[str]:
-    """The columns and expressions that `sequence_by` names."""
-    order = table.sequence_by or []
-    return [order] if isinstance(order, str) else order
+    """The columns and expressions that `sequence_by` names; a Delta table's versions without it."""
+    if table.sequence_by is None:
+        return [COMMIT_VERSION] if table.reads_delta else []
+    return [table.sequence_by] if isinstance(table.sequence_by, str) else table.sequence_by
+
+
+def deletes_sql(table: Table) -> str | None:
+    """The condition of a delete: that of the YAML, or that a Delta table's feed says so."""
+    return _either(table.apply_as_deletes, "delete" if table.reads_delta else None)
+
+
+def truncates_sql(table: Table) -> str | None:
+    """The same of a truncate: bronze writes one before all rows of a Delta table (`read_anew`)."""
+    read_anew = table.reads_delta and table.sequence_by is None
+    return _either(table.apply_as_truncates, "truncate" if read_anew else None)
+
+
+def _either(condition: str | None, change: str | None) -> str | None:
+    of_feed = change and f"{CHANGE_TYPE} = '{change}'"
+    return f"({condition}) OR {of_feed}" if condition and of_feed else condition or of_feed
 
 
 def row_expressions(table: Table) -> list[str]:
     """The expressions that order a table's rows and tell their operations."""
-    conditions = (table.apply_as_truncates, table.apply_as_deletes)
+    conditions = (truncates_sql(table), deletes_sql(table))
     return [*row_orders(table), *(condition for condition in conditions if condition)]
 
 
 def time_columns(table: Table) -> list[str]:
-    """The columns that `source.time_column` of the table's feeds name."""
-    return [feed.time_column for feed in table.feeds if feed.time_column]
+    """The columns that `source.time_column` of the table's feeds name; of Delta's, commit times."""
+    named = [feed.time_column or (feed.delta and COMMIT_TIME) for feed in table.feeds]
+    return [name for name in dict.fromkeys(named) if name]
 
 
 def group_orders(table: Table) -> list[str]:

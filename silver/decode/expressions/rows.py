@@ -19,10 +19,12 @@ from silver.decode.expressions.groups import with_group_sequences
 from silver.decode.expressions.names import (
     FAULT,
     MEMBER,
+    deletes_sql,
     has_expressions,
     row_expressions,
     row_orders,
     time_columns,
+    truncates_sql,
 )
 from silver.decode.expressions.sequence_columns import from_column, join
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
@@ -97,10 +99,9 @@ def _operation(members: DataFrame, table: Table) -> Column:
     if table.format != "rows":
         return aside("_operation")
     change = F.when(aside("_operation") == NONE, NONE)
-    if table.apply_as_truncates:
-        change = change.when(evaluated(members, table.apply_as_truncates), TRUNCATE)
-    if table.apply_as_deletes:
-        change = change.when(evaluated(members, table.apply_as_deletes), DELETE)
+    for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
+        if condition:
+            change = change.when(evaluated(members, condition), operation)
     return change.otherwise(UPSERT)
 
 

@@ -20,7 +20,7 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Change, Record
 from silver.decode.columns import Columns, DecodedColumn, Shape
 from silver.decode.debezium.events.flattened import has_added_members
-from silver.decode.expressions.names import FAULT
+from silver.decode.expressions.names import FAULT, deletes_sql
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.encoded_rows import RowOpener
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
@@ -72,7 +72,7 @@ class RowsDecoder:
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
         told = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
         self._reader = self._made(None) if told else FlatRowReader(table, columns, self._protocol)
-        self._only_rows_delete = table.apply_as_deletes is not None
+        self._only_rows_delete = deletes_sql(table) is not None
         self._flat: FlatColumns | None = None
         if self._opener.takes_plain_rows and not self._listing:
             self._flat = FlatColumns(columns, self._reader, self._opener.rows)

@@ -1,0 +1,114 @@
+"""`export`: what a view of gold shows, written once to a folder."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.loading import select
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
+from lakehouse.words import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="A table, or TABLE_history.")]
+Destination = Annotated[str, typer.Argument(metavar="DEST", help="A new or empty folder.")]
+Kind = Literal["delta", "parquet", "csv"]
+Written = Annotated[Kind, typer.Option("--format", help="What is written.")]
+_HISTORY = "_history"
+
+
+@command("export")
+def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "delta") -> None:
+    """Write the rows that gold shows of TABLE to the folder DEST, once.
+
+    Pending changes are included. Delta and Parquet files need no special reader.
+    """
+    target, tables = configured(chosen._replace(only=()))
+    one = _of_view(tables, table)
+    folder = _empty_folder(target, dest)
+    check_lake(target)
+    spark = start(target, [one])
+    rows = write_view(spark, target, table, (folder, format))
+    print(f"{table}: {counted(rows, 'row')} of gold.{table} written to {folder} as {format}")
+
+
+def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, Kind]) -> int:
+    """Writes a view of gold to a folder in a format; how many rows that were.
+
+    Raises:
+        ConfigurationError: gold has no such view yet.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    from cdc_lakehouse.terminal.console import progress
+    from gold.published import PLAIN, plain_rows
+    from gold.views import catalog
+
+    folder, format = to
+    found = catalog.read(spark, target, view)
+    if found is None:
+        action = "run `lakehouse run` first"
+        raise ConfigurationError("command line", "TABLE", view, "a table that gold has", action)
+    seen = Observation()
+    rows = (_as_text(found) if format == "csv" else plain_rows(found)).observe(
+        seen, F.count(F.lit(1)).alias("rows")
+    )
+    options = {"delta": PLAIN, "csv": {"header": "true", "escape": '"'}}.get(format, {})
+    with progress(f"writing {view}"):
+        rows.write.format(format).mode("errorifexists").options(**options).save(folder)
+    return int(seen.get["rows"])
+
+
+def _as_text(rows: "DataFrame") -> "DataFrame":
+    """The rows with nested values and bytes as JSON has them, as CSV has no form for these."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from lakehouse.storage.names import quote
+    from lakehouse.words import JSON_OPTIONS
+
+    nested = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
+    texts = {}
+    for field in rows.schema.fields:
+        column = F.col(quote(field.name))
+        if isinstance(field.dataType, nested):
+            texts[field.name] = F.to_json(column, JSON_OPTIONS)
+        elif isinstance(field.dataType, T.BinaryType):
+            texts[field.name] = F.base64(column)
+    return rows.withColumns(texts) if texts else rows
+
+
+def _of_view(tables: list[Table], view: str) -> Table:
+    """The table that a view of gold belongs to.
+
+    Raises:
+        ConfigurationError: no table has the view.
+    """
+    with_history = {f"{t.table}{_HISTORY}" for t in tables if t.stored_as_scd_type == 2}
+    name = view.removesuffix(_HISTORY) if view in with_history else view
+    return select(tables, [name])[0]
+
+
+def _empty_folder(target: Target, dest: str) -> str:
+    """The folder as Spark takes it; a local one is looked at.
+
+    Raises:
+        ConfigurationError: it is not empty, or a file.
+    """
+    if "://" in dest or target.kind != "local":
+        return dest
+    folder = Path(dest).expanduser().absolute()
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        found = "a folder that is not empty" if folder.is_dir() else "a file"
+        expected, action = "a new or empty folder", "name another one"
+        raise ConfigurationError("command line", "DEST", f"{dest}: {found}", expected, action)
+    if folder.is_dir():
+        folder.rmdir()
+    return str(folder)

@@ -1,0 +1,320 @@
+"""Gold's tables as plain Delta tables, for engines that know neither its views nor silver.
+
+`publish: table` writes `gold.T`, and `gold.T_history`, from what silver has merged: beside the
+views in `lake/gold/T`, or in a catalog as `gold.T_published`. No reader needs a feature of Delta
+for them. A run merges the keys that silver has written since the batch in the table's own commit
+(its `userMetadata`); a MERGE changes only rows that differ, so one that is done again changes none.
+Where rows went of which no batch tells (a truncate, a rebuild), all rows are compared.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from gold.views.selects import shown
+from lakehouse.config.table import Strict, Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_notes
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import literal, quote
+from lakehouse.storage.statements import execute, inserting, updating
+from lakehouse.storage.views import View
+
+NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+"""Spark's setting of what a commit notes; a session of serverless compute refuses to be told."""
+PLAIN = {
+    "delta.columnMapping.mode": "none",
+    "delta.enableDeletionVectors": "false",
+    "delta.enableTypeWidening": "false",
+    "delta.checkpointPolicy": "classic",
+}
+_PLAIN_TYPES = {"timestamp_ntz": "timestamp", "variant": "string"}
+_OF_TYPES = ("type", "elementType", "keyType", "valueType")
+_ODD = str.maketrans(dict.fromkeys(" ,;{}()\n\t=", "_"))
+"""Characters that a column of a plain Delta table cannot have in its name."""
+
+
+class Mark(Strict):
+    """What a published table shows: a batch of silver's, and when rows went without one.
+
+    `configuration` is a digest of the YAML and of the treatment of sensitive columns.
+    """
+
+    table: str
+    batch: int
+    replaced_at: int | None
+    configuration: str
+
+
+def marks(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, Mark]:
+    """What silver has merged of the tables that are to be published."""
+    wanted = [table for table in tables if table.publish == "table"]
+    if not wanted:
+        return {}
+    kept = ledger.read_local_states(target)
+    states = ledger.read_states(spark, target) if kept is None else kept
+    return {t.table: _mark(target, t, json.loads(states.get(t.table, "{}"))) for t in wanted}
+
+
+def _mark(target: Target, table: Table, state: Mapping[str, Any]) -> Mark:
+    batch = state.get("logged" if table.on_stale_key == "hide" else "batch", 0)
+    text = f"{table.model_dump_json()} {target.sensitive}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Mark(
+        table=table.table, batch=batch, replaced_at=state.get("replaced_at"), configuration=digest
+    )
+
+
+def publish_tables(lake: Lake, table: Table, views: Sequence[View], mark: Mark) -> dict[str, int]:
+    """Brings the plain tables of a table's views up to what silver has merged.
+
+    Returns:
+        Counts for the ledger: tables written, rows changed, tables written anew for another form.
+    """
+    counts = Counter[str]()
+    for view in views:
+        if view.name in (table.table, f"{table.table}_history"):
+            counts.update(PublishedTable(lake, table, view).advance(mark))
+    return dict(counts)
+
+
+def published_names(spark: SparkSession, target: Target, table: Table) -> list[str]:
+    """The SQL names of a table's plain Delta tables that are there."""
+    own = [_own_name(target, name) for name in (table.table, f"{table.table}_history")]
+    there = [name for name in own if names.exists(spark, target, "gold", name)]
+    return [names.name(target, "gold", name) for name in there]
+
+
+def _own_name(target: Target, view: str) -> str:
+    """A view and a table of one name cannot stand in one schema of a catalog."""
+    return f"{view}_published" if target.catalog else view
+
+
+def plain_rows(
+    rows: DataFrame, comments: Mapping[str, str | None] = MappingProxyType({})
+) -> DataFrame:
+    """The rows with names, types and comments that a plain Delta table can have."""
+    taken, chosen = set[str](), list[Column]()
+    form = json.loads(rows.schema.json(), object_hook=_plain_form)
+    for field, plain in zip(rows.schema, StructType.fromJson(form), strict=True):
+        name = plain.name
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        comment = comments.get(field.name)
+        note = {"comment": comment} if comment else {}
+        chosen.append(_column(field.name).cast(plain.dataType).alias(name, metadata=note))
+    return rows.select(*chosen)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A view of gold as a plain Delta table."""
+
+    lake: Lake
+    config: Table
+    view: View
+
+    @cached_property
+    def name(self) -> str:
+        """The SQL name."""
+        return self.lake.name("gold", _own_name(self.lake.target, self.view.name))
+
+    def advance(self, mark: Mark) -> dict[str, int]:
+        """Brings the table up to the mark; counts of what was done."""
+        version = self.view.pinned[1] if self.view.pinned else mark.batch
+        wanted = mark.model_copy(update={"batch": version})
+        there = self.lake.exists("gold", _own_name(self.lake.target, self.view.name))
+        held = self._read_mark() if there else None
+        if held == wanted:
+            return {}
+        query = self.view.applied or self.view.query
+        rows = self._shaped(self.lake.spark.sql(query))
+        if not there or not self._identity or not self._fits(rows.schema):
+            with self._noting(wanted):
+                self._replace(rows)
+            return {"publications": 1, "rewritten": int(there and bool(self._identity))}
+        same_form = held is not None and held.configuration == wanted.configuration
+        self._grow(rows.schema, same_form)
+        if held is None or not self._tells_keys(held, wanted):
+            changed = rows.withColumn("_live", F.lit(True))
+            gone = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        else:
+            changed, gone = self._touched(query, held.batch), ""
+        with self._noting(wanted):
+            return {"publications": 1, "published": self._merge(changed, gone)}
+
+    @property
+    def _identity(self) -> list[str]:
+        """The columns that tell a row; none where the view has not all of them, or no key."""
+        keys = self.view.keys[: len(self.config.keys)]
+        own = ["sequence_from"] if self.view.name != self.config.table else []
+        named = [*keys, *own] if keys and {*keys} <= {*self.view.columns} else []
+        return [name.translate(_ODD) for name in named]
+
+    @property
+    def _nullable(self) -> set[str]:
+        keys = zip(self.config.keys, self._identity, strict=False)
+        return {name for key, name in keys if key in self.config.nullable_keys}
+
+    def _tells_keys(self, held: Mark, wanted: Mark) -> bool:
+        """Whether the batches after the held one tell all keys that may have changed."""
+        return (
+            self.view.pinned is None
+            and self.config.on_stale_key == "show"
+            and held.replaced_at == wanted.replaced_at
+            and held.configuration == wanted.configuration
+        )
+
+    def _touched(self, query: str, batch: int) -> DataFrame:
+        """The rows of the keys that silver wrote after a batch; `_live` is false of those gone."""
+        spark, target, config = self.lake.spark, self.lake.target, self.config
+        history = config.stored_as_scd_type == 2
+        kept = names.name(target, "silver", f"{config.table}{'_history' if history else ''}")
+        written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
+        touched = written
+        if history:
+            same = names.same("held", "new", keys, config.nullable_keys)
+            touched = (
+                f"(SELECT held.* FROM {kept} AS held LEFT SEMI JOIN {written} AS new ON {same})"
+            )
+        live = self._shaped(spark.sql(query.replace(f"FROM {kept}", f"FROM {touched}")))
+        columns = shown(config, keys, target.sensitive).values()
+        chosen = (f"{c} AS {quote(n)}" for c, n in zip(columns, self._identity, strict=False))
+        gone = spark.sql(f"SELECT DISTINCT {', '.join(chosen)} FROM {written}")
+        if self.view.name != config.table:
+            held = spark.table(self.name).select(*map(_column, self._identity))
+            gone = self._join(held, gone, self._identity[:-1], "left_semi")
+        gone = self._join(gone, live, self._identity, "left_anti").withColumn("_live", F.lit(False))
+        return live.withColumn("_live", F.lit(True)).unionByName(gone, allowMissingColumns=True)
+
+    def _join(self, one: DataFrame, other: DataFrame, by: Sequence[str], how: str) -> DataFrame:
+        same = F.expr(names.same("one", "other", by, self._nullable))
+        return one.alias("one").join(other.alias("other"), same, how)
+
+    def _merge(self, changed: DataFrame, gone: str) -> int:
+        """Writes rows that differ, in one commit; how many rows that changed."""
+        fields = [field for field in changed.schema.fields if field.name != "_live"]
+        others = [field for field in fields if field.name not in self._identity]
+        differ = " OR ".join(map(_differs, others)) or "false"
+        names_of = [field.name for field in fields]
+        on = names.same("t", "s", self._identity, self._nullable)
+        text = (
+            f"MERGE INTO {self.name} t USING {{rows}} s ON {on}"
+            f" WHEN MATCHED AND NOT s._live THEN DELETE"
+            f" WHEN MATCHED AND ({differ}) THEN {updating(names_of)}"
+            f" WHEN NOT MATCHED AND s._live THEN {inserting(names_of)}{gone}"
+        )
+        found = execute(self.lake.spark, text, changed).collect()[0]
+        return int(found["num_affected_rows"])
+
+    def _shaped(self, rows: DataFrame) -> DataFrame:
+        return plain_rows(rows, self.view.columns)
+
+    def _fits(self, wanted: StructType) -> bool:
+        """Whether the table has no column that is gone, or of another type."""
+        types = {field.name: field.dataType.simpleString() for field in wanted.fields}
+        held = self.lake.spark.table(self.name).schema.fields
+        return all(types.get(field.name) == field.dataType.simpleString() for field in held)
+
+    def _grow(self, wanted: StructType, same_form: bool) -> None:
+        """Adds the columns that are new; where the YAML has changed, its properties, comments."""
+        held = {field.name: field.metadata.get("comment") for field in self._held_fields}
+        new = [field for field in wanted.fields if field.name not in held]
+        texts = [f"ADD COLUMNS ({', '.join(map(_declared, new))})"] if new else []
+        if not same_form:
+            texts.append(f"SET TBLPROPERTIES ({self._properties(comment=self.view.comment)})")
+            for field in wanted.fields:
+                comment = field.metadata.get("comment", "")
+                if field.name in held and (held[field.name] or "") != comment:
+                    texts.append(f"ALTER COLUMN {quote(field.name)} COMMENT {literal(comment)}")
+        for text in texts:
+            self.lake.spark.sql(f"ALTER TABLE {self.name} {text}")
+
+    @property
+    def _held_fields(self) -> list[StructField]:
+        return self.lake.spark.table(self.name).schema.fields
+
+    def _replace(self, rows: DataFrame) -> None:
+        """Puts a table of these rows in place of what is there."""
+        text = (
+            f"CREATE OR REPLACE TABLE {self.name} USING delta COMMENT {literal(self.view.comment)}"
+            f" TBLPROPERTIES ({self._properties()}) AS SELECT * FROM {{rows}}"
+        )
+        execute(self.lake.spark, text, rows)
+
+    def _properties(self, **more: str) -> str:
+        feed = {"delta.enableChangeDataFeed": str(self.config.change_data_feed).lower()}
+        listed = {**PLAIN, **feed, "keys": ", ".join(self._identity), **more}
+        return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
+
+    @contextmanager
+    def _noting(self, mark: Mark) -> Iterator[None]:
+        """Has commits note the mark; without a note the next run compares all rows."""
+        conf, noted = self.lake.spark.conf, True
+        try:
+            conf.set(NOTE, mark.model_dump_json())
+        except SPARK_FAILURES:
+            noted = False
+        try:
+            yield
+        finally:
+            if noted:
+                conf.unset(NOTE)
+
+    def _read_mark(self) -> Mark | None:
+        """The mark of the newest commit that has one."""
+        folder = names.location(self.lake.target, "gold", self.view.name)
+        if folder is not None and "://" not in folder:
+            notes = read_notes(Path(folder))
+        else:
+            told = self.lake.spark.sql(f"DESCRIBE HISTORY {self.name}")
+            rows = told.where("userMetadata IS NOT NULL").orderBy(F.desc("version")).limit(1)
+            notes = (row["userMetadata"] for row in rows.collect())
+        for note in notes:
+            try:
+                mark = Mark.model_validate_json(note)
+            except ValueError:
+                continue
+            if mark.table == self.config.table:
+                return mark
+        return None
+
+
+def _column(name: str) -> Column:
+    return F.col(quote(name))
+
+
+def _declared(field: StructField) -> str:
+    comment = field.metadata.get("comment")
+    told = f" COMMENT {literal(comment)}" if comment else ""
+    return f"{quote(field.name)} {field.dataType.simpleString()}{told}"
+
+
+def _differs(field: StructField) -> str:
+    """SQL of whether a row's value is another one; maps have no equality, so their texts count."""
+    pair = [f"{side}.{quote(field.name)}" for side in ("t", "s")]
+    if "map<" in field.dataType.simpleString():
+        pair = [f"to_json(struct({each}))" for each in pair]
+    return f"NOT ({pair[0]} <=> {pair[1]})"
+
+
+def _plain_form(form: dict[str, Any]) -> dict[str, Any]:
+    """An object of a schema's JSON with the name and types that a plain Delta table can have."""
+    types = {key: form[key] for key in _OF_TYPES if isinstance(form.get(key), str)}
+    plain = form | {key: _PLAIN_TYPES.get(kind, kind) for key, kind in types.items()}
+    return plain | {"name": str(form["name"]).translate(_ODD)} if "name" in form else plain
