@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "validate", "plan"),
     "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
-    "Ask": ("sql", "status", "report"),
+    "Ask": ("sql", "shell", "status", "report", "serve"),
     "Check": ("quality", "verify", "explain", "dead-letters"),
 }
 
@@ -40,6 +40,13 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         'lakehouse sql "SELECT * FROM gold.orders LIMIT 10"',
         'lakehouse sql --format json "SELECT * FROM gold.orders WHERE id = 7"',
         'lakehouse sql --as-of 2026-01-31 "SELECT count(*) FROM gold.orders"',
+    ),
+    "shell": ("lakehouse shell", "lakehouse shell < queries.sql"),
+    "serve": (
+        "lakehouse serve",
+        "lakehouse serve --idle 2h --port 15002",
+        'export SPARK_REMOTE="$(lakehouse serve)"',
+        "lakehouse serve --stop",
     ),
     "status": ("lakehouse status", "lakehouse status --wide", "lakehouse status --format json"),
     "report": ("lakehouse report", "lakehouse report --output report.html"),

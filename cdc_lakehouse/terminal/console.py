@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -29,6 +30,8 @@ Progress = Callable[[str], None]
 
 SHORTEST, TALLEST = 20, 48
 """Columns that are assumed at least, and lines that a table may have on a terminal."""
+MOST_PAGED = 10_000
+"""Rows that a pager shows at most."""
 HEARTBEAT_SECONDS = 5.0
 
 _doing: list[str] = []
@@ -166,6 +169,22 @@ def show_grid(columns: Sequence[str], rows: Iterable[Row], rest: str = "") -> No
         lines = _shortened(lay_out(columns, some, room), room, rest)
     for line in lines:
         print(line)
+
+
+def page_grid(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Rows under their columns; on a terminal a pager shows what is longer than the screen.
+
+    Then at most `MOST_PAGED` rows are shown, and a line says that there is more.
+    """
+    room = width()
+    some = list(itertools.islice(rows, None if room is None else MOST_PAGED + 1))
+    lines = lay_out(columns, some[:MOST_PAGED] if room else some, room)
+    if room and len(some) > MOST_PAGED:
+        lines.append(cut(f"… there is more than {MOST_PAGED:,} rows", room))
+    if sys.stdout.isatty() and len(lines) >= shutil.get_terminal_size().lines:
+        typer.echo_via_pager("\n".join(lines))
+    else:
+        print("\n".join(lines))
 
 
 def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -74,7 +74,7 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
-    spark, began = start(target, tables), datetime.now(timezone.utc)
+    spark, began = start(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
     from gold.status.reads import note
 
@@ -93,7 +93,7 @@ def status(
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables, everything = configured_whole(chosen)
     check_lake(target)
-    spark = start(target, tables)
+    spark = start(target, tables, asks=True)
     print_status(spark, target, tables, shown == "json", wide, everything)
 
 
@@ -107,7 +107,7 @@ def print_answer(
 ) -> None:
     """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
 
-    `views` are what a name that nothing has may have meant.
+    `shown` is `table`, `json`, `csv`, or `pages`: a table that is paged where it is long. `views` are what a name that nothing has may have meant.
 
     Raises:
         QueryRefused: Spark does not understand it, a table is not there, or it is no question.
@@ -324,10 +324,12 @@ def _refusal(message: str, views: Sequence[str]) -> str:
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import awaited, say, show_grid
+    from cdc_lakehouse.terminal.console import awaited, page_grid, say, show_grid
 
-    if shown == "table" and not answer.columns:
+    if shown in ("table", "pages") and not answer.columns:
         say("done")
+    elif shown == "pages":
+        page_grid(answer.columns, awaited("asking", answers.texts(answer)))
     elif shown == "table":
         rest = "--format csv or json shows all"
         show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
