@@ -27,6 +27,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse run",
         "lakehouse run --table orders --layer silver",
         "lakehouse run --continuous --interval 30s",
+        "lakehouse run --continuous --metrics 9100 --log json",
         "lakehouse run --table prices --extract data/day1 --effective-date 2026-01-31",
     ),
     "rebuild": ("lakehouse rebuild orders",),
@@ -48,7 +49,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         'export SPARK_REMOTE="$(lakehouse serve)"',
         "lakehouse serve --stop",
     ),
-    "status": ("lakehouse status", "lakehouse status --wide", "lakehouse status --format json"),
+    "status": (
+        "lakehouse status",
+        "lakehouse status --wide",
+        "lakehouse status --format json",
+        "lakehouse status --format prometheus",
+    ),
     "report": ("lakehouse report", "lakehouse report --output report.html"),
     "quality": ("lakehouse quality", "lakehouse quality --try rules.yml --table orders"),
     "verify": (

@@ -129,11 +129,12 @@ def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]"
 def last_used(spark: "SparkSession") -> float:
     """When a client last had the server do anything (s since 1970); now while it works for one."""
     service = _service(spark)
-    running, sessions = service.listActiveExecutions(), service.listActiveSessions()
+    running = service.listActiveExecutions()
+    sessions = service.sessionManager().listActiveSessions()
     if running.isRight():
         return time.time()
     seen = [sessions.apply(at).lastAccessTimeMs() for at in range(sessions.size())]
-    return max([running.value(), *seen]) / 1000
+    return float(max([running.value(), *seen])) / 1000
 
 
 def connect(target: Target) -> "SparkSession | None":
