@@ -111,6 +111,7 @@ def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]"
     Raises:
         SparkUnavailable: Spark does not start, for example because the port is taken.
     """
+    from lakehouse.spark.local_settings import SETTINGS_OF_SMALL_LAKES, is_small
     from lakehouse.spark.session import get_spark
 
     token = os.environ[TOKEN] = secrets.token_urlsafe(32)
@@ -119,6 +120,7 @@ def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]"
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.artifact.isolation.enabled": "true",
+        **(SETTINGS_OF_SMALL_LAKES if is_small(target) else {}),
     }
     spark = get_spark(target, open_ended=True, more=settings)
     pid, port = os.getpid(), _service(spark).localPort()

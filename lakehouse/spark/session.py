@@ -60,9 +60,7 @@ def get_spark(
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
     """
-    for name in ECHOING_LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    _use_utc()
+    _prepare_process()
     if target.kind == "databricks":
         return _in_utc(_databricks())
     if target.kind == "connect":
@@ -129,7 +127,7 @@ def connect_to(remote: str) -> SparkSession:
     Raises:
         ServerUnreachable: it does not answer.
     """
-    _use_utc()
+    _prepare_process()
     place = urlsplit(remote)
     try:
         with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
@@ -170,8 +168,13 @@ def _in_utc(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def _use_utc() -> None:
-    """Rows collected into Python carry naive times of the process's own zone: make it UTC."""
+def _prepare_process() -> None:
+    """Has PySpark echo no exceptions, and makes UTC this process's zone.
+
+    Rows collected into Python carry naive times of the process's own zone.
+    """
+    for name in ECHOING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     os.environ["TZ"] = "UTC"
     time.tzset()
 

@@ -171,6 +171,8 @@ def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server
         return server
     for line in catalog.refresh():
         print(line, file=sys.stderr, flush=True)
+    if not server.shown:
+        catalog.warm_up()
     server = server.model_copy(update={"shown": shown})
     write_server(target, server)
     return server
