@@ -154,7 +154,7 @@ def connect(target: Target) -> "SparkSession | None":
 
 def is_served(spark: "SparkSession", target: Target) -> bool:
     """Whether the session of a local target is one on the lake's server."""
-    return target.kind == "local" and not hasattr(spark, "_jsparkSession")
+    return not hasattr(spark, "_jsparkSession") and find_server(target) is not None
 
 
 def wait_for(target: Target, shown: str) -> None:

@@ -64,7 +64,7 @@ def get_spark(
     if target.kind == "databricks":
         return _in_utc(_databricks())
     if target.kind == "connect":
-        return connect_to(str(target.remote))
+        return _in_utc(connect_to(str(target.remote)))
     use_java()
     settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
     return _local(target, packages, jars, settings)
@@ -131,7 +131,7 @@ def connect_to(remote: str) -> SparkSession:
     place = urlsplit(remote)
     try:
         with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
-            return _in_utc(SparkSession.Builder().remote(remote).getOrCreate())
+            return SparkSession.Builder().remote(remote).getOrCreate()
     except (OSError, PySparkException) as failure:
         raise ServerUnreachable(
             f"{remote}: {in_short(failure)}", "start the server, or correct the target's remote"

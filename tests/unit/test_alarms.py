@@ -8,7 +8,7 @@ import pytest
 from gold.status.alarms import raise_alarms
 from lakehouse.config.target import AlarmReceiver, Target
 from lakehouse.config.unpacking import unpack_target
-from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+from lakehouse.errors import ManyConfigurationErrors
 from tests.receiver import Receiver, receiving
 from tests.unit.test_output import FAILING, REJECTED, record
 
@@ -66,8 +66,8 @@ def test_the_url_may_stand_in_the_environment(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = target_of(tmp_path, "env:HOOK_OF_A_TEST")
-    with pytest.raises(ConfigurationError, match="HOOK_OF_A_TEST"):
-        raise_alarms(target, [FAILING])
+    (missing,) = raise_alarms(target, [FAILING])
+    assert "HOOK_OF_A_TEST" in missing
     monkeypatch.setenv("HOOK_OF_A_TEST", receiver.url)
     raise_alarms(target, [FAILING])
     assert len(receiver.texts) == 1

@@ -75,20 +75,24 @@ class Watcher:
         except SPARK_FAILURES as failure:
             warn(f"how the tables do cannot be asked: {in_short(failure)}")
             return
-        for line in raise_alarms(target, self._records):
+        for line in raise_alarms(target, self._known()):
             warn(line)
 
     def text(self) -> str:
         """The metrics as of now."""
         from gold.status.metrics import aged, exposition
 
-        failing = {table: message for (_, table), message in self._failures.items()}
         now = time.time()
-        records = [
-            {**aged(record, now), "last_failure": failing.get(record["table"])}
+        records = [aged(record, now) for record in self._known()]
+        return exposition(records, version("cdc-lakehouse"))
+
+    def _known(self) -> list[dict[str, Any]]:
+        """The status as it was asked, with failures that have come since."""
+        failing = {table: message for (_, table), message in dict(self._failures).items()}
+        return [
+            {**record, "last_failure": failing.get(record["table"]) or record["last_failure"]}
             for record in self._records
         ]
-        return exposition(records, version("cdc-lakehouse"))
 
     @contextmanager
     def serving(self) -> Iterator[None]:
