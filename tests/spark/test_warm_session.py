@@ -183,7 +183,7 @@ def _ends(project: Project) -> None:
     assert names(project.told(*ASK)) == ["A", "b", "c"]
     assert read_server(project.target) is None
     _waits_for_the_end_of(server)
-    again = project.told("serve", "--idle", "1s").strip()
+    again = project.told("serve", "--idle", "3s").strip()
     assert again.startswith("sc://")
     idle = read_server(project.target)
     assert idle is not None

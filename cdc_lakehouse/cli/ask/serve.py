@@ -149,13 +149,14 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     spark, server = start_server(target, port)
-    catalog, use = ServedCatalog(spark, target), LastUse(spark)
+    catalog = ServedCatalog(spark, target)
     try:
+        server, use = _brought_up_to_date(target, catalog, server), LastUse(spark)
         while not stop.is_set() and use.age() <= longest:
-            if server.shown and not is_own(target, server):
+            stop.wait(GLANCE_SECONDS)
+            if not is_own(target, server):
                 break
             server = _brought_up_to_date(target, catalog, server)
-            stop.wait(GLANCE_SECONDS)
     finally:
         remove_server(target, server)
         if not java_has_ended():
