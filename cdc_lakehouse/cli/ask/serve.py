@@ -13,8 +13,9 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, configured
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.run import seconds_of
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds, spoken
+from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, SparkUnavailable
 from lakehouse.remedies import check_writable, java_ended
 from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
@@ -51,7 +52,7 @@ def serve(
     It listens on this machine only; the URL holds the token that it wants to be told.
     """
     target, _ = configured(chosen)
-    longest = _duration(idle)
+    longest = seconds_of(idle, "--idle")
     _check_kind(target)
     running = find_server(target)
     if stop:
@@ -66,15 +67,6 @@ def serve(
         running = _started(target, chosen, ["--idle", idle, "--port", str(port)])
         print(f"it ends once idle for {spoken(longest)}, or by serve --stop", file=sys.stderr)
     print(running.url)
-
-
-def _duration(idle: str) -> int:
-    try:
-        return seconds(idle)
-    except ValueError as wrong:
-        raise ConfigurationError(
-            "command line", "--idle", idle, str(wrong), "correct it"
-        ) from wrong
 
 
 def _check_kind(target: Target) -> None:

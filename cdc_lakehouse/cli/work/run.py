@@ -91,7 +91,7 @@ def run(
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
-    pause = pause_of(interval)
+    pause = seconds_of(interval)
     run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
 
 
@@ -320,18 +320,16 @@ def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     raise_all(failed(entries))
 
 
-def pause_of(interval: str) -> int:
-    """Seconds of the option --interval.
+def seconds_of(given: str, option: str = "--interval") -> int:
+    """Seconds of an option that is a duration.
 
     Raises:
         ConfigurationError: it is no duration.
     """
     try:
-        return seconds(interval)
+        return seconds(given)
     except ValueError as wrong:
-        raise ConfigurationError(
-            "command line", "--interval", interval, str(wrong), "correct it"
-        ) from wrong
+        raise ConfigurationError("command line", option, given, str(wrong), "correct it") from wrong
 
 
 def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
@@ -343,7 +341,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         interval: Interval = "5s",
         run_id: RunId = None,
     ) -> None:
-        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id))
+        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id))
 
     def bronze_layer(
         chosen: Chosen,
@@ -352,7 +350,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         run_id: RunId = None,
         apply: Apply = None,
     ) -> None:
-        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id, apply=apply))
+        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id, apply=apply))
 
     single = application(f"Run the {layer} layer.")
     command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))
