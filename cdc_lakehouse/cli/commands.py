@@ -1,6 +1,6 @@
 """Every command of `lakehouse`, registered with its application."""
 
-from cdc_lakehouse.cli.ask import export, queries, report
+from cdc_lakehouse.cli.ask import export, queries, report, serve, shell
 from cdc_lakehouse.cli.begin import demo, init, plan, validate
 from cdc_lakehouse.cli.check import dead_letters, explain, quality, verify
 from cdc_lakehouse.cli.front import app, enter
@@ -11,7 +11,7 @@ __all__ = ["COMMANDS", "app", "enter"]
 COMMANDS = (
     *(demo, init, validate, plan),
     *(run, rebuild, rebootstrap, maintain, erase),
-    *(queries, report, export),
+    *(queries, shell, serve, report, export),
     *(quality, verify, explain, dead_letters),
 )
 """The modules whose import registers a command."""

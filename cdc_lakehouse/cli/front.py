@@ -158,15 +158,22 @@ def start(
     tables: Sequence[Table],
     open_ended: bool = False,
     sends_functions: bool = False,
+    asks: bool = False,
 ) -> "SparkSession":
     """The Spark session, with a live line on a terminal while it starts.
 
     `open_ended` work may meet more than lies there now. Work that `sends_functions` decodes or
-    folds records: a server must be able to run this process's Python functions.
+    folds records: a server must be able to run this process's Python functions. A command that only
+    `asks` uses the lake's running server.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
+    from lakehouse.spark.server import connect
+
+    warm = connect(target) if asks else None
+    if warm is not None:
+        return warm
     from bronze.kafka.ingest import jars, packages
     from cdc_lakehouse.terminal.console import progress
     from lakehouse.spark.session import check_server_python, get_spark

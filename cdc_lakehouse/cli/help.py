@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "validate", "plan"),
     "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
-    "Ask": ("sql", "status", "report", "export"),
+    "Ask": ("sql", "shell", "status", "report", "serve", "export"),
     "Check": ("quality", "verify", "explain", "dead-letters"),
 }
 
@@ -27,6 +27,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse run",
         "lakehouse run --table orders --layer silver",
         "lakehouse run --continuous --interval 30s",
+        "lakehouse run --continuous --metrics 9100 --log json",
         "lakehouse run --table prices --extract data/day1 --effective-date 2026-01-31",
     ),
     "rebuild": ("lakehouse rebuild orders",),
@@ -41,7 +42,19 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         'lakehouse sql --format json "SELECT * FROM gold.orders WHERE id = 7"',
         'lakehouse sql --as-of 2026-01-31 "SELECT count(*) FROM gold.orders"',
     ),
-    "status": ("lakehouse status", "lakehouse status --wide", "lakehouse status --format json"),
+    "shell": ("lakehouse shell", "lakehouse shell < queries.sql"),
+    "serve": (
+        "lakehouse serve",
+        "lakehouse serve --idle 2h --port 15002",
+        'export SPARK_REMOTE="$(lakehouse serve)"',
+        "lakehouse serve --stop",
+    ),
+    "status": (
+        "lakehouse status",
+        "lakehouse status --wide",
+        "lakehouse status --format json",
+        "lakehouse status --format prometheus",
+    ),
     "report": ("lakehouse report", "lakehouse report --output report.html"),
     "export": (
         "lakehouse export orders /data/orders --format parquet",

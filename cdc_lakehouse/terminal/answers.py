@@ -48,8 +48,9 @@ def csv_lines(frame: DataFrame) -> Iterator[str]:
 def texts(frame: DataFrame) -> Iterator[list[str | None]]:
     """Every row as texts, nested values as JSON."""
     if frame.columns:
-        numbered = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-        columns = [_text(F.col(field.name), field.dataType) for field in numbered.schema.fields]
+        fields = frame.schema.fields
+        numbered = frame.toDF(*[f"c{index}" for index in range(len(fields))])
+        columns = [_text(F.col(f"c{at}"), field.dataType) for at, field in enumerate(fields)]
         for row in numbered.select(*columns).toLocalIterator():
             yield list(row)
 

@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
 
 from cdc_lakehouse.terminal.grid import Row, cut, lay_out
-from cdc_lakehouse.terminal.verbosity import Level, level
+from cdc_lakehouse.terminal.verbosity import Level, is_json, level
 from lakehouse.config.target import Target
 from lakehouse.storage.names import short_names
 
@@ -29,6 +30,8 @@ Progress = Callable[[str], None]
 
 SHORTEST, TALLEST = 20, 48
 """Columns that are assumed at least, and lines that a table may have on a terminal."""
+MOST_PAGED = 10_000
+"""Rows that a pager shows at most."""
 HEARTBEAT_SECONDS = 5.0
 
 _doing: list[str] = []
@@ -62,7 +65,7 @@ def progress(title: str) -> Iterator[Progress]:
     try:
         if level() is Level.QUIET:
             yield note
-        elif console.is_terminal:
+        elif console.is_terminal and not is_json():
             with console.status(title) as status:
 
                 def note_live(line: str) -> None:
@@ -98,12 +101,24 @@ def doing() -> str | None:
 def say(line: str) -> None:
     """A line on stdout that is news and no answer: left out with `--quiet`."""
     if level() is not Level.QUIET:
-        print(fitted(line), flush=True)
+        print(log_line("info", line) if is_json() else fitted(line), flush=True)
+
+
+def say_aside(line: str) -> None:
+    """A line on stderr that is news of what is being done."""
+    print(log_line("progress", line) if is_json() else line, file=sys.stderr, flush=True)
 
 
 def warn(line: str) -> None:
     """A warning on stderr."""
-    print("\n".join(wrapped(f"warning: {line}")), file=sys.stderr, flush=True)
+    told = log_line("warning", line) if is_json() else "\n".join(wrapped(f"warning: {line}"))
+    print(told, file=sys.stderr, flush=True)
+
+
+def log_line(kind: str, message: str | None, **more: object) -> str:
+    """One line of the log as a JSON object: time, level, message, and what else there is."""
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return json.dumps({"at": at, "level": kind, "message": message, **more}, ensure_ascii=False)
 
 
 def tell_of(target: Target) -> Progress:
@@ -131,6 +146,9 @@ def show_error(text: str) -> None:
 
     The rest of a line begins where the text of the line does: under `found:`, say.
     """
+    if is_json():
+        print(log_line("error", text), file=sys.stderr, flush=True)
+        return
     for line in f"error: {text}".splitlines():
         label = _LABEL.match(line)
         indent = label.end() if label else len(line) - len(line.lstrip()) + 4
@@ -168,6 +186,24 @@ def show_grid(columns: Sequence[str], rows: Iterable[Row], rest: str = "") -> No
         print(line)
 
 
+def page_grid(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Rows under their columns; on a terminal a pager shows what is longer than the screen.
+
+    Then at most `MOST_PAGED` rows are shown, and a line says that there is more.
+    """
+    room = width()
+    some = list(itertools.islice(rows, None if room is None else MOST_PAGED + 1))
+    lines = lay_out(columns, some[:MOST_PAGED] if room else some, room)
+    if room and len(some) > MOST_PAGED:
+        lines.append(cut(f"… there is more than {MOST_PAGED:,} rows", room))
+    if sys.stdout.isatty() and len(lines) >= shutil.get_terminal_size().lines:
+        from pydoc import pager
+
+        pager("\n".join(lines))
+    else:
+        print("\n".join(lines))
+
+
 def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None:
     """Dicts of the same keys: one JSON object per line, or a grid."""
     if as_json:
@@ -193,7 +229,7 @@ def _heartbeat() -> Iterator[None]:
     def beat() -> None:
         while not ended.wait(HEARTBEAT_SECONDS):
             took = time.monotonic() - began
-            print(f"{doing() or ''} ({took:.0f} s)", file=sys.stderr, flush=True)
+            say_aside(f"{doing() or ''} ({took:.0f} s)")
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

@@ -1,6 +1,10 @@
-"""How much the command line says: one level per process, set by `--quiet` and `--verbose`."""
+"""How much the command line says, and how: set by `--quiet`, `--verbose` and `--log`."""
 
+import os
 from enum import IntEnum
+from typing import Literal
+
+Form = Literal["text", "json"]
 
 
 class Level(IntEnum):
@@ -22,3 +26,16 @@ def set_level(quiet: bool, verbose: bool) -> None:
 def level() -> Level:
     """The level of this process."""
     return _level[0]
+
+
+_form: list[str] = []
+
+
+def set_form(form: Form) -> None:
+    """Set the form of everything that is no answer."""
+    _form[:] = [form]
+
+
+def is_json() -> bool:
+    """Whether news, progress, warnings and errors are JSON objects, one a line."""
+    return (_form or [os.environ.get("LAKEHOUSE_LOG", "text")])[0] == "json"

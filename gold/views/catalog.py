@@ -1,17 +1,32 @@
 """Lets people ask bronze, silver and gold by name, also in a lake without a catalog."""
 
+import hashlib
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from gold.views.groups import version_at
-from lakehouse.config.target import Layer, Target
+from lakehouse.config.target import LAYERS, Layer, Target
+from lakehouse.spark.failures import in_short
+from lakehouse.spark.server import is_served, wait_for
+from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
-from lakehouse.storage.views import View, as_of_name, at_time, create_sql, function_sql, stored
+from lakehouse.storage.views import (
+    View,
+    as_of_name,
+    at_time,
+    create_sql,
+    function_sql,
+    state_of_views,
+    stored,
+)
 
-LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
+_FRESH = "_fresh"
+"""The server's database of views on their way into the others."""
 
 
 def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
@@ -41,34 +56,123 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     `as_of` (SQL's text of a time in UTC) a view with a history shows the rows valid at that time at
     the source; everything else is shown as it was in the lake at that time, without what waited to
     be applied. A layer that the query does not name may not have been there then: it is left out.
+
+    The lake's own server registers everything itself: it is waited for.
     """
     if target.catalog:
         return
-    for layer in LAYERS:
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
-        if as_of is None or named(query, layer):
-            _open_layer(spark, target, layer, query, as_of)
-
-
-def _open_layer(
-    spark: SparkSession, target: Target, layer: Layer, query: str, as_of: str | None
-) -> None:
-    """Registers what the query names of a layer."""
+    if is_served(spark, target):
+        wait_for(target, digest_of_views(target))
+        return
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
 
     def is_asked(name: str) -> bool:
         return everything or named(query, name)
 
-    views = stored(target, layer)
+    for layer in LAYERS:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        if as_of is None or named(query, layer):
+            for statement in _definitions(spark, target, layer, is_asked, as_of).values():
+                spark.sql(statement)
+
+
+def _definitions(
+    spark: SparkSession,
+    target: Target,
+    layer: Layer,
+    is_asked: Callable[[str], bool],
+    as_of: str | None = None,
+) -> dict[str, str]:
+    """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
+    views, found = stored(target, layer), dict[str, str]()
     for name, view in views.items():
         if is_asked(name):
-            seen = _at(spark, target, view, as_of)
-            spark.sql(create_sql(f"{layer}.{names.quote(name)}", seen))
+            place = f"{layer}.{names.quote(name)}"
+            found[place] = create_sql(place, _at(spark, target, view, as_of))
         if view.as_of and is_asked(as_of_name(view)):
-            spark.sql(function_sql(f"{layer}.{names.quote(as_of_name(view))}", view))
-    tables = names.in_folder(Path(target.lake, layer))
-    for table in filter(is_asked, sorted({*tables} - {*views})):
-        _register(spark, target, layer, table, as_of)
+            place = f"{layer}.{names.quote(as_of_name(view))}"
+            found[f"{place}()"] = function_sql(place, view)
+    moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
+    for table in {*names.in_folder(Path(target.lake, layer))} - {*views}:
+        if is_asked(table):
+            place = f"{layer}.{names.quote(table)}"
+            select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
+            grows = "" if as_of else " WITH SCHEMA EVOLUTION"
+            found[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
+    return found
+
+
+def digest_of_views(target: Target) -> str:
+    """What differs once the views or the tables of a lake without a catalog are others."""
+    parts: list[object] = []
+    for layer in LAYERS:
+        folder = Path(target.lake, layer)
+        parts += [names.in_folder(folder), state_of_views(target, layer)]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+class ServedCatalog:
+    """All tables and views of a lake in the catalog of its server, kept as they are in the lake."""
+
+    def __init__(self, spark: SparkSession, target: Target) -> None:
+        """Begin with nothing registered."""
+        self._spark, self._target = spark, target
+        self._shown: dict[str, str] = {}
+        for database in (*LAYERS, _FRESH):
+            spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+
+    def refresh(self) -> list[str]:
+        """Registers what is new or has changed, and drops what is gone.
+
+        Returns a line for each table or view that cannot be shown and is left out.
+        """
+        wanted, failed = dict[str, str](), list[str]()
+        for layer in reversed(LAYERS):
+            wanted |= _definitions(self._spark, self._target, layer, lambda _: True)
+        for place in {*self._shown} - {*wanted}:
+            self._drop(place)
+        for place, statement in wanted.items():
+            if self._shown.get(place) == statement:
+                continue
+            try:
+                self._register(place, statement)
+            except SPARK_FAILURES as failure:
+                failed.append(f"{place}: {in_short(failure)}")
+                self._drop(place)
+            else:
+                self._shown[place] = statement
+        return failed
+
+    def warm_up(self) -> None:
+        """Reads a view of gold, so that Java has done so before anybody asks."""
+        views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
+        for name in views[:1]:
+            with suppress(*SPARK_FAILURES):
+                self._spark.sql(f"SELECT count(*), max(struct(*)) FROM {name}").collect()
+
+    def _register(self, place: str, statement: str) -> None:
+        """Registers at once: a view that is there already is replaced in one step.
+
+        Spark's own CREATE OR REPLACE VIEW drops the view first, and a query that comes just then
+        would find none.
+        """
+        if place not in self._shown or place.endswith("()"):
+            self._spark.sql(statement)
+            return
+        fresh = f"{_FRESH}.{place.partition('.')[2]}"
+        self._spark.sql(statement.replace(place, fresh, 1))
+        session = self._spark._jsparkSession.sessionState()
+        old, new = (session.sqlParser().parseTableIdentifier(name) for name in (place, fresh))
+        view = session.catalog().getTableMetadata(new)
+        fields = range(2, view.productArity() + 1)
+        rest = [getattr(view, f"copy$default${number}")() for number in fields]
+        session.catalog().alterTable(view.copy(old, *rest))
+        self._spark.sql(f"DROP VIEW {fresh}")
+
+    def _drop(self, place: str) -> None:
+        kind = "FUNCTION" if place.endswith("()") else "VIEW"
+        self._spark.sql(f"DROP {kind} IF EXISTS {place.removesuffix('()')}")
+        self._shown.pop(place, None)
 
 
 def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
@@ -85,14 +189,6 @@ def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> V
     query = view.applied or view.query
     query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", query)
     return view._replace(query=query)
-
-
-def _register(
-    spark: SparkSession, target: Target, layer: Layer, table: str, as_of: str | None
-) -> None:
-    moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
-    spark.sql(f"CREATE OR REPLACE VIEW {layer}.{names.quote(table)} AS {select}")
 
 
 def named(query: str, table: str) -> bool:

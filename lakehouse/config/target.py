@@ -13,6 +13,8 @@ Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 Kind = Literal["local", "connect", "databricks"]
 Sensitive = Literal["hash", "omit", "separate"]
+WEBHOOK = r"^(https?://.+|env:\w+)$"
+"""A URL, or the variable that holds it."""
 
 
 def _absolute(path: str) -> str:
@@ -34,6 +36,16 @@ class Schemas(Strict):
     bronze: str = Field(default="bronze", description="The schema of bronze.")
     silver: str = Field(default="silver", description="The schema of silver.")
     gold: str = Field(default="gold", description="The schema of gold.")
+
+
+class AlarmReceiver(Strict):
+    """Who is told of alarms."""
+
+    webhook: str = Field(
+        pattern=WEBHOOK,
+        description='A URL that takes `{"text": …}` as Slack\'s webhooks do, or `env:NAME` for a'
+        " variable that holds the URL.",
+    )
 
 
 class Target(Strict):
@@ -69,6 +81,11 @@ class Target(Strict):
         default="hash",
         description="What gold shows of sensitive columns. `hash`: the SHA-256. `omit`: nothing."
         " `separate`: nothing, and those of snapshot tables in `gold.T_sensitive`.",
+    )
+    alarms: AlarmReceiver | None = Field(
+        default=None,
+        description="`webhook`: the URL that runs tell what is wrong with a table, once as it"
+        " begins and once as it ends; or `env:NAME`.",
     )
 
     @property

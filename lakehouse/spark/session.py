@@ -7,10 +7,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 from urllib.parse import urlsplit
 
@@ -47,26 +48,26 @@ def get_spark(
     packages: Sequence[str] = (),
     jars: Sequence[Jar] = (),
     open_ended: bool = False,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """The session, made on the first call and the same one afterwards.
 
     `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
-    of modules that those ask for. `open_ended` work may meet more than lies there now. Local
-    Spark's own output goes to `root`/lake/_logs/spark.log, and times of day are UTC in this
-    process.
+    of modules that those ask for. `open_ended` work may meet more than lies there now. `more` are
+    settings of a local Spark. Its own output goes to `root`/lake/_logs/spark.log, and times of day
+    are UTC in this process.
 
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
     """
-    for name in ECHOING_LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    _use_utc()
+    _prepare_process()
     if target.kind == "databricks":
         return _in_utc(_databricks())
     if target.kind == "connect":
-        return _in_utc(_connect(str(target.remote)))
+        return _in_utc(connect_to(str(target.remote)))
     use_java()
-    return _local(target, packages, jars, open_ended)
+    settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
+    return _local(target, packages, jars, settings)
 
 
 def interpreted(spark: SparkSession) -> SparkSession:
@@ -96,7 +97,7 @@ def java_has_ended() -> bool:
 
 
 def _local(
-    target: Target, packages: Sequence[str], jars: Sequence[Jar], open_ended: bool
+    target: Target, packages: Sequence[str], jars: Sequence[Jar], settings: dict[str, str]
 ) -> SparkSession:
     if importlib.util.find_spec("delta") is None:
         raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
@@ -106,7 +107,6 @@ def _local(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
-    settings = local_settings(target, os.cpu_count() or 1, open_ended)
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
     settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
     own = scratch(target.lake)
@@ -121,8 +121,13 @@ def _local(
         raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
 
 
-def _connect(remote: str) -> SparkSession:
-    """A session on that server, which is asked for first: Spark would try it for ten minutes."""
+def connect_to(remote: str) -> SparkSession:
+    """A session on that server, which is asked for first: Spark would try it for ten minutes.
+
+    Raises:
+        ServerUnreachable: it does not answer.
+    """
+    _prepare_process()
     place = urlsplit(remote)
     try:
         with socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), PATIENCE):
@@ -163,8 +168,13 @@ def _in_utc(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def _use_utc() -> None:
-    """Rows collected into Python carry naive times of the process's own zone: make it UTC."""
+def _prepare_process() -> None:
+    """Has PySpark echo no exceptions, and makes UTC this process's zone.
+
+    Rows collected into Python carry naive times of the process's own zone.
+    """
+    for name in ECHOING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     os.environ["TZ"] = "UTC"
     time.tzset()
 

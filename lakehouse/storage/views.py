@@ -97,6 +97,15 @@ def resolved(view: View, below: Mapping[str, View]) -> View:
     return view._replace(query=query, waiting=None)
 
 
+def state_of_views(target: Target, layer: Layer) -> tuple[int, ...]:
+    """What differs once the views that a lake without a catalog holds are others."""
+    try:
+        state = _file(target, layer).stat()
+    except FileNotFoundError:
+        return ()
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
 def _kept(target: Target, layer: Layer) -> dict[str, View]:
     """The views as they are kept."""
     file = _file(target, layer)

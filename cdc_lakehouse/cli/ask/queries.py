@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timezone
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -50,6 +51,10 @@ _BY_YAML = "change the table's YAML or its source; lakehouse run and lakehouse r
 Shown = Annotated[
     Literal["table", "json", "csv"], typer.Option("--format", help="How the answer is printed.")
 ]
+ShownMetrics = Annotated[
+    Literal["table", "json", "prometheus"],
+    typer.Option("--format", help="How the answer is printed."),
+]
 ShownStatus = Annotated[
     Literal["table", "json"], typer.Option("--format", help="How the answer is printed.")
 ]
@@ -74,7 +79,7 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
-    spark, began = start(target, tables), datetime.now(timezone.utc)
+    spark, began = start(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
     from gold.status.reads import note
 
@@ -88,13 +93,27 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
 def status(
     chosen: Chosen,
     wide: Annotated[bool, typer.Option("--wide", help="Every column.")] = False,
-    shown: ShownStatus = "table",
+    shown: ShownMetrics = "table",
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables, everything = configured_whole(chosen)
     check_lake(target)
-    spark = start(target, tables)
-    print_status(spark, target, tables, shown == "json", wide, everything)
+    spark = start(target, tables, asks=True)
+    if shown == "prometheus":
+        print_metrics(spark, target, tables)
+    else:
+        print_status(spark, target, tables, shown == "json", wide, everything)
+
+
+def print_metrics(spark: "SparkSession", target: Target, tables: list[Table]) -> None:
+    """The status as Prometheus reads it."""
+    from cdc_lakehouse.terminal.console import progress
+    from gold.status import table_status
+    from gold.status.metrics import exposition
+
+    with progress("asking how the tables do"):
+        records = table_status.status(spark, target, tables)
+    print(exposition(records, version("cdc-lakehouse")), end="")
 
 
 def print_answer(
@@ -107,7 +126,8 @@ def print_answer(
 ) -> None:
     """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
 
-    `views` are what a name that nothing has may have meant.
+    `shown` is `table`, `json`, `csv`, or `pages`: a table that is paged where it is long. `views`
+    are what a name that nothing has may have meant.
 
     Raises:
         QueryRefused: Spark does not understand it, a table is not there, or it is no question.
@@ -324,10 +344,12 @@ def _refusal(message: str, views: Sequence[str]) -> str:
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import awaited, say, show_grid
+    from cdc_lakehouse.terminal.console import awaited, page_grid, say, show_grid
 
-    if shown == "table" and not answer.columns:
+    if shown in ("table", "pages") and not answer.columns:
         say("done")
+    elif shown == "pages":
+        page_grid(answer.columns, awaited("asking", answers.texts(answer)))
     elif shown == "table":
         rest = "--format csv or json shows all"
         show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)

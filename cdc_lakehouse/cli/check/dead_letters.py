@@ -63,7 +63,7 @@ def list_letters(
     target, tables = configured(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
-    spark = start(target, tables)
+    spark = start(target, tables, asks=True)
 
     from silver.changelog.dead_letter_list import Wanted, dead_letters
 

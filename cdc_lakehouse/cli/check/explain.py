@@ -31,7 +31,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     target, (one,) = configured(chosen._replace(only=[table]))
     sought = key_of(key, one)
     check_lake(target)
-    spark = start(target, [one])
+    spark = start(target, [one], asks=True)
 
     from silver.audit import explain as records
 

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cdc_lakehouse.cli.work.rounds import is_worth_telling
+from cdc_lakehouse.terminal.verbosity import is_json
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer
 from lakehouse.durations import seconds
@@ -46,7 +47,7 @@ class Work(NamedTuple):
 
 
 STDERR = 2
-STOPPING = b"stopping: what has begun is finished first; another signal breaks it off\n"
+STOPPING = "stopping: what has begun is finished first; another signal breaks it off"
 State: TypeAlias = dict[Work, float]
 
 
@@ -125,12 +126,15 @@ def go_on(
 @contextmanager
 def until_told() -> Iterator[threading.Event]:
     """An event that SIGINT or SIGTERM sets, ignored before or not; a second one is deadly."""
+    from cdc_lakehouse.terminal.console import log_line
+
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def told(number: int, frame: FrameType | None) -> None:
         stop.set()
-        os.write(STDERR, STOPPING)  # no print: it cannot be entered twice
+        said = log_line("info", STOPPING) if is_json() else STOPPING
+        os.write(STDERR, f"{said}\n".encode())  # no print: it cannot be entered twice
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -1,6 +1,5 @@
 """`run`, and the console scripts of single layers: ingest, apply, publish, account for it."""
 
-import sys
 import time
 import uuid
 from collections.abc import Sequence
@@ -26,7 +25,8 @@ from cdc_lakehouse.cli.work.locking import locked
 from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.silence import Warner
-from cdc_lakehouse.terminal.verbosity import Level, level
+from cdc_lakehouse.cli.work.watcher import Watcher
+from cdc_lakehouse.terminal.verbosity import Form, Level, level, set_form
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.durations import seconds
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.run.ledger import Entry
+    from lakehouse.run.lineage import Lineage
     from lakehouse.storage.settled import Inputs
 
 WATCH_SECONDS = 30.0
@@ -47,6 +48,13 @@ WATCH_SECONDS = 30.0
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
 Merge = Annotated[bool, typer.Option("--merge", help="Merge everything that waits, whatever pays.")]
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="PORT", help="Metrics of --continuous by HTTP; HOST:PORT elsewhere."),
+]
+Log = Annotated[
+    Form | None, typer.Option("--log", envvar="LAKEHOUSE_LOG", help="json: an object a line.")
+]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
 Extract = Annotated[
     Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
@@ -71,12 +79,20 @@ def run(
     run_id: RunId = None,
     extract: Extract = None,
     effective_date: EffectiveDate = None,
+    metrics: Metrics = None,
+    log: Log = None,
 ) -> None:
     """Ingest what is new, apply it, publish it."""
+    if log is not None:
+        set_form(log)
+    if metrics is not None and not continuous:
+        action = "add --continuous, or ask `lakehouse status --format prometheus`"
+        raise ConfigurationError("command line", "--metrics", metrics, "--continuous", action)
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
-    run_layers(chosen, Asked(layers, pause_of(interval), continuous, run_id, merge))
+    pause = seconds_of(interval)
+    run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
 
 
 class Asked(NamedTuple):
@@ -90,6 +106,7 @@ class Asked(NamedTuple):
         merge: whether it merges all that waits.
         apply: whether the next tasks of a Databricks job are told to start always, or only when
             they have work; None where there are none.
+        metrics: the port, or HOST:PORT, at which a run that goes on tells its metrics.
     """
 
     layers: Sequence[Layer]
@@ -98,6 +115,7 @@ class Asked(NamedTuple):
     run_id: str | None = None
     merge: bool = False
     apply: Literal["always", "when_new"] | None = None
+    metrics: str | None = None
 
 
 def run_layers(chosen: Chosen, asked: Asked) -> None:
@@ -135,17 +153,23 @@ def _work(
     """
     from bronze.kafka.ingest import reads_kafka
     from bronze.task_value import is_unapplied, set_unapplied
+    from lakehouse.run.lineage import Lineage
 
     free, everything = tables
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
     spark = start(target, free, open_ended, sends_functions=functions)
     memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
     given = Round(spark, target, asked.run_id, everything, memory, asked.merge)
-    warner = Warner(target, free)
+    warner, watcher = Warner(target, free), Watcher(given, free, asked.metrics)
+    lineage = Lineage(target, free)
     with telling_together(spark, target, asked.layers, memory):
         if asked.continuous:
-            return _until_told(given, free, asked.pause, asked.layers)
-        entries = one_round(given, free, asked.layers, warner)
+            return _until_told(given, free, asked, (watcher, lineage))
+        with lineage.running():
+            entries = one_round(given, free, asked.layers, warner)
+            lineage.tell(entries)
+        watcher.look()
+        _warn_of(lineage)
         if asked.apply is not None:
             always = asked.apply == "always"
             set_unapplied(spark, always or is_unapplied(spark, target, free, entries))
@@ -199,8 +223,16 @@ def warn_of_dead_letters(
             )
 
 
+def _warn_of(lineage: "Lineage") -> None:
+    """Tells what of the lineage could not be told, once."""
+    from cdc_lakehouse.terminal.console import warn
+
+    while lineage.problems:
+        warn(lineage.problems.pop())
+
+
 def _until_told(
-    given: Round, tables: list[Table], pause: float, layers: Sequence[Layer]
+    given: Round, tables: list[Table], asked: Asked, tell_others: "tuple[Watcher, Lineage]"
 ) -> list[TableFailed]:
     """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
 
@@ -210,11 +242,14 @@ def _until_told(
     from bronze.feeds import families
     from cdc_lakehouse.terminal.console import say, show_error
 
+    (watcher, lineage), layers = tell_others, asked.layers
     told_of: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: "Entry") -> None:
         if entry.layer == told_of or level() is Level.VERBOSE:
             show_entries([entry])
+        if entry.layer == told_of or entry.status == "failed":
+            lineage.tell([entry])
         for failure in failed([entry]):
             show_error(str(failure))
 
@@ -228,15 +263,19 @@ def _until_told(
         done = try_layer(given, some, layer, _quiet, watch)
         if watch and layer == layers[-1]:
             warner.tell()
+        watcher.note(done)
         return done
 
-    with ticks.until_told() as stop:
+    with ticks.until_told() as stop, watcher.serving():
+        watcher.look()
         say(f"working on {counted(len(tables), 'table')} until interrupted")
-        told = ticks.go_on(families(tables), layers, pause, do, tell, stop)
+        told = ticks.go_on(families(tables), layers, asked.pause, do, tell, stop)
         told = ticks.settled(tables, told, do, tell, given.memory)
     say("stopped; in all:")
     show_entries([entry for entry in told if is_worth_telling(entry)])
     warner.tell()
+    watcher.look()
+    _warn_of(lineage)
     return failed(told)
 
 
@@ -269,9 +308,11 @@ def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
         missing = "--extract" if extract is None else "--effective-date"
         expected = "--extract and --effective-date together"
         raise ConfigurationError("command line", missing, "nothing", expected, "add it")
+    from cdc_lakehouse.terminal.console import say_aside
+
     target, tables = configured(chosen)
     landed = land_extract(target, tables, extract, day)
-    print(f"{len(landed)} new files of the extract of {day}", file=sys.stderr)
+    say_aside(f"{len(landed)} new files of the extract of {day}")
 
 
 def fail_at_the_end(entries: "Sequence[Entry]") -> None:
@@ -279,18 +320,16 @@ def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     raise_all(failed(entries))
 
 
-def pause_of(interval: str) -> int:
-    """Seconds of the option --interval.
+def seconds_of(given: str, option: str = "--interval") -> int:
+    """Seconds of an option that is a duration.
 
     Raises:
         ConfigurationError: it is no duration.
     """
     try:
-        return seconds(interval)
+        return seconds(given)
     except ValueError as wrong:
-        raise ConfigurationError(
-            "command line", "--interval", interval, str(wrong), "correct it"
-        ) from wrong
+        raise ConfigurationError("command line", option, given, str(wrong), "correct it") from wrong
 
 
 def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
@@ -302,7 +341,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         interval: Interval = "5s",
         run_id: RunId = None,
     ) -> None:
-        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id))
+        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id))
 
     def bronze_layer(
         chosen: Chosen,
@@ -311,7 +350,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
         run_id: RunId = None,
         apply: Apply = None,
     ) -> None:
-        run_layers(chosen, Asked([layer], pause_of(interval), continuous, run_id, apply=apply))
+        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id, apply=apply))
 
     single = application(f"Run the {layer} layer.")
     command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))

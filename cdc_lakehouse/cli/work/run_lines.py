@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.terminal.verbosity import Level, level
+from cdc_lakehouse.terminal.verbosity import Level, is_json, level
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
@@ -35,19 +35,35 @@ WIDEST_NAME = 32
 def show_entries(entries: "Sequence[Entry]") -> None:
     """One line per table over all layers, then what no table reads, by feed.
 
-    With --verbose one line per table and layer comes before.
+    With --verbose one line per table and layer comes before. In a log of JSON lines there is one
+    object per table and layer.
     """
     from cdc_lakehouse.terminal.console import fitted, say, summary, width, wrapped
     from lakehouse.run.unread import is_of_feed, unread_of
 
-    if level() is Level.VERBOSE:
+    if is_json():
+        _log_entries(entries)
+    elif level() is Level.VERBOSE:
         for entry in entries:
             print(fitted(summary(entry)), flush=True)
-    for line in run_lines([e for e in entries if not is_of_feed(e)], width()):
+    shown = [] if is_json() else [e for e in entries if not is_of_feed(e)]
+    for line in run_lines(shown, width()):
         say(line)
     for of_feed in unread_of(entries):
         for sentence in of_feed.sentences():
             say("\n".join(wrapped(sentence)))
+
+
+def _log_entries(entries: "Sequence[Entry]") -> None:
+    """Prints an object for each entry, with its place, its end and what became of its records."""
+    from cdc_lakehouse.terminal.console import log_line
+
+    for entry in entries:
+        kind = "error" if entry.status == "failed" else "info"
+        told = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
+        told["seconds"] = entry.duration_ms / 1000
+        told["counts"] = {name: count for name, count in entry.counts.items() if count}
+        print(log_line(kind, entry.message, **told), flush=True)
 
 
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:

@@ -1,0 +1,195 @@
+"""`serve`: a warm session of the lake, for the commands that ask and for other programs."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lakehouse.cli.front import check_lake, command, configured
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.run import seconds_of
+from lakehouse.config.target import Target
+from lakehouse.durations import spoken
+from lakehouse.errors import ConfigurationError, SparkUnavailable
+from lakehouse.remedies import check_writable, java_ended
+from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from gold.views.catalog import ServedCatalog
+
+GLANCE_SECONDS, IDLE_SECONDS = 0.5, 5.0
+"""How often a server looks at the lake, and at what its clients do."""
+LONGEST_START, LONGEST_STOP = 300.0, 30.0
+
+Stop = Annotated[bool, typer.Option("--stop", help="End the lake's server.")]
+Idle = Annotated[str, typer.Option(help="The server ends once nobody has asked for so long.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; 0: a free port.")]
+Foreground = Annotated[
+    bool, typer.Option("--foreground", help="Be the server, until interrupted or idle.")
+]
+
+
+@command("serve")
+def serve(
+    chosen: Chosen,
+    stop: Stop = False,
+    idle: Idle = "30m",
+    port: Port = 0,
+    foreground: Foreground = False,
+) -> None:
+    """Keep a Spark warm that answers sql, status, explain and dead-letters list at once.
+
+    It goes on in the background and ends by itself when idle. Printed is its Spark Connect URL, for
+    notebooks, dbt and other clients: gold.T, silver.T and bronze.T are there as in `lakehouse sql`.
+    It listens on this machine only; the URL holds the token that it wants to be told.
+    """
+    target, _ = configured(chosen)
+    longest = seconds_of(idle, "--idle")
+    _check_kind(target)
+    running = find_server(target)
+    if stop:
+        print("no server runs for this lake" if running is None else _stopped(running))
+        return
+    check_lake(target)
+    check_writable(target)
+    if foreground:
+        _be_server(target, port, longest)
+        return
+    if running is None:
+        running = _started(target, chosen, ["--idle", idle, "--port", str(port)])
+        print(f"it ends once idle for {spoken(longest)}, or by serve --stop", file=sys.stderr)
+    print(running.url)
+
+
+def _check_kind(target: Target) -> None:
+    """Whether the target has a Spark that could be kept warm.
+
+    Raises:
+        ConfigurationError: its Spark is elsewhere.
+    """
+    if target.kind == "local":
+        return
+    action = "ask there; `lakehouse sql` and the others do so by themselves"
+    raise ConfigurationError(
+        f"target {target.name}", "kind", target.kind, "local: a Spark of this machine", action
+    )
+
+
+def _started(target: Target, chosen: Chosen, options: list[str]) -> Server:
+    """Starts the server as a process of its own and waits until it answers.
+
+    Raises:
+        SparkUnavailable: it ended instead; the message has the last of its log.
+    """
+    from cdc_lakehouse.terminal.console import progress
+
+    given = ["--conf", str(chosen.conf), "--target", chosen.target]
+    given += ["--root", chosen.root] if chosen.root is not None else []
+    given += [part for setting in chosen.setting for part in ("--set", setting)]
+    command = [sys.executable, "-m", "lakehouse", "serve", "--foreground", *options, *given]
+    log = Path(target.lake, "_logs", "serve.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with progress("starting a server"), log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        until = time.monotonic() + LONGEST_START
+        while process.poll() is None and time.monotonic() < until:
+            server = find_server(target)
+            if server is not None:
+                return server
+            time.sleep(0.1)
+        process.terminate()
+    last = log.read_text(errors="replace").strip() or f"it did not start in {LONGEST_START:.0f} s"
+    raise SparkUnavailable(f"no server: {last[-2000:]}", f"read {log}")
+
+
+def _stopped(server: Server) -> str:
+    """Ends the server; returns what to say of it."""
+    os.kill(server.pid, signal.SIGTERM)
+    until = time.monotonic() + LONGEST_STOP
+    while server.is_current and time.monotonic() < until:
+        time.sleep(0.05)
+    if server.is_current:
+        os.kill(server.pid, signal.SIGKILL)
+    return f"the server, process {server.pid}, is stopped"
+
+
+def _be_server(target: Target, port: int, longest: int) -> None:
+    """Serves until told to stop, idle, or not the lake's server any more.
+
+    Raises:
+        SparkUnavailable: Spark does not start, or its Java has ended.
+    """
+    from gold.views.catalog import ServedCatalog
+    from lakehouse.spark.server import start_server
+    from lakehouse.spark.session import java_has_ended
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    spark, server = start_server(target, port)
+    catalog = ServedCatalog(spark, target)
+    try:
+        server, use = _brought_up_to_date(target, catalog, server), LastUse(spark)
+        while not stop.is_set() and use.age() <= longest:
+            stop.wait(GLANCE_SECONDS)
+            if not is_own(target, server):
+                break
+            server = _brought_up_to_date(target, catalog, server)
+    finally:
+        remove_server(target, server)
+        if not java_has_ended():
+            spark.stop()
+
+
+def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
+    """The server once it shows the lake as it is now; the lake's file tells of that."""
+    from gold.views.catalog import digest_of_views
+
+    shown = digest_of_views(target)
+    if shown == server.shown:
+        return server
+    for line in catalog.refresh():
+        print(line, file=sys.stderr, flush=True)
+    if not server.shown:
+        catalog.warm_up()
+    server = server.model_copy(update={"shown": shown})
+    write_server(target, server)
+    return server
+
+
+class LastUse:
+    """When a client last had the server do anything; Java is asked every few seconds."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        """Begin with now."""
+        self._spark = spark
+        self._used, self._looked = time.time(), time.monotonic()
+
+    def age(self) -> float:
+        """How long ago that was, in seconds.
+
+        Raises:
+            SparkUnavailable: Java has ended.
+        """
+        from lakehouse.spark.server import last_used
+        from lakehouse.spark.session import java_has_ended
+
+        if java_has_ended():
+            raise java_ended()
+        if time.monotonic() - self._looked >= IDLE_SECONDS:
+            self._used, self._looked = max(self._used, last_used(self._spark)), time.monotonic()
+        return time.time() - self._used

@@ -1,0 +1,234 @@
+"""`shell`: an SQL prompt in one warm session."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from cdc_lakehouse.cli.ask.queries import print_answer, print_status
+from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.table import Table
+from lakehouse.config.target import LAYERS, Target
+from lakehouse.errors import LakehouseError, QueryRefused
+from lakehouse.storage import names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HISTORY = "_shell_history"
+PROMPT, GOES_ON = "lakehouse> ", "        -> "
+COMMANDS = {
+    "\\d": "the tables and views; \\d TABLE: its columns",
+    "\\status": "how every table does",
+    "\\?": "this list",
+    "\\q": "leave, as Ctrl-D does",
+}
+_PART = re.compile(
+    r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|['\"`;]|/\*|.", re.DOTALL
+)
+_OPENS = ("'", '"', "`", "/*")
+_WORD = re.compile(r"[\w.\\]+")
+KEYWORDS = (
+    *("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "JOIN", "LEFT JOIN", "HAVING"),
+    *("count(*)", "DESCRIBE", "SHOW TABLES", "WITH", "UNION ALL", "DISTINCT", "AND", "OR"),
+)
+
+Read = Callable[[str], str]
+
+
+class Asking(NamedTuple):
+    """What every answer needs: the session, where the lake lies, its tables, all tables."""
+
+    spark: "SparkSession"
+    target: Target
+    tables: list[Table]
+    everything: list[Table]
+
+    @property
+    def views(self) -> list[str]:
+        """The names of gold's views."""
+        return [f"gold.{n}" for t in self.tables for n in (t.table, f"{t.table}_history")]
+
+
+@command("shell")
+def shell(chosen: Chosen) -> None:
+    r"""Ask in SQL at a prompt, in one warm session; a running server of the lake is used.
+
+    A query ends with `;` and may have several lines. \? lists the other commands. Like `sql`,
+    the shell only asks. Of a file or a pipe it reads queries without a prompt, and exits with 1
+    when one of them failed.
+    """
+    target, tables, everything = configured_whole(chosen)
+    check_lake(target)
+    given = Asking(start(target, tables, asks=True), target, tables, everything)
+    read = _reader(given)
+    failed = False
+    for statement in statements(read):
+        if statement == "\\q":
+            break
+        failed = not _answer(given, statement) or failed
+    if failed and not sys.stdin.isatty():
+        raise typer.Exit(1)
+
+
+def statements(read: Read) -> Iterator[str]:
+    """The queries and commands that are typed, each whole, until the input ends."""
+    rest = ""
+    while True:
+        try:
+            line = read(GOES_ON if rest.strip() else PROMPT)
+        except KeyboardInterrupt:
+            rest = ""
+            continue
+        except EOFError:
+            break
+        if not rest.strip() and line.lstrip().startswith("\\"):
+            yield line.strip()
+            continue
+        whole, rest = split_queries(f"{rest}\n{line}" if rest.strip() else line)
+        yield from whole
+    if rest.strip():
+        yield rest.strip()
+
+
+def split_queries(text: str) -> tuple[list[str], str]:
+    """The queries of a text that a `;` outside of quotes and comments ends, and what follows."""
+    whole, begin = list[str](), 0
+    for part in _PART.finditer(text):
+        if part[0] in _OPENS:
+            break
+        if part[0] == ";":
+            whole.append(text[begin : part.start()].strip())
+            begin = part.end()
+    return [query for query in whole if query], text[begin:]
+
+
+def _answer(given: Asking, statement: str) -> bool:
+    """Prints the answer to a query or command, or why there is none; whether there is one."""
+    from cdc_lakehouse.terminal.console import show_error
+
+    try:
+        if statement.startswith("\\"):
+            _obey(given, statement)
+        else:
+            print_answer(given.spark, given.target, statement, "pages", views=given.views)
+    except LakehouseError as failure:
+        show_error(str(failure))
+        return False
+    except KeyboardInterrupt:
+        print("broken off", file=sys.stderr)
+    return True
+
+
+def _obey(given: Asking, statement: str) -> None:
+    """Carries out a command that begins with a backslash.
+
+    Raises:
+        QueryRefused: there is no such command.
+    """
+    from cdc_lakehouse.terminal.console import show_grid
+
+    word, _, name = statement.partition(" ")
+    if word == "\\d" and name.strip():
+        query = f"DESCRIBE TABLE {_quoted(given.target, name.strip())}"
+        print_answer(given.spark, given.target, query, "pages", views=given.views)
+    elif word == "\\d":
+        show_grid(["layer", "table"], [[layer, table] for layer, table in tables_of(given)])
+    elif word == "\\status":
+        print_status(given.spark, given.target, given.tables, False, everything=given.everything)
+    elif word == "\\?":
+        show_grid(["command", "shows"], list(COMMANDS.items()))
+    else:
+        expected = ", ".join(COMMANDS)
+        raise QueryRefused(f"the shell\n  found:    {word}\n  expected: {expected}")
+
+
+def tables_of(given: Asking) -> list[tuple[str, str]]:
+    """Layer and name of every table and view; gold first, without what the layers keep inside."""
+    from lakehouse.storage.views import stored
+
+    found = list[tuple[str, str]]()
+    for layer in reversed(LAYERS):
+        listed = set(names.listed(given.spark, given.target, layer))
+        views = set() if given.target.catalog else set(stored(given.target, layer))
+        shown = (name for name in listed | views if not name.startswith("_"))
+        found += [(layer, name) for name in sorted(shown)]
+    return found
+
+
+def columns_of(given: Asking, name: str) -> list[str]:
+    """The columns of `LAYER.TABLE`; none of what is not there."""
+    from gold.job import open_catalog
+    from lakehouse.spark.spark_failures import SPARK_FAILURES
+
+    try:
+        open_catalog(given.spark, given.target, name)
+        return given.spark.sql(f"SELECT * FROM {_quoted(given.target, name)}").columns
+    except (*SPARK_FAILURES, LakehouseError):
+        return []
+
+
+def _quoted(target: Target, name: str) -> str:
+    """`T` or `LAYER.T` as SQL; a name without a layer is gold's."""
+    layer, dot, table = name.replace("`", "").rpartition(".")
+    if target.catalog:
+        return name if dot else f"{names.schema(target, 'gold')}.{names.quote(name)}"
+    return f"{names.quote(layer if dot else 'gold')}.{names.quote(table)}"
+
+
+class Words:
+    """What the prompt completes: tables, the columns of those that were named, commands."""
+
+    def __init__(self, given: Asking) -> None:
+        """Take the tables as they are now; columns are looked up when they are wanted."""
+        self._given = given
+        self._tables = [f"{layer}.{name}" for layer, name in tables_of(given)]
+        self._columns: dict[str, list[str]] = {}
+        self.typed = ""
+
+    def known(self, text: str) -> list[str]:
+        """The words that may stand in the text, which comes after what was typed before."""
+        for name in self._tables:
+            if name in f"{self.typed} {text}" and name not in self._columns:
+                self._columns[name] = columns_of(self._given, name)
+        columns = {column for each in self._columns.values() for column in each}
+        return [*COMMANDS, *self._tables, *sorted(columns), *KEYWORDS]
+
+
+def _reader(given: Asking) -> Read:
+    """What reads a line: at a terminal with history and completion, where that is installed."""
+    if not sys.stdin.isatty():
+        return lambda _: _next_line()
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+        from prompt_toolkit.history import FileHistory
+    except ModuleNotFoundError:
+        return input
+    words = Words(given)
+    file = Path(given.target.lake if not given.target.catalog else Path.home(), HISTORY)
+    file.touch(mode=0o600)
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(file)), complete_in_thread=True, complete_while_typing=False
+    )
+    session.completer = WordCompleter(
+        lambda: words.known(session.default_buffer.text), ignore_case=True, pattern=_WORD
+    )
+
+    def read(prompt: str) -> str:
+        line = session.prompt(prompt)
+        words.typed += f" {line}"
+        return line
+
+    return read
+
+
+def _next_line() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")

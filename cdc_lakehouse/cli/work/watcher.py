@@ -1,0 +1,144 @@
+"""What a run tells other programs: metrics by HTTP, and alarms to the target's webhook."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from cdc_lakehouse.cli.work.rounds import Round
+from lakehouse.config.table import Table
+from lakehouse.config.target import Layer
+from lakehouse.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from lakehouse.run.ledger import Entry
+
+LOOK_SECONDS = 30.0
+PATH, LOOPBACK = "/metrics", "127.0.0.1"
+
+
+class Watcher:
+    """What a run knows of how its tables do, and tells.
+
+    The status is asked every half minute, if anybody wants it. In between, failures and their ends
+    are known from the work itself, and ages grow by the clock.
+    """
+
+    def __init__(self, given: Round, tables: list[Table], metrics: str | None = None) -> None:
+        """Take what the work has; `metrics` is the port or HOST:PORT that answers over HTTP."""
+        self._given, self._tables, self._place = given, tables, metrics
+        self._records: list[dict[str, Any]] = []
+        self._failures: dict[tuple[Layer, str], str] = {}
+        self._looked = -LOOK_SECONDS
+        self._lock = threading.Lock()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody is told."""
+        return self._place is not None or self._given.target.alarms is not None
+
+    def note(self, entries: "Sequence[Entry]") -> None:
+        """Takes in what came of a piece of work; looks at the tables again where it is time."""
+        for entry in entries:
+            place = entry.layer, entry.table
+            if entry.status == "failed":
+                self._failures[place] = entry.message or "no reason given"
+            else:
+                self._failures.pop(place, None)
+        self.look(LOOK_SECONDS)
+
+    def look(self, pause: float = 0.0) -> None:
+        """Asks how the tables do, unless that was less than a pause ago; tells of alarms."""
+        if not self.is_wanted or time.monotonic() - self._looked < pause:
+            return
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._ask()
+        finally:
+            self._looked = time.monotonic()
+            self._lock.release()
+
+    def _ask(self) -> None:
+        from cdc_lakehouse.terminal.console import warn
+        from gold.status import table_status
+        from gold.status.alarms import raise_alarms
+        from lakehouse.spark.failures import in_short
+        from lakehouse.spark.spark_failures import SPARK_FAILURES
+
+        spark, target = self._given.spark, self._given.target
+        try:
+            self._records = table_status.status(spark, target, self._tables)
+        except SPARK_FAILURES as failure:
+            warn(f"how the tables do cannot be asked: {in_short(failure)}")
+            return
+        for line in raise_alarms(target, self._known()):
+            warn(line)
+
+    def text(self) -> str:
+        """The metrics as of now."""
+        from gold.status.metrics import aged, exposition
+
+        now = time.time()
+        records = [aged(record, now) for record in self._known()]
+        return exposition(records, version("cdc-lakehouse"))
+
+    def _known(self) -> list[dict[str, Any]]:
+        """The status as it was asked, with failures that have come since."""
+        failing = {table: message for (_, table), message in dict(self._failures).items()}
+        return [
+            {**record, "last_failure": failing.get(record["table"]) or record["last_failure"]}
+            for record in self._records
+        ]
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Meanwhile answers over HTTP, where that is asked for.
+
+        Raises:
+            ConfigurationError: it cannot listen there.
+        """
+        if self._place is None:
+            yield
+            return
+        from cdc_lakehouse.terminal.console import say
+
+        server = _listening(self._place, self)
+        say(f"metrics at http://{server.server_name}:{server.server_port}{PATH}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
+def _listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Answers `GET /metrics`."""
+            from gold.status.metrics import CONTENT_TYPE
+
+            if self.path.partition("?")[0] != PATH:
+                self.send_error(404, f"the metrics are at {PATH}")
+                return
+            body = watcher.text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: requests are no news."""
+
+    host, _, port = place.rpartition(":")
+    try:
+        return ThreadingHTTPServer((host or LOOPBACK, int(port)), Answers)
+    except (OSError, OverflowError, ValueError) as failure:
+        expected = "a free port, or HOST:PORT"
+        action = f"{failure}; choose another"
+        raise ConfigurationError("command line", "--metrics", place, expected, action) from failure

@@ -1,0 +1,94 @@
+"""Alarms: what is wrong with the tables, told to a webhook once as it begins and once as it ends.
+
+What has been told lies beside the notes of bronze, `CHECKPOINTS/_alarms.json`, so that every run of
+the target goes on from there. A message is a JSON object with the key `text`, as Slack takes it.
+"""
+
+import json
+import os
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from gold.status.trouble import Record, list_serious
+from lakehouse.config.target import Target
+
+FILE = "_alarms.json"
+ENVIRONMENT = "env:"
+PATIENCE = 10.0
+Alarms = Mapping[str, str]
+
+
+def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
+    """Tells the target's webhook which alarms of these tables have begun, and which have ended.
+
+    What the receiver does not take is told again the next time. Returns a line for each failure.
+
+    """
+    if target.alarms is None:
+        return []
+    url, told = _url(target.alarms.webhook), _read(target)
+    if url is None:
+        return [f"alarms.webhook: the variable of {target.alarms.webhook} is not set"]
+    failures, kept = list[str](), dict(told)
+    for alarm, message in changes(told, records):
+        try:
+            _post(url, message)
+        except (OSError, HTTPException, ValueError) as failure:
+            failures.append(f"the webhook of the alarms does not take a message: {failure}")
+            break
+        if alarm in told:
+            del kept[alarm]
+        else:
+            kept[alarm] = message
+    if kept != told:
+        try:
+            _write(target, kept)
+        except OSError as failure:
+            failures.append(f"the alarms that were told cannot be noted: {failure}")
+    return failures
+
+
+def changes(told: Alarms, records: Sequence[Record]) -> list[tuple[str, str]]:
+    """The alarms that begin or end, each `TABLE: WORD`, with the message; `told` last so far."""
+    now = {
+        f"{record['table']}: {each.word}": f"{record['table']}: {each.word}: {each.text}"
+        for record in records
+        for each in list_serious(record)
+    }
+    tables = {record["table"] for record in records}
+    begun = [(alarm, text) for alarm, text in now.items() if alarm not in told]
+    over = [alarm for alarm in told if alarm not in now and alarm.partition(": ")[0] in tables]
+    return [*begun, *((alarm, f"{alarm} is over") for alarm in over)]
+
+
+def _url(webhook: str) -> str | None:
+    """The URL; one that is named is taken out of the environment, None where that lacks it."""
+    if not webhook.startswith(ENVIRONMENT):
+        return webhook
+    return os.environ.get(webhook.removeprefix(ENVIRONMENT))
+
+
+def _post(url: str, message: str) -> None:
+    body, headers = json.dumps({"text": message}).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, body, headers)  # a URL of http(s): the target checks that
+    with urllib.request.urlopen(request, timeout=PATIENCE):
+        return
+
+
+def _read(target: Target) -> dict[str, str]:
+    """What has been told and lasts; nothing where the file is not there or cannot be read."""
+    with suppress(OSError, ValueError):
+        found = json.loads(Path(target.checkpoints, FILE).read_text(encoding="utf-8"))
+        return {str(alarm): str(message) for alarm, message in dict(found).items()}
+    return {}
+
+
+def _write(target: Target, told: Alarms) -> None:
+    file = Path(target.checkpoints, FILE)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_suffix(f".{os.getpid()}")
+    aside.write_text(json.dumps(told), encoding="utf-8")
+    aside.replace(file)

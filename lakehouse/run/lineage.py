@@ -1,0 +1,154 @@
+"""OpenLineage events of runs: which tables were made of which feeds, and how that ended.
+
+The client is `openlineage-python`, an extra. Its own variables and files configure it, such as
+OPENLINEAGE_URL or `openlineage.yml`; where there are none no event is made.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from lakehouse.config.table import Source, Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage import names
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
+PRODUCER = "https://github.com/cdc-lakehouse/cdc-lakehouse"
+FILE = "openlineage.yml"
+MISSING = "OpenLineage is configured, but not installed: pip install 'cdc-lakehouse[openlineage]'"
+Dataset = tuple[str, str]
+End = Literal["COMPLETE", "FAIL", "ABORT"]
+
+
+def is_configured() -> bool:
+    """Whether the client's variables or files say where events go."""
+    files = [Path(FILE), Path.home() / ".openlineage" / FILE]
+    return any(name.startswith("OPENLINEAGE_") for name in os.environ) or any(
+        file.is_file() for file in files
+    )
+
+
+class Lineage:
+    """The events of one command; `problems` are lines about what could not be told."""
+
+    def __init__(self, target: Target, tables: Sequence[Table]) -> None:
+        """Take where the tables lie; the client is made here, where one is configured."""
+        self._target = target
+        self._tables = {table.table: table for table in tables}
+        self._begun: dict[str, str] = {}
+        self.problems: list[str] = []
+        self._client = self._made() if is_configured() else None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Meanwhile each table has a run; one that nothing ends is broken off."""
+        now = datetime.now(timezone.utc)
+        for table in self._tables if self._client else ():
+            self._begin(table, now)
+        try:
+            yield
+        finally:
+            for table in list(self._begun):
+                self._end(table, "ABORT", datetime.now(timezone.utc), None)
+
+    def tell(self, entries: Sequence[Entry]) -> None:
+        """Tells how the run of each table in these entries ended; one without a run has one so."""
+        if self._client is None:
+            return
+        by_table: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.table in self._tables:
+                by_table.setdefault(entry.table, []).append(entry)
+        for table, own in by_table.items():
+            if table not in self._begun:
+                self._begin(table, min(entry.started_at for entry in own))
+            failures = [entry for entry in own if entry.status == "failed"]
+            message = "; ".join(f"{each.layer}: {each.message}" for each in failures)
+            last = max(entry.ended_at for entry in own)
+            self._end(table, "FAIL" if failures else "COMPLETE", last, message or None)
+
+    def _made(self) -> "OpenLineageClient | None":
+        try:
+            from openlineage.client import OpenLineageClient
+        except ModuleNotFoundError:
+            self.problems.append(MISSING)
+            return None
+        try:
+            return OpenLineageClient()
+        except TABLE_FAILURES as failure:
+            self.problems.append(f"OpenLineage's configuration cannot be used: {failure}")
+            return None
+
+    def _begin(self, table: str, at: datetime) -> None:
+        self._begun[table] = str(uuid4())
+        self._emit(table, "START", at, None)
+
+    def _end(self, table: str, how: End, at: datetime, message: str | None) -> None:
+        self._emit(table, how, at, message)
+        del self._begun[table]
+
+    def _emit(self, table: str, how: str, at: datetime, message: str | None) -> None:
+        """Sends an event; a receiver that does not take it stops no run, and is told of once."""
+        from openlineage.client import event_v2 as events
+        from openlineage.client.facet_v2 import RunFacet, error_message_run
+
+        facets: dict[str, RunFacet] = {}
+        if message is not None:
+            facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(message, "Python")
+        own = self._tables[table]
+        event = events.RunEvent(
+            eventTime=at.isoformat(),
+            eventType=events.RunState(how),
+            producer=PRODUCER,
+            run=events.Run(self._begun[table], facets),
+            job=events.Job(f"lakehouse.{self._target.name}", table),
+            inputs=[events.InputDataset(*each) for each in inputs_of(self._target, own)],
+            outputs=[events.OutputDataset(*each) for each in outputs_of(self._target, own)],
+        )
+        try:
+            if self._client is not None:
+                self._client.emit(event)
+        except TABLE_FAILURES as failure:
+            problem = f"OpenLineage events cannot be sent: {type(failure).__name__}: {failure}"
+            if problem not in self.problems:
+                self.problems.append(problem)
+
+
+def inputs_of(target: Target, table: Table) -> list[Dataset]:
+    """Namespace and name of each feed of a table."""
+    return [_feed(target, source) for source in table.feeds]
+
+
+def outputs_of(target: Target, table: Table) -> list[Dataset]:
+    """Namespace and name of the stored table, and of gold's view."""
+    stored = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+    if target.catalog:
+        schemas = target.schemas
+        own = (f"{schemas.silver}.{stored}", f"{schemas.gold}.{table.table}")
+        return [("unitycatalog", f"{target.catalog}.{name}") for name in own]
+    silver = names.location(target, "silver", stored)
+    return [_place(str(silver)), _place(f"{target.lake}/gold/{table.table}")]
+
+
+def _feed(target: Target, source: Source) -> Dataset:
+    if source.kafka is not None:
+        first = source.kafka.bootstrap_servers.partition(",")[0]
+        return f"kafka://{first.strip()}", source.topic or source.kafka.topic
+    return _place(f"{target.landing}/{source.path}")
+
+
+def _place(path: str) -> Dataset:
+    """A folder as OpenLineage names it: `file` and a path, or a bucket and a path in it."""
+    parts = urlsplit(path)
+    if parts.scheme and parts.netloc:
+        return f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/")
+    return "file", path

@@ -1,0 +1,185 @@
+"""A lake's warm session: a Spark Connect server on this machine, and the file that tells of it.
+
+The server's process leaves `lake/_server.json`, which its user alone can read. Whoever asks the
+lake finds the server there: of the same version, on the same machine, and alive. Any other file is
+passed over. The server listens on the loopback device only and answers nobody without its token.
+"""
+
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehouse.config.table import Strict
+from lakehouse.config.target import Target
+from lakehouse.errors import ServerUnreachable
+from lakehouse.storage.locks import born
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+FILE = "_server.json"
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+LONGEST_WAIT = 30.0
+GLANCE_SECONDS = 0.02
+_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
+
+
+class Server(Strict):
+    """A running server.
+
+    Attributes:
+        host: the machine.
+        pid: the process.
+        born: what tells the process from a later one of that number.
+        version: the version of the lakehouse.
+        port: where the server listens.
+        token: what the server wants to be told.
+        shown: a digest of the tables and views that the server shows; empty until it shows any.
+    """
+
+    host: str
+    pid: int
+    born: str
+    version: str
+    port: int
+    token: str
+    shown: str = ""
+
+    @property
+    def url(self) -> str:
+        """What a Spark Connect client takes; a token needs no TLS for this very host name."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the process is alive, and of the version that asks."""
+        return born(self.pid) == self.born and self.version == version("cdc-lakehouse")
+
+
+def read_server(target: Target) -> Server | None:
+    """The server that the lake's file tells of, be it alive or not; None without such a file."""
+    with suppress(OSError, ValueError):
+        return Server.model_validate_json(_file(target).read_bytes())
+    return None
+
+
+def find_server(target: Target) -> Server | None:
+    """The lake's running server; what a dead one or one of another version left is removed."""
+    if target.kind != "local" or "://" in target.lake:
+        return None
+    found = read_server(target)
+    if found is None or found.host != socket.gethostname():
+        return None
+    if found.is_current:
+        return found
+    remove_server(target, found)
+    return None
+
+
+def write_server(target: Target, server: Server) -> None:
+    """Puts the file there in one rename; only this user can read it."""
+    file = _file(target)
+    aside = file.with_suffix(f".{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+        written.write(server.model_dump_json())
+    aside.replace(file)
+
+
+def remove_server(target: Target, server: Server) -> None:
+    """Takes the file away, unless it tells of another server by now."""
+    if is_own(target, server):
+        with suppress(OSError):
+            _file(target).unlink(missing_ok=True)
+
+
+def is_own(target: Target, server: Server) -> bool:
+    """Whether the lake's file tells of this server."""
+    now = read_server(target)
+    return now is not None and (now.pid, now.born) == (server.pid, server.born)
+
+
+def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]":
+    """Starts a Spark with a Connect server in this process; port 0 stands for a free one.
+
+    Raises:
+        SparkUnavailable: Spark does not start, for example because the port is taken.
+    """
+    from lakehouse.spark.local_settings import SETTINGS_OF_SMALL_LAKES, is_small
+    from lakehouse.spark.session import get_spark
+
+    token = os.environ[TOKEN] = secrets.token_urlsafe(32)
+    settings = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.artifact.isolation.enabled": "true",
+        **(SETTINGS_OF_SMALL_LAKES if is_small(target) else {}),
+    }
+    spark = get_spark(target, open_ended=True, more=settings)
+    pid, port = os.getpid(), _service(spark).localPort()
+    of_this = {"host": socket.gethostname(), "pid": pid, "born": born(pid) or ""}
+    return spark, Server(version=version("cdc-lakehouse"), port=port, token=token, **of_this)
+
+
+def last_used(spark: "SparkSession") -> float:
+    """When a client last had the server do anything (s since 1970); now while it works for one."""
+    service = _service(spark)
+    running = service.listActiveExecutions()
+    sessions = service.sessionManager().listActiveSessions()
+    if running.isRight():
+        return time.time()
+    seen = [sessions.apply(at).lastAccessTimeMs() for at in range(sessions.size())]
+    return float(max([running.value(), *seen])) / 1000
+
+
+def connect(target: Target) -> "SparkSession | None":
+    """A session on the lake's running server; None where none runs, or it does not answer."""
+    server = find_server(target)
+    if server is None:
+        return None
+    from lakehouse.spark.session import connect_to
+
+    os.environ.setdefault("SPARK_CONNECT_RELEASE_SESSION_ON_EXIT", "true")
+    with suppress(ServerUnreachable):
+        return connect_to(server.url)
+    return None
+
+
+def is_served(spark: "SparkSession", target: Target) -> bool:
+    """Whether the session of a local target is one on the lake's server."""
+    return not hasattr(spark, "_jsparkSession") and find_server(target) is not None
+
+
+def wait_for(target: Target, shown: str) -> None:
+    """Waits until the server shows the tables and views of this digest.
+
+    Raises:
+        ServerUnreachable: it has ended, or does not show them in time.
+    """
+    until = time.monotonic() + LONGEST_WAIT
+    while time.monotonic() < until:
+        server = find_server(target)
+        if server is not None and server.shown == shown:
+            return
+        time.sleep(GLANCE_SECONDS)
+    raise ServerUnreachable(
+        f"the lake's server does not show its tables as they are for {LONGEST_WAIT:.0f} s",
+        "`lakehouse serve --stop`, then ask again",
+    )
+
+
+def _file(target: Target) -> Path:
+    return Path(target.lake, FILE)
+
+
+def _service(spark: "SparkSession") -> "JavaObject":
+    """Java's Connect server. This process is the server's own: it has a classic session."""
+    loader = spark._jsparkSession.getClass().getClassLoader()
+    return loader.loadClass(_SERVICE).getField("MODULE$").get(None)
