@@ -33,7 +33,8 @@ artifacts:
   wheel:
     type: whl
     executable: bash
-    # dist/ changes only when the wheel's content does: an unchanged wheel keeps its time, and the deploy then changes no job.
+    # dist/ changes only when the wheel's content does: an unchanged wheel keeps its time, and the
+    # deploy then changes no job.
     build: |-
       rm -rf build/wheel
       ${var.build} -o build/wheel

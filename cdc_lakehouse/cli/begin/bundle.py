@@ -13,6 +13,7 @@ from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.project.rendering import MODES, Answers, Mode, is_example, render_project
 from cdc_lakehouse.project.upgrade import (
+    RECORD,
     Change,
     Record,
     apply_change,
@@ -41,6 +42,9 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
     Raises:
         ConfigurationError: the folder's name, the catalog or the volume cannot be used.
     """
+    if (folder / RECORD).exists():
+        print(f"there is a project already: {folder}; lakehouse upgrade --dry-run compares it")
+        return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
     answers = Answers(name, version(PACKAGE), catalog, mode or MODES[0], _volume(wheel_volume))
     for option, text in (("FOLDER", name), ("--catalog", catalog)):
