@@ -107,4 +107,5 @@ def test_the_command_reads_a_lake_without_spark(
         "| people | new |  |  | `lakehouse run --table people` |",
         "",
         "- `orders`: column qty was long, is string",
+        "- `people`: its first run makes it",
     ]
