@@ -20,6 +20,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── TableLocked            another run is writing this table: try again later
 │   ├── EraseIncomplete        something of an erased key is left: see where, erase again
 │   └── LawsBroken             what is stored is not what the changes give: rebuild the table
+├── UpgradeConflict            a person has to choose between two changes of a file (exit 1)
 ├── ExpectationsFailed         critical expectations do not hold in gold (exit 1)
 └── ManyTablesFailed           raised once, at the end, naming every failed table
                                (exit 1; 3 where all of them could not reach their source)
@@ -215,6 +216,15 @@ class LawsBroken(TableFailed):
             f"{len(laws)} broken: {'; '.join(laws)}; `lakehouse explain {table} --key …` "
             "shows what was done with a key's records",
         )
+
+
+class UpgradeConflict(LakehouseError):
+    """An upgrade changes lines of a project's files that their owner has changed too."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        named = "\n".join(f"  {path}" for path in paths)
+        action = "choose between the two at each <<<<<<<"
+        super().__init__(f"your changes and the new version's meet in\n{named}\n  do: {action}")
 
 
 class ExpectationsFailed(LakehouseError):

@@ -1,16 +1,16 @@
 """Every command of `lakehouse`, registered with its application."""
 
 from cdc_lakehouse.cli.ask import export, queries, report, serve, shell
-from cdc_lakehouse.cli.begin import demo, init, plan, validate
+from cdc_lakehouse.cli.begin import bundle, demo, init, plan, validate
 from cdc_lakehouse.cli.check import dead_letters, explain, quality, verify
 from cdc_lakehouse.cli.front import app, enter
-from cdc_lakehouse.cli.work import erase, maintain, rebootstrap, rebuild, run
+from cdc_lakehouse.cli.work import erase, job, maintain, rebootstrap, rebuild, run
 
 __all__ = ["COMMANDS", "app", "enter"]
 
 COMMANDS = (
-    *(demo, init, validate, plan),
-    *(run, rebuild, rebootstrap, maintain, erase),
+    *(demo, init, bundle, validate, plan),
+    *(run, job, rebuild, rebootstrap, maintain, erase),
     *(queries, shell, serve, report, export),
     *(quality, verify, explain, dead_letters),
 )

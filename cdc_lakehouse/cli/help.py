@@ -7,8 +7,8 @@ from typing import Protocol
 from typer.core import TyperGroup
 
 TASKS: Mapping[str, Sequence[str]] = {
-    "Begin": ("demo", "init", "validate", "plan"),
-    "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
+    "Begin": ("demo", "init", "upgrade", "validate", "plan"),
+    "Work": ("run", "job", "rebuild", "rebootstrap", "maintain", "erase"),
     "Ask": ("sql", "shell", "status", "report", "serve", "export"),
     "Check": ("quality", "verify", "explain", "dead-letters"),
 }
@@ -20,9 +20,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse init --from landing/shop/events.jsonl",
         "lakehouse init orders --from landing/shop/events.jsonl",
         "lakehouse init --source postgresql://me:env:PW@host/shop",
+        "lakehouse init --bundle shop --catalog shop",
     ),
+    "upgrade": ("lakehouse upgrade --dry-run", "lakehouse upgrade --mode ticks"),
     "validate": ("lakehouse validate", "lakehouse validate --write-schema"),
-    "plan": ("lakehouse plan", "lakehouse plan --table orders --format json"),
+    "plan": ("lakehouse plan", "lakehouse plan --table orders --format markdown"),
     "run": (
         "lakehouse run",
         "lakehouse run --table orders --layer silver",
@@ -30,6 +32,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse run --continuous --metrics 9100 --log json",
         "lakehouse run --table prices --extract data/day1 --effective-date 2026-01-31",
     ),
+    "job": ("lakehouse job --step maintain", 'lakehouse job --step "rebuild orders"'),
     "rebuild": ("lakehouse rebuild orders",),
     "rebootstrap": ("lakehouse rebootstrap orders --source postgresql://me:env:PW@host/shop",),
     "maintain": ("lakehouse maintain --dry-run", "lakehouse maintain --table orders"),

@@ -92,9 +92,10 @@ def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Tab
     errors: list[ConfigurationError] = []
     with _noting(errors):
         target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+    defaults = {} if errors else target.defaults
     if not errors or (chosen.conf / "tables").is_dir():
         with _noting(errors):
-            tables = load_tables(chosen.conf, chosen.only, checks)
+            tables = load_tables(chosen.conf, chosen.only, checks, defaults)
     if errors:
         raise ManyConfigurationErrors(errors)
     return target, tables

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from silver.storage.statements import execute, inserting, updating
 
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition, expression
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
@@ -22,7 +23,6 @@ from silver.fold.spark import Counts, fold, observe
 from silver.merge.counted import confirmed
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, all_of, column, digest
-from silver.storage.statements import execute, inserting, updating
 
 START, END = "__START_AT", "__END_AT"
 _CONDITION = "AUTOCDC_MICROBATCH_VALIDATION."

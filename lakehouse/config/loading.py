@@ -1,12 +1,14 @@
 """The configuration folder: `targets/NAME.yml` and `tables/*.yml`, checked before Spark starts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
+from lakehouse.config import shared
+from lakehouse.config.shared import Document
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, nearest, unpack_table, unpack_target
@@ -28,8 +30,6 @@ COMMAND_LINE = "command line"
 # What a target says of places that do not lie below its root.
 OUTSIDE = ("catalog", "schemas", "landing", "checkpoints")
 
-Document: TypeAlias = dict[str, Any]
-
 
 def load_target(
     conf: Path, name: str, root: str | None = None, settings: Sequence[str] = ()
@@ -49,7 +49,9 @@ def load_target(
     if isinstance(document, dict):
         document = with_settings(document, settings)
         document = document if root is None else with_root(document, root)
-    return unpack_target(document, str(file), name)
+    target = unpack_target(document, str(file), name)
+    shared.check_defaults(target.defaults, str(file))
+    return target
 
 
 def with_settings(document: Document, settings: Sequence[str]) -> Document:
@@ -73,10 +75,16 @@ def with_root(document: Document, root: str) -> Document:
     return kept | here | {"root": root}
 
 
-def load_tables(conf: Path, only: Sequence[str] = (), checks: Sequence[Check] = ()) -> list[Table]:
+def load_tables(
+    conf: Path,
+    only: Sequence[str] = (),
+    checks: Sequence[Check] = (),
+    of_target: Mapping[str, Any] | None = None,
+) -> list[Table]:
     """All tables by name, or those named in `only`; every file is checked all the same.
 
-    `checks` find more that is wrong with a table than its own keys tell.
+    `checks` find more that is wrong with a table than its own keys tell. `of_target` are the
+    target's defaults, which go before those of `defaults.yml`.
 
     Raises:
         ConfigurationError: no tables, or a name in `only` that no file describes.
@@ -87,7 +95,14 @@ def load_tables(conf: Path, only: Sequence[str] = (), checks: Sequence[Check] = 
         expected = "at least one table in tables/*.yml"
         action = "write one: `lakehouse init --from FILE`, or name another folder with --conf"
         raise ConfigurationError(str(conf), "tables/", "no file", expected, action)
-    tables = _load_all(files, checks)
+    defaults, rules = _load_defaults(conf, of_target or {}), _load_rules(conf)
+
+    def complete(document: object, file: str) -> object:
+        if not isinstance(document, dict):
+            return document
+        return shared.with_rules(shared.with_defaults(document, defaults), file, rules)
+
+    tables = _load_all(files, checks, complete)
     return select(sorted(tables.values(), key=lambda table: table.table), only)
 
 
@@ -110,12 +125,25 @@ def _put(document: Document, place: Sequence[str], value: object) -> Document:
     return document | {key: _put(inside, below, value) if below else value}
 
 
-def _load_all(files: Sequence[Path], checks: Sequence[Check]) -> dict[Path, Table]:
+def _load_defaults(conf: Path, of_target: Mapping[str, Any]) -> Document:
+    file = conf / "defaults.yml"
+    common = shared.check_defaults(read_yaml(file), str(file)) if file.is_file() else {}
+    return shared.merge(of_target, common)
+
+
+def _load_rules(conf: Path) -> dict[str, list[Any]]:
+    files = sorted((conf / "rules").glob("*.y*ml"))
+    return {file.stem: shared.check_rules(read_yaml(file), str(file)) for file in files}
+
+
+def _load_all(
+    files: Sequence[Path], checks: Sequence[Check], complete: Callable[[object, str], object]
+) -> dict[Path, Table]:
     tables: dict[Path, Table] = {}
     errors: list[ConfigurationError] = []
     for file in files:
         try:
-            tables[file] = unpack_table(read_yaml(file), str(file), checks)
+            tables[file] = unpack_table(complete(read_yaml(file), str(file)), str(file), checks)
         except ConfigurationError as error:
             errors.append(error)
         except ManyConfigurationErrors as several:

@@ -354,6 +354,10 @@ class Table(Strict):
     expectations: list[Expectation] = Field(
         default_factory=list, description="Rules for rows and tables, by Great Expectations."
     )
+    use: list[str] = Field(
+        default_factory=list,
+        description="More expectations: those of `conf/rules/NAME.yml`, for each NAME.",
+    )
 
     @property
     def feeds(self) -> list[Source]:

@@ -88,6 +88,12 @@ class Target(Strict):
         " begins and once as it ends; or `env:NAME`.",
     )
 
+    defaults: dict[str, Any] = Field(
+        default_factory=dict,
+        description="What every table has here that its own file does not say otherwise, before"
+        " `conf/defaults.yml`.",
+    )
+
     @property
     def lake(self) -> str:
         """Folder of the tables of a target without a catalog."""

@@ -9,7 +9,11 @@ from tests.bundle.reading import REFERENCE, Bundle, resolved, texts
 
 FIRST_CLI = (1, 3, 0)
 """The first version that deploys without Terraform by default."""
-PINNED = re.compile(r"[a-z0-9._-]+==[A-Za-z0-9.+!]+")
+PINNED = re.compile(
+    r"[a-z0-9._-]+==[A-Za-z0-9.+!]+"
+    r"|/Volumes/\S+/cdc_lakehouse-\d+\.\d+\.\d+-py3-none-any\.whl"
+    r"|--no-index|--find-links=/Volumes/\S+"
+)
 WHEEL = "../dist/*.whl"
 PEOPLE = (
     "group_name", "on_duration_warning_threshold_exceeded", "on_failure", "principal",
@@ -19,16 +23,17 @@ PEOPLE = (
 
 def wheel_cleanup(bundle: Bundle) -> Iterator[Finding]:
     """Without skip_artifact_cleanup a deploy deletes the wheel that queued runs install."""
-    if bundle.settings["experimental"].get("skip_artifact_cleanup") is not True:
+    built = bundle.settings["artifacts"]
+    if built and bundle.settings["experimental"].get("skip_artifact_cleanup") is not True:
         yield Finding("wheel_cleanup", "experimental", "skip_artifact_cleanup is not true")
 
 
 def wheel_version(bundle: Bundle) -> Iterator[Finding]:
-    """A wheel gets a version of its own at each build in development, and in production never."""
+    """A wheel of other content has another version: else jobs keep the one in their cache."""
     preset = bundle.settings["presets"].get("artifacts_dynamic_version", False)
     for name, artifact in bundle.settings["artifacts"].items():
         dynamic = preset or artifact.get("dynamic_version", False)
-        if dynamic != (bundle.mode == "development"):
+        if not dynamic:
             found = f"dynamic version: {dynamic}"
             yield Finding("wheel_version", f"{bundle.target}.artifacts.{name}", found)
 
@@ -45,7 +50,9 @@ def dangerous_default(bundle: Bundle) -> Iterator[Finding]:
     declared = bundle.settings["variables"]
     assigned = bundle.settings["targets"][bundle.target].get("variables", {})
     for name in sorted(_people(bundle) & declared.keys()):
-        if "default" in declared[name] or (bundle.mode == "production" and name in assigned):
+        if declared[name].get("default", []) != [] or (
+            bundle.mode == "production" and name in assigned
+        ):
             yield Finding("dangerous_default", f"var.{name}", "production has a default")
 
 
@@ -74,7 +81,7 @@ def unpinned_dependency(bundle: Bundle) -> Iterator[Finding]:
     for key, job in bundle.jobs.items():
         home = bundle.files[f"jobs.{key}"].parent
         for environment in job.get("environments", []):
-            installed = environment["spec"].get("dependencies", [])
+            installed = resolved(environment["spec"].get("dependencies", []), bundle.known)
             lists = [text for text in installed if text.startswith("-r ")]
             place = f"jobs.{key}.{environment['environment_key']}"
             if not lists:

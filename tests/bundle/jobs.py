@@ -19,11 +19,21 @@ def bad_schedule(bundle: Bundle) -> Iterator[Finding]:
             expression = schedule.get("quartz_cron_expression") or schedule.get(
                 "quartz_cron_schedule"
             )
+            expression = resolved(expression, bundle.known)
             wrong = quartz.problem(expression) if expression else None
             if wrong:
                 yield Finding("bad_cron", f"{kind}.{key}", f"{expression}: {wrong}")
             if schedule and schedule.get("timezone_id") not in available_timezones():
                 yield Finding("bad_time_zone", f"{kind}.{key}", str(schedule.get("timezone_id")))
+
+
+def unprefixed_name(bundle: Bundle) -> Iterator[Finding]:
+    """Two bundles in one workspace are told apart by the names of what they deploy."""
+    for kind in ("alerts", "dashboards", "jobs", "sql_warehouses"):
+        for key, resource in bundle.resources.get(kind, {}).items():
+            name = resource.get("name", resource.get("display_name", ""))
+            if not name.startswith("${bundle.name}"):
+                yield Finding("unprefixed_name", f"{kind}.{key}", name)
 
 
 def several_triggers(bundle: Bundle) -> Iterator[Finding]:
@@ -63,10 +73,18 @@ def several_runs(bundle: Bundle) -> Iterator[Finding]:
 
 
 def nobody_hears(bundle: Bundle) -> Iterator[Finding]:
+    """Who asks another job for a run tells nothing: that job does. No other job is silent."""
     for key, job in bundle.jobs.items():
+        tells = bool(job.get("email_notifications", {}).get("on_failure"))
+        if all("run_job_task" in task for task in job["tasks"]):
+            if tells:
+                yield Finding("told_twice", f"jobs.{key}", "the job that it asks tells it")
+            if not job.get("timeout_seconds"):
+                yield Finding("missing_timeout", f"jobs.{key}", "it may hang for ever")
+            continue
         if not job.get("health", {}).get("rules"):
             yield Finding("missing_health_rule", f"jobs.{key}", "no health rules")
-        if not job.get("email_notifications", {}).get("on_failure"):
+        if not tells:
             yield Finding("missing_notification", f"jobs.{key}", "nobody hears of a failure")
         if not job.get("timeout_seconds") and "continuous" not in job:
             yield Finding("missing_timeout", f"jobs.{key}", "it may hang for ever")
@@ -80,6 +98,7 @@ def _environments(bundle: Bundle) -> Iterator[tuple[str, dict[str, Any]]]:
 
 RULES: tuple[Rule, ...] = (
     bad_schedule,
+    unprefixed_name,
     several_triggers,
     unknown_runtime,
     unknown_environment_version,

@@ -22,7 +22,7 @@ class Bundle(NamedTuple):
     settings: dict[str, Any]
     resources: dict[str, dict[str, dict[str, Any]]]
     files: dict[str, Path]
-    known: dict[str, str]
+    known: dict[str, Any]
 
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def read(folder: Path, target: str) -> Bundle:
     return Bundle(target, settings, resources, files, known)
 
 
-def resolved(value: Value, known: Mapping[str, str]) -> Value:
+def resolved(value: Value, known: Mapping[str, Any]) -> Value:
     """The same value with every known `${…}` replaced, also those within what replaces them."""
     if isinstance(value, dict):
         return {key: resolved(inner, known) for key, inner in value.items()}
@@ -66,6 +66,9 @@ def resolved(value: Value, known: Mapping[str, str]) -> Value:
         return [resolved(inner, known) for inner in value]
     if not isinstance(value, str):
         return value
+    whole = REFERENCE.fullmatch(value)
+    if whole and not isinstance(known.get(whole[1], ""), str):
+        return known[whole[1]]
     for _ in range(DEEPEST):
         value = REFERENCE.sub(lambda found: known.get(found[1], found[0]), value)
     return value
@@ -97,9 +100,9 @@ def _yaml(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def _known(settings: dict[str, Any], target: str, resources: dict[str, Any]) -> dict[str, str]:
+def _known(settings: dict[str, Any], target: str, resources: dict[str, Any]) -> dict[str, Any]:
     """What each reference stands for: fields of resources, variables, the workspace's places."""
-    known = {
+    known: dict[str, Any] = {
         "bundle.name": settings["bundle"]["name"],
         "bundle.target": target,
         "workspace.file_path": "/Workspace/bundle/files",

@@ -1,8 +1,7 @@
 """Runs a job of the bundle in this process: its YAML's tasks in order, entry points as functions.
 
-What Databricks does with depends_on, outcomes, run_if, conditions, job parameters, task values and
-run_job_task is done here too; retries, timeouts and parallel tasks are not: one task runs after the
-other. A reference to a task value that was not set keeps its own text, as Databricks documents it.
+What Databricks does with depends_on, outcomes, run_if, conditions, job parameters and run_job_task
+is done here too; retries, timeouts and parallel tasks are not: one task runs after the other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +10,6 @@ from typing import NamedTuple
 from tests.bundle.graph import Task, order
 from tests.bundle.reading import Bundle, Value, resolved
 from tests.bundle.references import PARAMETER
-from tests.bundle.timing import TASK_VALUE
 
 Program = Callable[[list[str]], int]
 DONE, FAILED, EXCLUDED = "done", "failed", "excluded"
@@ -43,7 +41,6 @@ def run(
     job: str,
     programs: Mapping[str, Program],
     given: Mapping[str, str] | None = None,
-    values: Mapping[str, str] | None = None,
 ) -> list[Step]:
     """Run one job to its end.
 
@@ -52,10 +49,8 @@ def run(
         job: the job's key.
         programs: the wheel's entry points by name: arguments in, exit code out.
         given: what takes the place of the job's parameters' defaults.
-        values: the task values that the programs set, as `bronze.unapplied`.
     """
-    known = {f"tasks.{name}": value for name, value in (values or {}).items()}
-    return list(_run(bundle, job, programs, {**known, **(given or {})}))
+    return list(_run(bundle, job, programs, given or {}))
 
 
 def _run(
@@ -63,15 +58,14 @@ def _run(
 ) -> Iterator[Step]:
     settings = resolved(bundle.jobs[job], bundle.known)
     parameters = {item["name"]: item["default"] for item in settings.get("parameters", [])}
-    values = {name: value for name, value in given.items() if name.startswith("tasks.")}
-    unknown = set(given) - set(parameters) - set(values)
+    unknown = set(given) - set(parameters)
     if unknown:
         raise KeyError(f"{job} has no parameter {', '.join(sorted(unknown))}")
     states: dict[str, str] = {}
     for task in order(settings["tasks"]):
         started = _starts(task, states)
         task = _with_parameters(task, {**parameters, **given})
-        called = list(_called(bundle, task, programs, values)) if started else []
+        called = list(_called(bundle, task, programs)) if started else []
         yield from called
         states[task["task_key"]] = _state(task, programs, called) if started else EXCLUDED
         yield Step(job, task["task_key"], states[task["task_key"]])
@@ -88,25 +82,22 @@ def _starts(task: Task, states: Mapping[str, str]) -> bool:
 
 
 def _with_parameters(value: Value, parameters: Mapping[str, str]) -> Value:
-    """The task with every `{{job.parameters.x}}` and `{{tasks.x.values.y}}` replaced."""
+    """The task with every `{{job.parameters.x}}` replaced."""
     if isinstance(value, dict):
         return {key: _with_parameters(inner, parameters) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_parameters(inner, parameters) for inner in value]
     if isinstance(value, str):
-        value = TASK_VALUE.sub(lambda f: parameters.get(f"tasks.{f[1]}.{f[2]}", f[0]), value)
         return PARAMETER.sub(lambda found: parameters[found[1]], value)
     return value
 
 
-def _called(
-    bundle: Bundle, task: Task, programs: Mapping[str, Program], values: Mapping[str, str]
-) -> Iterator[Step]:
+def _called(bundle: Bundle, task: Task, programs: Mapping[str, Program]) -> Iterator[Step]:
     """The steps of the job that a run_job_task starts."""
     if "run_job_task" in task:
         call = task["run_job_task"]
         job = call["job_id"].removeprefix("id of jobs.")
-        yield from _run(bundle, job, programs, {**values, **call.get("job_parameters", {})})
+        yield from _run(bundle, job, programs, call.get("job_parameters", {}))
 
 
 def _state(task: Task, programs: Mapping[str, Program], called: list[Step]) -> str:

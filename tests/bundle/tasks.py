@@ -1,5 +1,6 @@
 """Rules about a job's tasks: their graph, what they run on, and what they run."""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -9,12 +10,16 @@ from typing import Any
 
 from tests.bundle.finding import Finding, Rule
 from tests.bundle.graph import dependencies, order
-from tests.bundle.reading import Bundle
+from tests.bundle.reading import Bundle, resolved
+from tests.wheel import PROJECT
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+PACKAGE = re.compile(r"^cdc-lakehouse==|^\.\./dist/\*\.whl$|/cdc_lakehouse-[^/]+\.whl$")
+"""The program by its name, or as a wheel."""
 
 
 def duplicate_task_key(bundle: Bundle) -> Iterator[Finding]:
@@ -73,15 +78,16 @@ def missing_wheel(bundle: Bundle) -> Iterator[Finding]:
         for task in (task for task in job["tasks"] if "python_wheel_task" in task):
             installed = environments.get(task.get("environment_key"), {}).get("dependencies", [])
             installed = installed + [
-                library.get("whl", "") for library in task.get("libraries", [])
+                library.get("whl", library.get("pypi", {}).get("package", ""))
+                for library in task.get("libraries", [])
             ]
-            if "../dist/*.whl" not in installed:
-                yield Finding("missing_wheel", f"jobs.{key}.{task['task_key']}", "no ../dist/*.whl")
+            if not any(PACKAGE.search(text) for text in resolved(installed, bundle.known)):
+                yield Finding("missing_wheel", f"jobs.{key}.{task['task_key']}", "no cdc-lakehouse")
 
 
 def missing_entry_point(bundle: Bundle) -> Iterator[Finding]:
     """Databricks looks the entry point up in the metadata of the distribution `package_name`."""
-    project = _project(next(iter(bundle.files.values())).parent.parent)
+    project = _project(PROJECT)
     for key, job in bundle.jobs.items():
         for task in (task for task in job["tasks"] if "python_wheel_task" in task):
             place, wheel = f"jobs.{key}.{task['task_key']}", task["python_wheel_task"]

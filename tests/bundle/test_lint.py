@@ -4,7 +4,12 @@ from typing import NamedTuple
 
 import pytest
 
+from cdc_lakehouse.project.rendering import MODES, Answers, render_project
+from cdc_lakehouse.project.upgrade import Change, apply_change
+from docs.generate_bundle import repository_files
 from tests.bundle.lint import lint
+from tests.bundle.models import check_models
+from tests.bundle.reading import read, targets
 
 
 class Fault(NamedTuple):
@@ -20,38 +25,86 @@ class Fault(NamedTuple):
     follows: tuple[str, ...] = ()
 
 
-CDC, CONTINUOUS = "cdc.job.yml", "cdc_continuous.job.yml"
+CDC = "cdc.job.yml"
 REPLAY, QUALITY = "dead_letter_replay.job.yml", "quality.job.yml"
-ARRIVAL, SCHEDULE, TICKS = "cdc_arrival.job.yml", "cdc_schedule.job.yml", "cdc_ticks.job.yml"
+ARRIVAL, SCHEDULE = "cdc_arrival.job.yml", "cdc_schedule.job.yml"
 ALERT, DASHBOARD = "trouble.alert.yml", "pipeline.lvdash.json"
 MAIN, PINS = "../databricks.yml", "../environments/lakehouse.txt"
-UNAPPLIED = '{task_key: unapplied, outcome: "true"}'
-SILVER_AFTER = f"[{UNAPPLIED}, {{task_key: replay}}, {{task_key: rebuild}}]"
 QUEUE, NO_QUEUE = "queue: {enabled: true}", "queue: {enabled: false}"
+SETTINGS = "--set=catalog=${var.catalog}"
 FAULTS = [
+    Fault("bad_cron", MAIN, "default: 0 0/30 * * * ?", "default: 0 0/99 * * * ?"),
+    Fault("awake_in_development", MAIN, "      watching: PAUSED", "      watching: UNPAUSED"),
+    Fault("awake_in_development", MAIN, "      daily: PAUSED", "      daily: UNPAUSED"),
+    Fault("circular_dependency", QUALITY, "quality}]", "report}]", ("quiet_failure",)),
+    Fault("hard_coded_name", CDC, "${resources.schemas.silver.name}", "silver"),
+    Fault("hard_coded_name", CDC, "${resources.volumes.landing.volume_path}", "/Volumes/x/y/z"),
+    Fault("missing_entry_point", CDC, "entry_point: lakehouse", "entry_point: lakehose"),
+    Fault("missing_health_rule", QUALITY, "health:", "tags:"),
+    Fault("missing_notification", CDC, "        on_failure", "        on_start"),
+    Fault("missing_wheel", CDC, "../dist/*.whl, ", ""),
+    Fault(
+        "several_triggers",
+        SCHEDULE,
+        "      schedule:",
+        "      trigger: {pause_status: PAUSED}\n      schedule:",
+    ),
+    Fault(
+        "undeclared_called_parameter",
+        REPLAY,
+        "{step:",
+        "{stop:",
+    ),
+    Fault(
+        "undeclared_job_parameter",
+        CDC,
+        "{{job.parameters.step}}",
+        "{{job.parameters.stop}}",
+        ("unpassed_job_parameter",),
+    ),
+    Fault("unpassed_job_parameter", CDC, "--step={{job.parameters.step}}", "--step=none"),
+    Fault("undeclared_variable", CDC, "${var.notify}", "${var.notfy}"),
+    Fault("unknown_dependency", QUALITY, "{task_key: quality}]", "{task_key: qality}]"),
+    Fault("unused_variable", SCHEDULE, "${var.schedule}", "0 0/30 * * * ?"),
+    Fault("wrong_outcome", QUALITY, "{task_key: quality}", "{task_key: quality, outcome: 'true'}"),
+    Fault("dangerous_default", MAIN, "reads gold\n", "reads gold\n    default: operators\n"),
+    Fault(
+        "told_twice",
+        REPLAY,
+        "      tasks:",
+        "      email_notifications: {on_failure: [a]}\n      tasks:",
+    ),
+    Fault("unprefixed_name", CDC, "name: ${bundle.name} cdc", "name: cdc"),
+    Fault(
+        "quiet_failure",
+        QUALITY,
+        '          email_notifications: {on_failure: ["${var.notify}"]}\n',
+        "",
+    ),
+    Fault(
+        "optimized_retries",
+        CDC,
+        "          disable_auto_optimization: true\n",
+        "",
+        ("retried_in_vain",),
+    ),
+    Fault(
+        "optimized_retries",
+        QUALITY,
+        "          disable_auto_optimization: true\n",
+        "",
+        ("retried_in_vain",),
+    ),
+    Fault("retried_in_vain", CDC, "max_retries: 0", "max_retries: 1"),
+    Fault("unlimited_task", CDC, "          timeout_seconds: 25200\n", ""),
+    Fault("unpinned_dependency", CDC, ', "-r ../environments/lakehouse.txt"', ""),
+    Fault("unreachable_timeout", CDC, "timeout_seconds: 25200", "timeout_seconds: 28800"),
+    Fault("unreachable_timeout", CDC, "value: 7200", "value: 43200"),
+    Fault("wheel_version", MAIN, "  artifacts_dynamic_version: true\n", ""),
     Fault("bad_cron", REPLAY, "0 0 4 * * ?", "0 4 * * *"),
-    Fault("bad_cron", ALERT, "0 0/30 * * * ?", "0 0/99 * * * ?"),
+    Fault("bad_cron", ALERT, "0 0 * * * ?", "0 0/99 * * * ?"),
     Fault("bad_time_zone", REPLAY, "timezone_id: UTC", "timezone_id: Europe/Atlantis"),
-    Fault("awake_in_development", MAIN, "watching: PAUSED", "watching: UNPAUSED"),
     Fault("awake_in_development", ALERT, ', pause_status: "${var.watching}"', ""),
-    Fault("circular_dependency", CDC, SILVER_AFTER, "[{task_key: gold}]"),
-    Fault(
-        "concurrent_writers",
-        MAIN,
-        "ticking must be PAUSED\n    default: PAUSED",
-        "ticking must be PAUSED\n    default: UNPAUSED",
-        ("awake_in_development",),
-    ),
-    Fault(
-        "concurrent_writers",
-        MAIN,
-        "continuous must be PAUSED\n    default: PAUSED",
-        "continuous must be PAUSED\n    default: UNPAUSED",
-        ("awake_in_development",),
-    ),
-    Fault(
-        "concurrent_writers", CDC, "{task_key: bronze}, {task_key: replay}]", "{task_key: bronze}]"
-    ),
     Fault("concurrent_writers", QUALITY, "- quality\n", "- maintain\n"),
     Fault(
         "deprecated_client", CDC, "environment_version: ${var.environment_version}", 'client: "4"'
@@ -61,28 +114,26 @@ FAULTS = [
         "reading.sql_warehouse.yml",
         "reading:",
         "pipeline:",
-        ("misnamed_file", "nobody_permitted", "undeclared_override", "undeclared_resource"),
+        (
+            "misnamed_file",
+            "nobody_permitted",
+            "undeclared_override",
+            "undeclared_resource",
+            "unprefixed_name",
+        ),
     ),
     Fault(
         "duplicate_task_key",
         QUALITY,
         "task_key: report",
         "task_key: quality",
-        ("circular_dependency",),
+        ("circular_dependency", "quiet_failure"),
     ),
     Fault(
         "fixed_workspace",
         MAIN,
         "    workspace:\n",
         "    workspace:\n      host: https://x.example.com\n",
-    ),
-    Fault("hard_coded_name", CDC, '"${resources.schemas.silver.name}"', "silver"),
-    Fault(
-        "hard_coded_name",
-        CDC,
-        "{{job.parameters.landing}}",
-        "/Volumes/x/y/landing",
-        ("unpassed_job_parameter",),
     ),
     Fault("hard_coded_name", "landing.volume.yml", "${resources.schemas.bronze.name}", "bronze"),
     Fault(
@@ -106,38 +157,13 @@ FAULTS = [
         ("closed_schema", "undeclared_override", "undeclared_resource", "unguarded_data"),
     ),
     Fault(
-        "missing_entry_point",
-        CDC,
-        "entry_point: bronze",
-        "entry_point: bronse",
-        ("undeclared_task_value",),
-    ),
-    Fault(
         "missing_file", "pipeline.dashboard.yml", "pipeline.lvdash.json", "pipelines.lvdash.json"
     ),
     Fault("missing_header", "gold.schema.yml", "# Gold", "\n# Gold"),
-    Fault("missing_health_rule", QUALITY, "health:", "tags:"),
-    Fault("missing_notification", REPLAY, "on_failure", "on_start"),
     Fault("missing_timeout", REPLAY, "      timeout_seconds: 43200\n", ""),
-    Fault("missing_wheel", CONTINUOUS, "      libraries", "      # libraries"),
     Fault("several_runs", CDC, "max_concurrent_runs: 1", "max_concurrent_runs: 2"),
     Fault("several_runs", REPLAY, "      max_concurrent_runs: 1\n", ""),
-    Fault(
-        "several_triggers",
-        CONTINUOUS,
-        "      continuous:",
-        "      trigger: {pause_status: PAUSED}\n      continuous:",
-        ("piling_up",),
-    ),
     Fault("shared_root", MAIN, "/Workspace/Users", "/Workspace/Shared"),
-    Fault("undeclared_called_parameter", REPLAY, "{replay:", "{reply:"),
-    Fault(
-        "undeclared_job_parameter",
-        CDC,
-        "{{job.parameters.catalog}}",
-        "{{job.parameters.catalogue}}",
-        ("unpassed_job_parameter",),
-    ),
     Fault(
         "undeclared_resource",
         REPLAY,
@@ -145,7 +171,6 @@ FAULTS = [
         "${resources.jobs.cds.id}",
         ("undeclared_called_parameter",),
     ),
-    Fault("undeclared_variable", REPLAY, "${var.notify}", "${var.notfy}"),
     Fault(
         "undefined_environment_key",
         QUALITY,
@@ -154,43 +179,15 @@ FAULTS = [
         ("missing_wheel",),
     ),
     Fault(
-        "undefined_job_cluster_key",
-        CONTINUOUS,
-        "      - job_cluster_key: streaming",
-        "      - job_cluster_key: stream",
-    ),
-    Fault(
         "undescribed_variable",
         MAIN,
         "    description: UNPAUSED lets the alert and the daily quality check run\n",
         "",
     ),
-    Fault(
-        "unknown_dependency",
-        CDC,
-        "depends_on: [{task_key: silver}]",
-        "depends_on: [{task_key: sliver}]",
-        ("concurrent_writers", "idle_layers"),
-    ),
     Fault("unknown_environment_version", MAIN, 'default: "4"', 'default: "44"'),
     Fault("unknown_package", CDC, "package_name: cdc_lakehouse", "package_name: lakehouse"),
     Fault("unknown_reference", CDC, "${workspace.file_path}", "${workspace.files_path}"),
-    Fault("unknown_runtime", MAIN, "17.3.x-scala2.13", "17.9.x-scala2.13"),
-    Fault(
-        "unpassed_job_parameter",
-        CONTINUOUS,
-        "--interval={{job.parameters.interval}}",
-        "--interval=5s",
-    ),
-    Fault("unused_variable", CONTINUOUS, "${var.node_type}", "i3.xlarge"),
-    Fault(
-        "wrong_outcome",
-        CDC,
-        '{task_key: replay_wanted, outcome: "true"}',
-        "{task_key: replay_wanted}",
-    ),
     Fault("dangerous_default", MAIN, "runs as\n", "runs as\n    default: somebody\n"),
-    Fault("dangerous_default", MAIN, "production\n", "production\n    default: operators\n"),
     Fault("dangerous_default", MAIN, "stale runs\n", "stale runs\n    default: a@example.com\n"),
     Fault(
         "dangerous_default",
@@ -205,7 +202,6 @@ FAULTS = [
         "      schedule: {quartz_cron_expression: '0 0 4 * * ?', timezone_id: UTC,"
         " pause_status: PAUSED}\n      tasks:\n",
     ),
-    Fault("idle_layers", CDC, UNAPPLIED, "{task_key: bronze}"),
     Fault("missing_budget_policy", CDC, "      budget_policy_id: ${var.budget_policy}\n", ""),
     Fault("missing_layout", DASHBOARD, '"GRID_V1"', '"GRID"'),
     Fault("missing_queue", CDC, QUEUE, NO_QUEUE),
@@ -224,9 +220,6 @@ FAULTS = [
     Fault("old_cli", MAIN, '">= 1.3.0"', '">= 0.285.0"'),
     Fault("piling_up", ARRIVAL, NO_QUEUE, QUEUE),
     Fault("piling_up", SCHEDULE, NO_QUEUE, QUEUE),
-    Fault("piling_up", TICKS, f"      {NO_QUEUE}\n", ""),
-    Fault("retried_in_vain", QUALITY, "          disable_auto_optimization: true\n", ""),
-    Fault("retried_in_vain", CDC, "0\n          disable_auto", "1\n          disable_auto"),
     Fault(
         "unassigned_variable",
         MAIN,
@@ -241,7 +234,6 @@ FAULTS = [
         "        checkpoint:",
         ("unguarded_data",),
     ),
-    Fault("undeclared_task_value", CDC, "values.unapplied}}", "values.came}}"),
     Fault(
         "unguarded_data",
         MAIN,
@@ -254,22 +246,16 @@ FAULTS = [
         "        landing:\n          lifecycle",
         "        landing:\n          x",
     ),
-    Fault("unlimited_task", TICKS, "          timeout_seconds: 10800\n", ""),
     Fault("unpinned_dependency", PINS, "msgspec==", "msgspec>="),
     Fault(
         "unpinned_dependency", QUALITY, "-r ../environments/quality.txt", "great-expectations>=1.24"
     ),
-    Fault("unpinned_dependency", TICKS, ', "-r ../environments/lakehouse.txt"', ""),
-    Fault("unreachable_timeout", CDC, "timeout_seconds: 14400", "timeout_seconds: 28800"),
     Fault("unreachable_timeout", "rebuild.job.yml", "43200", "86400"),
     Fault("unreachable_timeout", ARRIVAL, "43200", "28800"),
-    Fault("unreachable_timeout", SCHEDULE, "value: 14400", "value: 43200"),
     Fault("unsaid_performance_target", QUALITY, "      performance_target: STANDARD\n", ""),
     Fault("unsaid_retries", QUALITY, "          max_retries: 1\n", ""),
     Fault("untagged", MAIN, "  tags: {project: cdc_lakehouse}\n", "  name_prefix: x\n"),
     Fault("wheel_cleanup", MAIN, "  skip_artifact_cleanup: true\n", "  immutable_folder: false\n"),
-    Fault("wheel_version", MAIN, "    presets: {artifacts_dynamic_version: true}\n", ""),
-    Fault("wheel_version", MAIN, "    type: whl\n", "    type: whl\n    dynamic_version: true\n"),
 ]
 
 
@@ -294,3 +280,59 @@ def test_a_fault_planted_in_the_good_bundle_is_found_by_name(bundle: Path, fault
     assert fault.text in written
     path.write_text(written.replace(fault.text, fault.instead))
     assert {finding.rule for finding in lint(bundle)} == {fault.rule, *fault.follows}
+
+
+CHOICES = {
+    mode: Answers("shop", "0.3.0", "shop", mode, volume)
+    for mode, volume in zip(
+        MODES, ("", "/Volumes/main/tools/wheels", "/Volumes/a/b/c"), strict=True
+    )
+}
+
+
+@pytest.fixture(params=[*CHOICES, "continuous from an index"])
+def own(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A project of the user's own, with each choice that changes its files."""
+    mode, index, _ = request.param.partition(" ")
+    answers = CHOICES[mode]._replace(wheel_volume="") if index else CHOICES[mode]
+    for path, text in render_project(answers).items():
+        apply_change(tmp_path, Change(path, "added", None, text))
+    return tmp_path
+
+
+def test_a_project_of_ones_own_has_no_findings(own: Path) -> None:
+    assert lint(own) == []
+    for target in targets(own):
+        assert check_models(read(own, target)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "instead", "rule"),
+    [
+        ("resources/cdc.job.yml", '"${var.package}", ', "", "missing_wheel"),
+        ("databricks.yml", "watching: PAUSED", "watching: UNPAUSED", "awake_in_development"),
+        ("resources/rebuild.job.yml", "${bundle.name} rebuild", "rebuild", "unprefixed_name"),
+        ("environments/lakehouse.txt", "msgspec==", "msgspec>=", "unpinned_dependency"),
+    ],
+)
+def test_a_fault_planted_in_a_project_is_found(
+    own: Path, file: str, text: str, instead: str, rule: str
+) -> None:
+    written = (own / file).read_text()
+    assert text in written
+    (own / file).write_text(written.replace(text, instead))
+    assert {finding.rule for finding in lint(own)} == {rule}
+
+
+def test_a_writer_beside_the_one_that_never_stops_is_found(tmp_path: Path) -> None:
+    for path, text in render_project(CHOICES["continuous"]).items():
+        changed = text.replace("    default: PAUSED", "    default: UNPAUSED")
+        apply_change(tmp_path, Change(path, "added", None, changed))
+    assert {finding.rule for finding in lint(tmp_path)} == {"concurrent_writers"}
+
+
+def test_the_repositorys_bundle_is_made_from_the_projects_template(project: Path) -> None:
+    files = repository_files()
+    assert {path: (project / path).read_text() for path in files} == files
+    made = {path.removeprefix("resources/") for path in files if path.startswith("resources/")}
+    assert {file.name for file in (project / "resources").iterdir()} == made

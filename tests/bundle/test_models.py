@@ -42,9 +42,7 @@ def test_every_job_of_the_design_is_there(project: Path) -> None:
     assert set(read(project, "prod").jobs) == {
         "cdc",
         "cdc_arrival",
-        "cdc_continuous",
         "cdc_schedule",
-        "cdc_ticks",
         "dead_letter_replay",
         "maintenance",
         "quality",

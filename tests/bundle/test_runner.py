@@ -38,96 +38,48 @@ def calls() -> Calls:
     return Calls()
 
 
-def test_the_main_job_runs_the_layers_in_order(bundle: Bundle, calls: Calls) -> None:
-    run(bundle, "cdc", calls.programs())
-    assert calls.commands == MAIN
-
-
-def test_parameters_and_references_reach_the_entry_point_resolved(
+def test_the_main_job_is_one_task_with_its_references_resolved(
     bundle: Bundle, calls: Calls
 ) -> None:
-    run(bundle, "cdc", calls.programs(), {"gold": "gold_of_mine"})
-    assert calls[0] == [
-        "bronze",
-        "--conf=/Workspace/bundle/files/conf",
-        "--target=dev",
-        "--set=catalog=lakehouse_dev",
-        "--set=schemas.bronze=bronze",
-        "--set=schemas.silver=silver",
-        "--set=schemas.gold=gold_of_mine",
-        "--set=landing=/Volumes/lakehouse_dev/bronze/landing",
-        "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints",
-        "--apply=always",
+    run(bundle, "cdc", calls.programs())
+    assert calls == [
+        [
+            "lakehouse",
+            "job",
+            "--step=none",
+            "--conf=/Workspace/bundle/files/conf",
+            "--target=dev",
+            "--set=catalog=lakehouse_dev",
+            "--set=schemas.bronze=bronze",
+            "--set=schemas.silver=silver",
+            "--set=schemas.gold=gold",
+            "--set=landing=/Volumes/lakehouse_dev/bronze/landing",
+            "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints",
+        ]
     ]
-
-
-def test_a_failed_task_keeps_what_follows_from_running(bundle: Bundle, calls: Calls) -> None:
-    steps = run(bundle, "cdc", calls.programs("silver"))
-    assert calls.commands == ["bronze", "silver"]
-    assert Step("cdc", "silver", "failed") in steps
-    assert Step("cdc", "gold", "excluded") in steps
 
 
 @pytest.mark.parametrize(
-    ("job", "commands"),
+    ("job", "step"),
     [
-        ("cdc_arrival", MAIN),
-        ("cdc_schedule", MAIN),
-        ("dead_letter_replay", ["bronze", "dead-letters", "silver", "gold"]),
-        ("maintenance", [*MAIN, "maintain"]),
-        ("cdc_continuous", ["run"]),
-        ("cdc_ticks", ["run"]),
-        ("quality", ["quality", "report"]),
+        ("cdc_arrival", "none"),
+        ("cdc_schedule", "none"),
+        ("dead_letter_replay", "replay"),
+        ("maintenance", "maintain"),
+        ("rebuild", "rebuild "),
     ],
 )
-def test_each_job_runs_its_commands_in_order(
-    bundle: Bundle, calls: Calls, job: str, commands: list[str]
+def test_each_job_asks_the_main_one_for_its_step(
+    bundle: Bundle, calls: Calls, job: str, step: str
 ) -> None:
-    run(bundle, job, calls.programs())
-    assert sorted(calls.commands) == sorted(commands)
-    assert [command for command in calls.commands if command != "dead-letters"] == [
-        command for command in commands if command != "dead-letters"
-    ]
+    steps = run(bundle, job, calls.programs())
+    assert [call[1:3] for call in calls] == [["job", f"--step={step}"]]
+    assert steps == [Step("cdc", "run", "done"), Step(job, "cdc", "done")]
 
 
-@pytest.mark.parametrize("job", ["cdc_arrival", "cdc_schedule"])
-def test_silver_and_gold_are_not_started_when_bronze_says_that_nothing_is_unapplied(
-    bundle: Bundle, calls: Calls, job: str
-) -> None:
-    steps = run(bundle, job, calls.programs(), values={"bronze.unapplied": "no"})
-    assert calls.commands == ["bronze"]
-    assert calls[0][-1] == "--apply=when_new"
-    assert {step.task for step in steps if step.state == "excluded"} > {"silver", "gold"}
-    assert steps[-1] == Step(job, "cdc", "done")
-
-
-@pytest.mark.parametrize("values", [{"bronze.unapplied": "yes"}, {}])
-def test_silver_and_gold_are_started_when_something_is_or_nobody_says(
-    bundle: Bundle, calls: Calls, values: dict[str, str]
-) -> None:
-    run(bundle, "cdc_schedule", calls.programs(), values=values)
-    assert calls.commands == MAIN
-
-
-@pytest.mark.parametrize("job", ["dead_letter_replay", "maintenance", "rebuild"])
-def test_a_run_that_is_asked_for_by_a_step_of_its_own_always_applies(
-    bundle: Bundle, calls: Calls, job: str
-) -> None:
-    run(bundle, job, calls.programs())
-    assert calls[0][-1] == "--apply=always"
-
-
-def test_a_replay_comes_before_silver_applies(bundle: Bundle, calls: Calls) -> None:
-    run(bundle, "dead_letter_replay", calls.programs())
-    assert calls.commands.index("dead-letters") < calls.commands.index("silver")
-
-
-def test_a_rebuild_gets_its_table_and_comes_between_bronze_and_silver(
-    bundle: Bundle, calls: Calls
-) -> None:
+def test_a_rebuild_gets_its_table(bundle: Bundle, calls: Calls) -> None:
     run(bundle, "rebuild", calls.programs(), {"table": "orders"})
-    assert calls.commands == ["bronze", "rebuild", "silver", "gold"]
-    assert calls[1][1:3] == ["rebuild", "orders"]
+    assert calls[0][2] == "--step=rebuild orders"
 
 
 def test_the_report_is_written_though_quality_failed(bundle: Bundle, calls: Calls) -> None:
@@ -141,7 +93,7 @@ def test_the_report_is_written_though_quality_failed(bundle: Bundle, calls: Call
 
 def test_a_job_that_another_job_started_hands_its_failure_up(bundle: Bundle, calls: Calls) -> None:
     assert Step("maintenance", "cdc", "failed") in run(
-        bundle, "maintenance", calls.programs("bronze")
+        bundle, "maintenance", calls.programs("lakehouse")
     )
 
 

@@ -1,20 +1,15 @@
 """Rules about time: timeouts that can be reached, retries that help, runs that do not pile up."""
 
-import re
 from collections.abc import Iterator
-from graphlib import CycleError
 
 from tests.bundle import quartz
 from tests.bundle.finding import Finding, Rule
-from tests.bundle.graph import Task, before
+from tests.bundle.graph import Task, dependencies
 from tests.bundle.reading import Bundle, resolved
 from tests.bundle.writers import command
 
-FINAL = {"quality", "rebuild"}
-"""Commands whose failure is a finding: a second attempt finds the same."""
-TASK_VALUE = re.compile(r"\{\{\s*tasks\.(\w+)\.values\.(\w+)\s*\}\}")
-TASK_VALUES = {"bronze": {"unapplied"}}
-"""What each entry point sets."""
+FINAL = {"quality", "job"}
+"""Commands that are not tried again: the next run goes on, or would find the same."""
 
 
 def unreachable_timeout(bundle: Bundle) -> Iterator[Finding]:
@@ -53,6 +48,9 @@ def retries(bundle: Bundle) -> Iterator[Finding]:
             place = f"jobs.{key}.{task['task_key']}"
             if "max_retries" not in task:
                 yield Finding("unsaid_retries", place, "no max_retries")
+            never_said = task.get("max_retries") == 0
+            if never_said and task.get("disable_auto_optimization") is not True:
+                yield Finding("optimized_retries", place, "serverless adds retries of its own")
             never = task.get("max_retries") == 0 and task.get("disable_auto_optimization") is True
             if command(task) in FINAL and not never:
                 yield Finding("retried_in_vain", place, "not max_retries 0 without optimization")
@@ -67,7 +65,7 @@ def unsaid_performance_target(bundle: Bundle) -> Iterator[Finding]:
 def piling_up(bundle: Bundle) -> Iterator[Finding]:
     """What starts several times a day has no queue: a late run makes the next ones be skipped."""
     for key, job in bundle.jobs.items():
-        cron = job.get("schedule", {}).get("quartz_cron_expression", "")
+        cron = resolved(job.get("schedule", {}), bundle.known).get("quartz_cron_expression", "")
         hourly = quartz.problem(cron) is None and not cron.split()[2].isdigit()
         often = "trigger" in job or hourly
         if often and job.get("queue", {}).get("enabled") is not False:
@@ -85,40 +83,19 @@ def direct_trigger(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("direct_trigger", f"jobs.{key}", "a job without a queue should ask")
 
 
-def idle_layers(bundle: Bundle) -> Iterator[Finding]:
-    """Silver and gold come after a condition on a task value that bronze sets."""
+def quiet_failure(bundle: Bundle) -> Iterator[Finding]:
+    """A job's result is that of its last tasks: one before them that they go on after must tell."""
     for key, job in bundle.jobs.items():
-        try:
-            earlier = before(job["tasks"])
-        except CycleError:
-            continue
-        commands = {task["task_key"]: command(task) for task in job["tasks"]}
-        gates = {
-            task["task_key"]
-            for task in job["tasks"]
-            for name in TASK_VALUE.findall(task.get("condition_task", {}).get("left", ""))
-            if commands.get(name[0]) == "bronze"
+        tasks = {task["task_key"]: task for task in job["tasks"]}
+        tolerated = {
+            name
+            for task in tasks.values()
+            for name in dependencies(task)
+            if task.get("run_if", "ALL_SUCCESS") in ("ALL_DONE", "AT_LEAST_ONE_SUCCESS")
         }
-        for task, name in commands.items():
-            follows = "bronze" in commands.values() and name in ("silver", "gold")
-            if follows and not gates & earlier[task]:
-                yield Finding("idle_layers", f"jobs.{key}.{task}", "it starts for nothing")
-
-
-def undeclared_task_value(bundle: Bundle) -> Iterator[Finding]:
-    """A condition on a value that no task before it sets compares the reference's own text."""
-    for key, job in bundle.jobs.items():
-        try:
-            earlier = before(job["tasks"])
-        except CycleError:
-            continue
-        commands = {task["task_key"]: command(task) for task in job["tasks"]}
-        for task in (task for task in job["tasks"] if "condition_task" in task):
-            for of, name in TASK_VALUE.findall(task["condition_task"]["left"]):
-                known = TASK_VALUES.get(str(commands.get(of)), set())
-                if of not in earlier[task["task_key"]] or name not in known:
-                    place = f"jobs.{key}.{task['task_key']}"
-                    yield Finding("undeclared_task_value", place, f"tasks.{of}.values.{name}")
+        for name in sorted(tolerated & tasks.keys()):
+            if not tasks[name].get("email_notifications", {}).get("on_failure"):
+                yield Finding("quiet_failure", f"jobs.{key}.{name}", "nobody hears of its failure")
 
 
 def _called(bundle: Bundle, tasks: list[Task]) -> Iterator[str]:
@@ -137,6 +114,5 @@ RULES: tuple[Rule, ...] = (
     unsaid_performance_target,
     piling_up,
     direct_trigger,
-    idle_layers,
-    undeclared_task_value,
+    quiet_failure,
 )

@@ -15,6 +15,7 @@ LAYERS = {
     "silver": ("silver",),
     "gold": ("gold",),
     "run": ("bronze", "silver", "gold"),
+    "job": ("bronze", "silver", "gold"),
     "dead-letters": ("silver",),
     "rebuild": ("silver", "gold"),
     "erase": ("bronze", "silver", "gold"),
@@ -73,12 +74,10 @@ def _overlap(one: Writes, other: Writes) -> bool:
 
 
 def _can_start(bundle: Bundle, key: str, asked: frozenset[str] = frozenset()) -> bool:
-    """Whether a job can start: by itself, by hand, or asked by another; a paused one cannot."""
+    """Whether a job can start by itself, or asked by one that can; what starts by hand cannot."""
     job = bundle.jobs[key]
     starts = [job[name] for name in ("continuous", "schedule", "trigger") if name in job]
-    paused = starts and all(
-        resolved(start.get("pause_status"), bundle.known) == "PAUSED" for start in starts
-    )
+    paused = all(resolved(start.get("pause_status"), bundle.known) == "PAUSED" for start in starts)
     callers = set(_callers(bundle, key)) - asked
     return not paused or any(_can_start(bundle, caller, asked | {key}) for caller in callers)
 

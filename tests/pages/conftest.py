@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages.shell import ROOT, WIDTH, Shell, Told
+from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ WRITTEN = shutil.ignore_patterns("lake", "__pycache__")
 
 
 CLONE = "cdc-lakehouse"
-DEMO = "make demo"
+DEMO = "lakehouse demo"
 
 
 def make_clone(folder: Path) -> Path:
@@ -39,15 +40,17 @@ def make_clone(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project."""
-    return make_clone(tmp_path_factory.mktemp("clone"))
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that stands in for the published package."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="session")
-def demo(clone: Path) -> Told:
-    """What the demo printed in the clone: two pages show it."""
-    return Shell(clone, clone.parent).type(DEMO)
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What the demo printed in an empty folder: two pages show it."""
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "home").mkdir()
+    return Shell(folder / "home", folder).type(DEMO)
 
 
 @pytest.fixture
@@ -60,9 +63,11 @@ def shell(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def shell_in_clone(
-    clone: Path, demo: Told, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+def shell_after_demo(
+    tmp_path: Path, demo: Told, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> Shell:
-    """The same in the clone, in which the demo was run."""
+    """The same, where the demo was run elsewhere."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
-    return Shell(clone, clone.parent, in_process=True, known={DEMO: demo})
+    home = tmp_path / "home"
+    home.mkdir()
+    return Shell(home, tmp_path, in_process=True, known={DEMO: demo})

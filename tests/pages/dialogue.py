@@ -1,8 +1,10 @@
 """The dialogues of a Markdown page: commands, and the output that the page shows for them.
 
-A block with the language `console` is a dialogue: `$ ` begins a command, `> ` continues it, and all
-other lines are its output. A line `…` stands for any lines. Blocks of other languages are no
-dialogues. With LAKEHOUSE_WRITE_PAGES=1 the output is written into the page instead of compared.
+A block with the language `sh` has commands that a reader can paste: a command a line, and here
+documents. A block with the language `text` directly after it is the output of its last command;
+the others print nothing. A line `…` stands for any lines. A block with the language `console` has
+both: `$ ` begins a command, `> ` continues it, and all other lines are its output.
+With LAKEHOUSE_WRITE_PAGES=1 the output is written into the page instead of compared.
 """
 
 import os
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 from tests.pages.shell import ROOT, Shell, Told
 
-LANGUAGE = "console"
+LANGUAGE, COMMANDS, OUTPUT = "console", "sh", "text"
 ANY_LINES = "…"
 WRITES = os.environ.get("LAKEHOUSE_WRITE_PAGES") == "1"
 
@@ -22,6 +24,7 @@ _FENCE = re.compile(r"^ *```(\S*)")
 _HEARTBEAT = re.compile(r"^.*\(\d+ s\)$")
 _DURATION = re.compile(r"\d+(\.\d+)? (s|min|h|d)\b( \d+ (s|min|h)\b)?")
 _RUNS = re.compile(r"─+|\s+")
+_HERE_DOCUMENT = re.compile(r"<<'(\w+)'$")
 _ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 
 
@@ -49,12 +52,17 @@ def blocks(page: Path) -> Iterator[tuple[str, int, list[str]]]:
 
 def steps(page: Path) -> list[Step]:
     """All commands of the page's dialogues, in order."""
-    return [
-        step
-        for language, first, lines in blocks(page)
-        if language == LANGUAGE
-        for step in _steps(first, lines)
-    ]
+    found: list[Step] = []
+    pasted = -1
+    for language, first, lines in blocks(page):
+        if language == LANGUAGE:
+            found += _steps(first, lines)
+        elif language == COMMANDS:
+            found += _pasted(first, lines)
+            pasted = first + len(lines)
+        elif language == OUTPUT and first == pasted + 3:
+            found[-1] = Step(found[-1].command, lines, first, first + len(lines))
+    return found
 
 
 def follow(
@@ -127,6 +135,17 @@ def _steps(first: int, lines: Sequence[str]) -> Iterator[Step]:
             more += 1
         command = "\n".join(line[2:] for line in lines[begin:more])
         yield Step(command, list(lines[more:end]), first + more, first + end)
+
+
+def _pasted(first: int, lines: Sequence[str]) -> Iterator[Step]:
+    """The commands of a block without output, each where the block ends."""
+    end, at = first + len(lines), 0
+    while at < len(lines):
+        begin, document = at, _HERE_DOCUMENT.search(lines[at])
+        while document and lines[at] != document[1]:
+            at += 1
+        at += 1
+        yield Step("\n".join(lines[begin:at]), [], end, end)
 
 
 def _write(page: Path, printed: Sequence[tuple[Step, list[str]]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pages.conftest import CLONE, make_clone
+from tests.pages.conftest import make_clone
 from tests.pages.dialogue import blocks, fits, follow, plain
 from tests.pages.shell import ROOT, WIDTH, Shell
 from tests.workspace import cli
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = ROOT / "docs" / "getting-started" / "databricks.md"
-CATALOG = "lakehouse_dev"
+CATALOG, OF_THE_PAGE = "lakehouse_dev", "shop_dev"
 ADDRESS, USER = "Ada.Lovelace@example.com", "ada_lovelace"
 NAME_ON_THE_PAGE = "YOU"
 LANDING = f"dbfs:/Volumes/{CATALOG}/dev_{USER}_bronze/landing"
@@ -41,7 +41,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def shell(tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A shell in a new clone; its `databricks` is signed in to the workspace."""
+    """A shell in an empty folder; its `databricks` is signed in to the workspace."""
+    home = tmp_path / "home"
+    home.mkdir()
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -49,11 +51,10 @@ def shell(tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch)
     databricks.write_text(f"#!{sys.executable}\nfrom tests.workspace.cli import main\nmain()\n")
     databricks.chmod(0o755)
     return Shell(
-        make_clone(tmp_path),
+        home,
         tmp_path,
         {
             "PATH": f"{programs}:{sys.prefix}/bin:{os.environ['PATH']}",
-            "BUNDLE_VAR_build": BUILD,
             cli.FOLDER: str(workspace.folder),
             cli.USER: workspace.user,
         },
@@ -61,13 +62,14 @@ def shell(tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch)
     )
 
 
-def test_the_page_leads_from_a_clone_to_rows_in_the_workspace(
+def test_the_page_leads_from_nothing_to_rows_in_the_workspace(
     shell: Shell, workspace: Workspace, spark: "SparkSession"
 ) -> None:
+    (workspace.folder / "Volumes" / OF_THE_PAGE).mkdir()
     follow(PAGE, shell, own={NAME_ON_THE_PAGE: USER})
     query, shown = _last_query()
-    query = query.replace(f"{CATALOG}.dev_{NAME_ON_THE_PAGE}_gold.", "gold.")
-    told = shell.type(f'lakehouse sql "{query}" --root {workspace.lake(CATALOG)}')
+    query = query.replace(f"{OF_THE_PAGE}.dev_{NAME_ON_THE_PAGE}_gold.", "gold.")
+    told = shell.type(f'lakehouse sql "{query}" --root {workspace.lake(OF_THE_PAGE)}')
     assert told.code == 0 and fits(shown, plain(told.text)), told
 
 
@@ -86,7 +88,7 @@ def _last_query() -> tuple[str, list[str]]:
         ("databricks.yml", "default: uv build --wheel", 'default: "false"', "build failed"),
         ("resources/bronze.schema.yml", "${var.catalog}", "main", "hard_coded_name"),
         ("resources/cdc.job.yml", "queue:", "queu:", "Unexpected field 'queu'"),
-        ("resources/cdc.job.yml", "[{task_key: silver}]", "[{task_key: silvr}]", "silvr"),
+        ("resources/quality.job.yml", "[{task_key: quality}]", "[{task_key: qualit}]", "qualit"),
     ],
 )
 def test_a_deploy_refuses_a_fault_and_changes_nothing(
@@ -104,7 +106,7 @@ def test_a_deploy_refuses_a_fault_and_changes_nothing(
 def test_what_no_deploy_made_is_refused(
     shell: Shell, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path / CLONE)
+    monkeypatch.chdir(make_clone(tmp_path))
     with pytest.raises(Refused, match="unable to locate bundle root"):
         deploy(workspace, tmp_path)
     with pytest.raises(Refused, match="not yet deployed"):
@@ -126,7 +128,7 @@ def test_what_no_deploy_made_is_refused(
             copy(workspace, source, target, recursive=True)
     assert [*workspace.at(LANDING.removeprefix("dbfs:")).iterdir()] == []
     _check_copies(workspace)
-    with pytest.raises(Refused, match="job cdc: task bronze failed"):
+    with pytest.raises(Refused, match="job cdc: task run failed"):
         run_job(workspace, "cdc")
     with pytest.raises(Refused, match='resource with key "cdx" not found'):
         run_job(workspace, "cdx")

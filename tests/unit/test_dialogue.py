@@ -18,12 +18,15 @@ $ mkdir inner && cd inner
 $ export NAME=world
 ```
 
-```sh
+```python
 this is not typed
 ```
 
-```console
-$ cat ../a.txt; echo "hello $NAME"
+```sh
+cat ../a.txt; echo "hello $NAME"
+```
+
+```text
 one
 hello world
 ```
@@ -63,7 +66,7 @@ def test_a_page_that_shows_something_else_is_found(
     page: Path, shell: Shell, shown: str, instead: str
 ) -> None:
     page.write_text(PAGE.replace(shown, instead))
-    with pytest.raises(AssertionError, match=r"page\.md, line 17"):
+    with pytest.raises(AssertionError, match=r"page\.md, line 20"):
         follow(page, shell)
 
 

@@ -99,3 +99,13 @@ def test_the_command_reads_a_lake_without_spark(
     assert lines[4] == "orders: column qty was long, is string"
     enter(app, ["plan", "--conf", str(tmp_path), "--format", "json"])
     assert json.loads(capsys.readouterr().out.splitlines()[0])["effect"] == "rebuild"
+    enter(app, ["plan", "--conf", str(tmp_path), "--format", "markdown"])
+    assert capsys.readouterr().out.splitlines() == [
+        "| table | effect | records | rows | do |",
+        "|---|---|--:|--:|---|",
+        "| orders | rebuild | 2 |  | `lakehouse rebuild orders` |",
+        "| people | new |  |  | `lakehouse run --table people` |",
+        "",
+        "- `orders`: column qty was long, is string",
+        "- `people`: its first run makes it",
+    ]

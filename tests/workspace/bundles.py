@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import mkdtemp
 
 import yaml
 
@@ -12,7 +13,7 @@ from tests.bundle.lint import lint
 from tests.bundle.models import check_models
 from tests.bundle.reading import Bundle, read, resolved
 from tests.bundle.runner import FAILED, run
-from tests.wheel import install_wheel
+from tests.wheel import build_wheel, install_wheel
 from tests.workspace.compute import started
 from tests.workspace.folders import Refused, Workspace
 
@@ -89,7 +90,12 @@ def _of_developer(workspace: Workspace, bundle: Bundle) -> Bundle:
 
 
 def _build(bundle: Bundle, folder: Path) -> Path:
-    """The wheel that the jobs install, built by the artifact's own command."""
+    """The wheel that the jobs install, built by the artifact's own command.
+
+    A bundle without one names the published package, for which a wheel built here stands in.
+    """
+    if not bundle.settings["artifacts"]:
+        return build_wheel(Path(mkdtemp()))
     artifact = bundle.settings["artifacts"]["wheel"]
     command = resolved(artifact["build"], bundle.known)
     built = subprocess.run(

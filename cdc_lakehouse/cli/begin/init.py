@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdc_lakehouse.cli.begin.bundle import NewMode, WheelVolume, make_bundle
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from lakehouse.config.unpacking import table_schema
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="TABLE", help="Only this table; without, all there are.")
+    str | None,
+    typer.Argument(metavar="TABLE|FOLDER", help="Only this table, or where --bundle goes."),
 ]
 Sample = Annotated[
     Path | None,
@@ -37,6 +39,13 @@ Brokers = Annotated[
     str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
 ]
 
+Bundle = Annotated[
+    bool, typer.Option("--bundle", help="A whole project of your own, for Databricks as well.")
+]
+Catalog = Annotated[
+    str, typer.Option(metavar="NAME", help="With --bundle: catalogs NAME_dev and NAME_prod.")
+]
+
 
 @command("init")
 def init(
@@ -46,13 +55,22 @@ def init(
     source: Source = None,
     prefix: Prefix = None,
     brokers: Brokers = None,
+    bundle: Bundle = False,
+    catalog: Catalog = "lakehouse",
+    mode: NewMode = None,
+    wheel_volume: WheelVolume = None,
 ) -> None:
     """Make a project, or write the YAML of tables from a file or a database.
 
-    Without options: the project's folders, in a folder that has none. With --from: a table per
+    Without options: the project's folders, in a folder that has none. With --bundle: a project in
+    FOLDER, or here, with a Databricks bundle, workflows and a test. With --from: a table per
     topic of the file. With --source: a table per table of a PostgreSQL, MySQL or MariaDB
     database, and conf/connector.json for Debezium. Files that are there are left alone.
     """
+    if bundle:
+        folder = Path(table or chosen.conf.parent)
+        with _writable(folder):
+            return make_bundle(folder, catalog, mode, wheel_volume)
     _check(table, sample, source)
     if is_project(chosen.conf) and sample is None and source is None:
         print(f"there is a project already: {_shown(chosen.conf)}")

@@ -1,9 +1,11 @@
 """`plan`: what the YAML as it is now would change, told without Spark where that is possible."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
 
-from cdc_lakehouse.cli.ask.queries import ShownStatus
+import typer
+
 from cdc_lakehouse.cli.front import command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.silence import without_yaml
@@ -15,6 +17,9 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
 
+ShownPlan = Annotated[
+    Literal["table", "json", "markdown"], typer.Option("--format", help="How the plan is shown.")
+]
 ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
     "widen": "the next run does it",
@@ -25,7 +30,7 @@ ACTIONS = {
 
 
 @command("plan")
-def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
+def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
     """Tell what the YAML as it is now would change: nothing, widen, or rebuild which tables.
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
@@ -35,6 +40,9 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
     target, tables, everything = configured_whole(chosen)
     found = [planned(table, held) for table, held in _held(target, tables)]
     found.sort(key=lambda each: WORST.index(each.effect))
+    if shown == "markdown":
+        print("\n".join(_markdown(found)))
+        return
     as_json = shown == "json"
     show_records([each._asdict() if as_json else _row(each) for each in found], as_json)
     if not as_json:
@@ -42,6 +50,20 @@ def plan(chosen: Chosen, shown: ShownStatus = "table") -> None:
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
         for text in [*reasons, *without_yaml(target, everything)]:
             print("\n".join(wrapped(text)))
+
+
+def _markdown(found: Sequence[Planned]) -> Iterator[str]:
+    """A table for a comment on a pull request, and why each table changes."""
+    rows = [_row(each) for each in found]
+    head = ("table", "effect", "records", "rows", "do")
+    yield f"| {' | '.join(head)} |"
+    yield "|---|---|--:|--:|---|"
+    for row in rows:
+        cells = ["" if row[name] is None else str(row[name]) for name in head]
+        cells[-1] = f"`{cells[-1]}`" if cells[-1].startswith("lakehouse") else cells[-1]
+        yield f"| {' | '.join(cells)} |"
+    reasons = [f"- `{each.table}`: {why}" for each in found for why in each.why]
+    yield from ["", *reasons] if reasons else []
 
 
 def _row(each: Planned) -> dict[str, object]:

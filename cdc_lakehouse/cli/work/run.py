@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -63,11 +63,6 @@ EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
 ]
 
-Apply = Annotated[
-    Literal["always", "when_new"] | None,
-    typer.Option(help="In a Databricks job: start silver and gold, or only when they have work."),
-]
-
 
 @command("run")
 def run(
@@ -104,8 +99,6 @@ class Asked(NamedTuple):
         continuous: whether it goes on until interrupted.
         run_id: the name of the run in the ledger; one of its own for each piece of work else.
         merge: whether it merges all that waits.
-        apply: whether the next tasks of a Databricks job are told to start always, or only when
-            they have work; None where there are none.
         metrics: the port, or HOST:PORT, at which a run that goes on tells its metrics.
     """
 
@@ -114,7 +107,6 @@ class Asked(NamedTuple):
     continuous: bool = False
     run_id: str | None = None
     merge: bool = False
-    apply: Literal["always", "when_new"] | None = None
     metrics: str | None = None
 
 
@@ -152,7 +144,6 @@ def _work(
     `inputs` is what the run depends on, where its end may leave the mark of a settled lake.
     """
     from bronze.kafka.ingest import reads_kafka
-    from bronze.task_value import is_unapplied, set_unapplied
     from lakehouse.run.lineage import Lineage
 
     free, everything = tables
@@ -170,9 +161,6 @@ def _work(
             lineage.tell(entries)
         watcher.look()
         _warn_of(lineage)
-        if asked.apply is not None:
-            always = asked.apply == "always"
-            set_unapplied(spark, always or is_unapplied(spark, target, free, entries))
     if inputs is not None and memory is not None:
         idle.settle(given, (inputs, entries, warner.told))
     return failed(entries)
@@ -343,16 +331,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
     ) -> None:
         run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id))
 
-    def bronze_layer(
-        chosen: Chosen,
-        continuous: Continuous = False,
-        interval: Interval = "5s",
-        run_id: RunId = None,
-        apply: Apply = None,
-    ) -> None:
-        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id, apply=apply))
-
     single = application(f"Run the {layer} layer.")
-    command = interruptible(with_common_options(bronze_layer if layer == "bronze" else one_layer))
+    command = interruptible(with_common_options(one_layer))
     single.command(layer, epilog=examples(layer))(command)
     enter(single, arguments, layer)

@@ -1,0 +1,99 @@
+"""The files of a project, rendered from `template/`.
+
+The folder is a template of Databricks' CLI: files that end in `.tmpl` are Go templates, all others
+are copied. Here their few kinds of actions are translated for Jinja: one source serves both.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from jinja2 import Environment, StrictUndefined
+
+from lakehouse.config.unpacking import table_schema
+
+TEMPLATE = Path(__file__).with_name("template")
+SUFFIX, PREAMBLE = ".tmpl", "__preamble"
+EXAMPLE = ("conf/tables/*", "tests/landing/*", "tests/expected/*")
+"""Files of the example table."""
+Mode = Literal["files", "ticks", "continuous"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+_ACTION = re.compile(r"\{\{(-?)\s*(.*?)\s*(-?)\}\}")
+_FIELD = re.compile(r"\.(\w+)")
+_CONDITION = re.compile(r'if (?:(eq|ne) )?\.(\w+)(?: ("\w+"))?')
+_SKIP = re.compile(r'skip ("[^"]+")')
+
+
+class Answers(NamedTuple):
+    """What a project was made with.
+
+    Attributes:
+        name: the name of the bundle, and of what it deploys.
+        version: the version of this program.
+        catalog: what `_dev` and `_prod` are appended to.
+        mode: what keeps the tables up to date.
+        wheel_volume: the folder of the wheels, for a workspace that reaches no package index.
+    """
+
+    name: str
+    version: str
+    catalog: str = "lakehouse"
+    mode: Mode = "files"
+    wheel_volume: str = ""
+
+
+def render_project(answers: Answers) -> dict[str, str]:
+    """Every file of a project, by its path below the project's folder."""
+    given = answers._asdict()
+    skipped: list[str] = []
+    _render(_read(TEMPLATE / f"{PREAMBLE}{SUFFIX}"), given, skipped.append)
+    texts = {"conf/table.schema.json": table_schema()}
+    for file in sorted(file for file in TEMPLATE.rglob("*") if file.is_file()):
+        path = file.relative_to(TEMPLATE).as_posix()
+        name = path.removesuffix(SUFFIX)
+        if "__pycache__" not in path and not any(fnmatch(name, each) for each in skipped):
+            text = _read(file)
+            texts[name] = _render(text, given, skipped.append) if name != path else text
+    return texts
+
+
+def is_example(path: str) -> bool:
+    """Whether a file of a project belongs to the example table."""
+    return any(fnmatch(path, pattern) for pattern in EXAMPLE)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _render(text: str, given: Mapping[str, str], skip: Callable[[str], None]) -> str:
+    def skipping(pattern: str) -> str:
+        skip(pattern)
+        return ""
+
+    environment = Environment(
+        undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+    )
+    return environment.from_string(_ACTION.sub(_translated, text)).render(given, skip=skipping)
+
+
+def _translated(action: re.Match[str]) -> str:
+    """An action of a Go template as Jinja writes it.
+
+    Raises:
+        ValueError: the template uses more of Go's language than is translated here.
+    """
+    left, body, right = action.groups()
+    if field := _FIELD.fullmatch(body):
+        return f"{{{{{left} {field[1]} {right}}}}}"
+    if skip := _SKIP.fullmatch(body):
+        return f"{{{{{left} skip({skip[1]}) {right}}}}}"
+    if condition := _CONDITION.fullmatch(body):
+        comparison = {"eq": "==", "ne": "!="}.get(condition[1] or "", "")
+        body = f"if {condition[2]} {comparison} {condition[3] or ''}"
+    elif body not in ("else", "end"):
+        raise ValueError(f"found {action[0]}, expected a field, if, else, end or skip")
+    return f"{{%{left} {'endif' if body == 'end' else body} {right}%}}"
