@@ -163,7 +163,9 @@ MISTAKES = {
     "a sample that is not there": Mistake(
         "init x --from no.jsonl", "no.jsonl", "name another file"
     ),
-    "a sample that is a folder": Mistake("init --from conf", "a folder", "one of the files in it"),
+    "a sample that is a folder": Mistake(
+        "init --from conf", "a folder", "name a folder that has some"
+    ),
     "a table that has a file": Mistake(
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),

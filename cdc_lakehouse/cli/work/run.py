@@ -25,7 +25,7 @@ from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import locked
 from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
 from cdc_lakehouse.cli.work.run_lines import show_entries
-from cdc_lakehouse.cli.work.silence import Warner
+from cdc_lakehouse.cli.work.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.terminal.verbosity import Level, level
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
@@ -112,6 +112,7 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     target, chosen_tables, everything = configured_whole(chosen)
     tables = whole_groups(chosen_tables, everything)
     check_writable(target)
+    warn_of_open_checks(chosen.conf, tables)
     with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
         inputs = idle.look_at(target, everything) if whole else None
