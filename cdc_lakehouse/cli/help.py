@@ -55,6 +55,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse dead-letters list --since 2026-01-31 --format json",
     ),
     "replay": ("lakehouse dead-letters replay --table orders --reason bad_value",),
+    "acknowledge": (
+        "lakehouse dead-letters acknowledge 'a picture' --file orders/logo.png",
+        "lakehouse dead-letters acknowledge --undo --table orders",
+    ),
     "bronze": ("bronze --conf conf --target prod",),
     "silver": ("silver --conf conf --target prod",),
     "gold": ("gold --conf conf --target prod",),

@@ -225,6 +225,7 @@ def test_no_message_is_wider_than_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     (project / "conf" / "tables" / "orders.yml").write_text(mistake.yaml)
     if mistake.more:

@@ -53,24 +53,29 @@ def show_entries(entries: "Sequence[Entry]") -> None:
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
     """A line per table in the order of the entries: records, what became of them, seconds.
 
-    Where a line is wider than `width`, classes are left out from the end, with `…`.
+    Where a line is wider than `width`, it goes on below, under its records.
     """
     by_table: dict[str, list[Entry]] = {}
     for entry in entries:
         by_table.setdefault(entry.table, []).append(entry)
     room = min(WIDEST_NAME, max(map(len, by_table), default=0))
-    return [_line(table, of_table, room, width) for table, of_table in by_table.items()]
+    return [
+        line
+        for table, of_table in by_table.items()
+        for line in _lines(table, of_table, room, width)
+    ]
 
 
-def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> str:
+def _lines(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> list[str]:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
     parts = _parts(entries) or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
-    line = "  ".join([name, *parts, seconds])
-    while width is not None and len(line) > width and len(parts) > 1:
-        parts.pop()
-        line = "  ".join([name, *parts, "…", seconds])
-    return line
+    lines = [name]
+    for part in [*parts, seconds]:
+        if width is not None and len(lines[-1]) + 2 + len(part) > width and lines[-1].strip():
+            lines.append(" " * room)
+        lines[-1] += f"  {part}"
+    return lines
 
 
 def _parts(entries: "Sequence[Entry]") -> list[str]:
