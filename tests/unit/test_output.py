@@ -1,5 +1,6 @@
 """What commands print fits a terminal of 80 columns; recorded with COLUMNS=80."""
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -12,7 +13,7 @@ from cdc_lakehouse.cli.ask.queries import show_status
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
-from cdc_lakehouse.cli.work.run_lines import run_lines
+from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
 from cdc_lakehouse.terminal import console
 from cdc_lakehouse.terminal.console import (
     coloured,
@@ -168,6 +169,23 @@ def test_a_run_prints_one_line_per_table() -> None:
     assert run_lines(entries, 80) == [
         "orders  120 records  3 inserted  96 updated  2 deleted  1.2 s",
         "people  nothing new  0.1 s",
+    ]
+
+
+def test_columns_that_came_went_or_widened_are_told_by_the_run_that_saw_them() -> None:
+    def change(kind: str, column: str, run: str = "r", **types: str) -> dict[str, Any]:
+        none = {"from_type": None, "to_type": None, "at": "2026", "position": None}
+        return none | {"kind": kind, "column": column, "run_id": run} | types
+
+    changes = [
+        change("add_column", "old", "earlier"),
+        change("add_column", "remark"),
+        change("drop_column", "note"),
+        change("widen", "qty", from_type="int", to_type="bigint"),
+    ]
+    state = json.dumps({"schema_changes": changes})
+    assert column_news([entry("silver", "orders", state=state), entry("bronze", "orders")]) == [
+        "orders: new column remark, column note is gone, column qty was int, is bigint"
     ]
 
 

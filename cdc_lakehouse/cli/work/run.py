@@ -33,7 +33,7 @@ from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
-from lakehouse.storage.landing import land_extract
+from lakehouse.storage.landing import land_extract, rename_landed
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
     from lakehouse.storage.settled import Inputs
 
-WATCH_SECONDS = 30.0
+WATCH_SECONDS, RULE = 30.0, "dead_letter:rule:"
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
@@ -53,6 +53,11 @@ Extract = Annotated[
 ]
 EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
+]
+
+Again = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="A dropped file to be read again; repeatable."),
 ]
 
 Apply = Annotated[
@@ -71,8 +76,14 @@ def run(
     run_id: RunId = None,
     extract: Extract = None,
     effective_date: EffectiveDate = None,
+    again: Again = None,
 ) -> None:
-    """Ingest what is new, apply it, publish it."""
+    """Ingest what is new, apply it, publish it.
+
+    A file that is to be read --again gets a new name: names are read once.
+    """
+    if again:
+        _read_again(chosen, again)
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
@@ -191,6 +202,11 @@ def warn_of_dead_letters(
     from silver.changelog.dead_letters import count_too_many
 
     own = [entry for entry in entries if entry.layer == "silver"]
+    for name, rule in _first_rejections(spark, target, own):
+        warn(
+            f"{name}: the rule {rule} rejects rows for the first time; "
+            f"do: `lakehouse dead-letters list --table {name} --reason rule`"
+        )
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
         for table, count in count_too_many(spark, target, tables, own):
             warn(
@@ -198,6 +214,23 @@ def warn_of_dead_letters(
                 f"max_dead_letters {table.max_dead_letters:,}: "
                 f"lakehouse dead-letters list --table {table.table}"
             )
+
+
+def _first_rejections(
+    spark: "SparkSession", target: Target, entries: "Sequence[Entry]"
+) -> list[tuple[str, str]]:
+    """Tables and rules that rejected rows in these entries and in none before."""
+    from lakehouse.run import ledger
+
+    now = {(e.table, n): n.split(":", 2)[2] for e in entries for n in e.counts if RULE in n}
+    if not now:
+        return []
+    runs = [entry.run_id for entry in entries]
+    earlier = ledger.read(spark, target).where("layer = 'silver'")
+    earlier = earlier.where(~earlier["run_id"].isin(runs))
+    named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
+    before = {(row["table"], row["name"]) for row in named.collect()}
+    return [(table, rule) for (table, name), rule in now.items() if (table, name) not in before]
 
 
 def _until_told(
@@ -273,6 +306,12 @@ def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
     target, tables = configured(chosen)
     landed = land_extract(target, tables, extract, day)
     print(f"{len(landed)} new files of the extract of {day}", file=sys.stderr)
+
+
+def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:
+    target, _ = configured(chosen)
+    for file in files:
+        print(f"{file} is read again as {rename_landed(target, file).name}", file=sys.stderr)
 
 
 def fail_at_the_end(entries: "Sequence[Entry]") -> None:

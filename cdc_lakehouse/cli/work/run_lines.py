@@ -1,5 +1,6 @@
 """What a run prints of each table: one line over all layers, its parts in a fixed order."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,12 @@ WORDS = {
     "truncate": "truncates",
     "dead_letter": "dead letters",
 }
+CHANGES = {
+    "add_column": "new column {column}",
+    "drop_column": "column {column} is gone",
+    "widen": "column {column} was {from_type}, is {to_type}",
+    "incompatible": "column {column} has values of another kind than {from_type}",
+}
 ONE = {
     "dead letters": "dead letter",
     "deletes of unknown keys": "delete of an unknown key",
@@ -33,7 +40,7 @@ WIDEST_NAME = 32
 
 
 def show_entries(entries: "Sequence[Entry]") -> None:
-    """One line per table over all layers, then what no table reads, by feed.
+    """One line per table over all layers, then how columns changed and what no table reads.
 
     With --verbose one line per table and layer comes before.
     """
@@ -45,9 +52,23 @@ def show_entries(entries: "Sequence[Entry]") -> None:
             print(fitted(summary(entry)), flush=True)
     for line in run_lines([e for e in entries if not is_of_feed(e)], width()):
         say(line)
+    for sentence in column_news(entries):
+        say("\n".join(wrapped(sentence)))
     for of_feed in unread_of(entries):
         for sentence in of_feed.sentences():
             say("\n".join(wrapped(sentence)))
+
+
+def column_news(entries: "Iterable[Entry]") -> list[str]:
+    """A sentence for each table whose columns changed in these runs."""
+    found = []
+    for entry in entries:
+        state = json.loads(entry.state) if entry.layer == "silver" and entry.state else {}
+        own = [c for c in state.get("schema_changes", []) if c["run_id"] == entry.run_id]
+        if own:
+            told = ", ".join(CHANGES[change["kind"]].format(**change) for change in own)
+            found.append(f"{entry.table}: {told}")
+    return found
 
 
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
