@@ -25,7 +25,7 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
     ),
     (
-        ("AccessDeniedException", "cannot be read: Permission denied"),
+        ("AccessDeniedException", "cannot be opened"),
         "a file cannot be read: give this user the right to read it and run again; nothing is lost",
     ),
     (

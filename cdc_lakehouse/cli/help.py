@@ -10,7 +10,7 @@ TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "validate", "plan"),
     "Work": ("run", "rebuild", "rebootstrap", "maintain", "erase"),
     "Ask": ("sql", "status", "report"),
-    "Check": ("quality", "verify", "explain", "dead-letters"),
+    "Check": ("quality", "verify", "explain", "dead-letters", "doctor"),
 }
 
 EXAMPLES: Mapping[str, Sequence[str]] = {
@@ -19,12 +19,14 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse init",
         "lakehouse init --from landing/shop/events.jsonl",
         "lakehouse init orders --from landing/shop/events.jsonl",
+        "lakehouse init --from landing",
         "lakehouse init --source postgresql://me:env:PW@host/shop",
     ),
     "validate": ("lakehouse validate", "lakehouse validate --write-schema"),
     "plan": ("lakehouse plan", "lakehouse plan --table orders --format json"),
     "run": (
         "lakehouse run",
+        "lakehouse run --again landing/shop/events.jsonl",
         "lakehouse run --table orders --layer silver",
         "lakehouse run --continuous --interval 30s",
         "lakehouse run --table prices --extract data/day1 --effective-date 2026-01-31",
@@ -34,6 +36,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "maintain": ("lakehouse maintain --dry-run", "lakehouse maintain --table orders"),
     "erase": (
         "lakehouse erase customers --key '{\"id\": 7}'",
+        "lakehouse erase customers --key 7 --dry-run",
         "lakehouse erase customers --key '{\"id\": 7}' --landing",
     ),
     "sql": (
@@ -45,10 +48,14 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "report": ("lakehouse report", "lakehouse report --output report.html"),
     "quality": ("lakehouse quality", "lakehouse quality --try rules.yml --table orders"),
     "verify": (
+        "lakehouse verify",
         "lakehouse verify orders --all",
         "lakehouse verify orders --source postgresql://me:env:PW@host/shop",
     ),
-    "explain": ("lakehouse explain orders --key '{\"id\": 7}'",),
+    "explain": (
+        "lakehouse explain orders --key 7",
+        'lakehouse explain order_items --key \'{"order_id": 7, "line": 1}\'',
+    ),
     "dead-letters": ("lakehouse dead-letters list", "lakehouse dead-letters replay"),
     "list": (
         "lakehouse dead-letters list --table orders --reason rule",
@@ -59,6 +66,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse dead-letters acknowledge 'a picture' --file orders/logo.png",
         "lakehouse dead-letters acknowledge --undo --table orders",
     ),
+    "doctor": ("lakehouse doctor",),
     "bronze": ("bronze --conf conf --target prod",),
     "silver": ("silver --conf conf --target prod",),
     "gold": ("gold --conf conf --target prod",),
