@@ -25,8 +25,8 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
     ),
     (
-        ("AccessDeniedException", "cannot be opened"),
-        "a file cannot be read: give this user the right to read it and run again; nothing is lost",
+        ("The other files are in; replace or remove these",),
+        "mend these files or give this user the right to read them; nothing is lost",
     ),
     (
         ("Read-only file system", "Permission denied", "PermissionError"),

@@ -154,6 +154,18 @@ MISTAKES = {
     "a key that is no JSON": Mistake(
         "explain orders --key id=7", "id=7", "write --key '{\"id\": …}'"
     ),
+    "another table than the one to erase from": Mistake(
+        "erase orders --key 7 --table people", "--table people beside orders", "leave one out"
+    ),
+    "dead letters of no choice": Mistake(
+        "dead-letters acknowledge known", "no choice", "say which are meant"
+    ),
+    "an acknowledgement without a reason": Mistake(
+        "dead-letters acknowledge --reason rule", "nothing", "say why"
+    ),
+    "a file to be read again that was never dropped": Mistake(
+        "run --again conf/targets/local.yml", "conf/targets", "name a file that was dropped there"
+    ),
     "a key of another column": Mistake(
         'explain orders --key {"no":7}', "no", "exactly the columns id"
     ),

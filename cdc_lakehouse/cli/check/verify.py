@@ -75,6 +75,8 @@ def verify(
     spark = start(target, tables, sends_functions=source is None)
     failures = []
     for one in tables:
+        if len(tables) > 1 and shown != "json":
+            print(f"{one.table}:")
         try:
             if source is None:
                 _check_laws(spark, target, one, None if every_key else sample, shown == "json")
@@ -105,8 +107,6 @@ def _check_laws(
     with progress(f"verifying {table.table}"):
         shows = agreement.laws(spark, target, table)
         laws = stored.verify(spark, target, table, shows, sample)
-    if not as_json:
-        print(f"{table.table}:")
     for law in laws:
         print(_json(table, law) if as_json else coloured(_line(law)))
     broken = [law.law for law in laws if not law.holds]
