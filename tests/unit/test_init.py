@@ -489,3 +489,13 @@ def test_open_lines_are_counted_by_validate_and_a_run_warns_of_those_that_decide
     file.write_text(file.read_text().replace("# check", "# seen"))
     warn_of_open_checks(Path("conf"), tables)
     assert capsys.readouterr().err == ""
+
+
+def test_validate_asks_of_a_key_that_is_called_nearly_as_a_column(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    init()
+    source = "source: {format: debezium, path: shop}"
+    written("conf/tables/t.yml", "table: t", source, "keys: [oder_id]", "columns: {order_id: int}")
+    enter(app, ["validate"])
+    assert "t: keys: oder_id: did you mean order_id?" in capsys.readouterr().err

@@ -268,8 +268,9 @@ def _until_told(
         say(f"working on {counted(len(tables), 'table')} until interrupted")
         told = ticks.go_on(families(tables), layers, pause, do, tell, stop)
         told = ticks.settled(tables, told, do, tell, given.memory)
-    say("stopped; in all:")
-    show_entries([entry for entry in told if is_worth_telling(entry)])
+    shown = [entry for entry in told if is_worth_telling(entry)]
+    say("stopped; in all:" if shown else "stopped; nothing was new")
+    show_entries(shown)
     warner.tell()
     return failed(told)
 
