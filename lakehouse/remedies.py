@@ -25,6 +25,10 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
         "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
     ),
     (
+        ("The other files are in; replace or remove these",),
+        "mend these files or give this user the right to read them; nothing is lost",
+    ),
+    (
         ("Read-only file system", "Permission denied", "PermissionError"),
         "the lake cannot be written: make it writable and run again; nothing is lost",
     ),

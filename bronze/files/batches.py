@@ -12,7 +12,7 @@ from bronze.contract import WHOLE_RECORD_FORMATS, beginning
 from bronze.feeds import Feed, folder
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import read_records
-from bronze.files.lines import lines
+from bronze.files.lines import check_places, lines
 from bronze.files.listing import DroppedFile, is_seen_here
 from bronze.files.unreadable import find_unreadable
 from bronze.storage import News, append_here, append_spread, hexadecimal
@@ -113,9 +113,9 @@ def read_few(
     found = _records_here(target, feed, files)
     if found is None:
         return None
-    raw = [record for records in found for record in records]
+    raw = [record for records in found for _, record in records]
     of_file = [at for at, records in enumerate(found) for _ in records]
-    line = [at for records in found for at in range(len(records))]
+    line = [at for records in found for at, _ in records]
     begins = [_place(number, rank) for rank in range(len(files))]
     own, now = f"{0:010X}{{:08X}}{mark(feed)}", datetime.now(timezone.utc)
     columns = {
@@ -133,10 +133,11 @@ def read_few(
 
 def _records_here(
     target: Target, feed: Feed, files: Sequence[DroppedFile]
-) -> list[list[bytes]] | None:
+) -> list[list[tuple[int, bytes]]] | None:
     small = feed.file_format == "json" and sum(file.length for file in files) <= FEW_BYTES
     if not small or not is_seen_here(target, folder(target, feed)):
         return None
+    check_places(feed, files)
     read = [read_records(file.here) for file in files]
     found = [records for records in read if records is not None]
     return found if len(found) == len(files) else None

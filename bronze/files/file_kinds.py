@@ -24,6 +24,10 @@ _KINDS = (
     (b"PAR1", "a Parquet file", "say file_format: parquet"),
     (b"Obj\x01", "an Avro file", "export it as {} or Parquet"),
     (b"ORC", "an ORC file", "export it as {} or Parquet"),
+    (b"\x89PNG", "a picture (PNG)", "remove it"),
+    (b"\xff\xd8\xff", "a picture (JPEG)", "remove it"),
+    (b"GIF8", "a picture (GIF)", "remove it"),
+    (b"SQLite format 3\x00", "an SQLite database", "export it as {}"),
     (b"%PDF", "a PDF", "export it as {}"),
 )
 _OF_HADOOP = (".lz4", ".snappy")
@@ -71,9 +75,12 @@ def check_is_json(head: bytes) -> None:
         UnreadableFile: it is of another kind, which the message names.
     """
     _check_kind(head, "JSON")
+    broken = "\ufffd" in head[:-4].decode("utf-8", "replace")
     encoding = encoding_by_mark(head) or "UTF-8"
     if encoding != "UTF-8":
         raise UnreadableFile(f"the file is in {encoding}, expected JSON in UTF-8: convert it")
+    if broken and b"\x00" in head and head.lstrip(_SPACE)[:1] not in (b"{", b"["):
+        raise UnreadableFile("the file holds bytes that no text has, expected JSON: remove it")
 
 
 def check_is_csv(head: bytes) -> None:

@@ -60,8 +60,10 @@ def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
     return False
 
 
-def read_records(file: Path) -> list[bytes] | None:
-    """The records of a file as bronze keeps them; None where Spark is to read the file.
+def read_records(file: Path) -> list[tuple[int, bytes]] | None:
+    """The records of a file with their lines; None where Spark is to read the file.
+
+    Lines count from 0; in a file of other records than lines, each record counts.
 
     That is a file which is packed in a way that only Hadoop knows, or holds much, or is damaged.
     """
@@ -74,9 +76,9 @@ def read_records(file: Path) -> list[bytes] | None:
     if len(content) > MOST_BYTES:
         return None
     if _has_other_records(lambda size: content[:size]):
-        return split_records(content)
+        return list(enumerate(split_records(content)))
     lines = content.removeprefix(_MARK).split(b"\n")
-    return [line for line in lines if line.lstrip(_BLANK_LINE)]
+    return [(at, line) for at, line in enumerate(lines) if line.lstrip(_BLANK_LINE)]
 
 
 def other_records(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

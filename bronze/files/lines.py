@@ -1,5 +1,6 @@
 """What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
@@ -22,6 +23,7 @@ _CORRUPT = "_bronze_corrupt_row"
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
+_NO_DAY = "the file lies in no folder YYYY-MM-DD, which tells the day of an extract: move it there"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
@@ -38,8 +40,24 @@ def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> Data
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
     """
+    check_places(feed, files)
     parts = _READERS[feed.file_format](spark, feed, files)
     return reduce(DataFrame.union, parts or [_nothing(spark)]).coalesce(_tasks(files))
+
+
+def check_places(feed: Feed, files: Iterable[DroppedFile]) -> None:
+    """Refuses a file of an extract that lies in no folder of a day.
+
+    Raises:
+        UnreadableFile: one of the files does.
+    """
+    if feed.format == "snapshot":
+        in_day = re.compile(
+            rf"(?:^|/){re.escape(str(feed.path).strip('/'))}/\d{{4}}-\d{{2}}-\d{{2}}/"
+        )
+        for file in files:
+            if not in_day.search(file.path):
+                raise UnreadableFile(_NO_DAY)
 
 
 def _tasks(files: Iterable[DroppedFile]) -> int:
@@ -47,13 +65,23 @@ def _tasks(files: Iterable[DroppedFile]) -> int:
     return max(1, sum(file.length for file in files) >> 22)
 
 
-def _placed(found: DataFrame, raw: Column) -> DataFrame:
-    return found.select(
+def _placed(found: DataFrame, raw: Column, files: int) -> DataFrame:
+    """The records with their places: the number of a row begins with 0 in each split of a file.
+
+    A task counts on through all the files that it reads. So the first number of each split is taken
+    off where there are several files.
+    """
+    placed = found.select(
         raw.alias("_raw"),
         F.expr(URL).alias("_url"),
         F.col("_metadata.file_block_start").alias("_block"),
         F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("_row"),
     )
+    if files == 1:
+        return placed
+    splits = placed.groupBy("_url", "_block").agg(F.min("_row").alias("_first"))
+    numbered = placed.join(F.broadcast(splits), ["_url", "_block"])
+    return numbered.select("_raw", "_url", "_block", F.expr("_row - _first AS _row"))
 
 
 def _nothing(spark: SparkSession) -> DataFrame:
@@ -66,8 +94,8 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
     parts = []
     if plain:
         found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
-        kept = _placed(found, F.col("value")).where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''")
-        parts.append(kept)
+        placed = _placed(found, F.col("value"), len(plain))
+        parts.append(placed.where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''"))
     if others:
         parts.append(other_records(spark, [literal_path(file.path) for file in others]))
     return parts
@@ -97,7 +125,10 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
 def _parquet_alike(
     spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
 ) -> DataFrame:
-    return _placed(spark.read.schema(schema).parquet(*paths), json_of_row(schema, texts))
+    place = [F.lit(0).cast("bigint").alias("_block"), F.col("_metadata.row_index").alias("_row")]
+    found = spark.read.schema(schema).parquet(*paths)
+    raw = json_of_row(schema, texts)
+    return found.select(raw.alias("_raw"), F.expr(URL).alias("_url"), *place)
 
 
 def json_of_row(schema: StructType, texts: Collection[str]) -> Column:
@@ -162,7 +193,8 @@ def _rows_alike(
     for sign, broken in _broken(kind, names, values, ends):
         text = F.when(sign, broken).otherwise(text)
     text = F.coalesce(F.col(_CORRUPT), text)
-    placed = _placed(found, F.encode(text, BYTES).cast("string") if kind.bytewise else text)
+    raw = F.encode(text, BYTES).cast("string") if kind.bytewise else text
+    placed = _placed(found, raw, len(paths))
     return placed.where(F.trim(F.col("_raw"), F.lit(BLANKS)) != "")
 
 

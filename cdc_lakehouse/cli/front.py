@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
 import typer
 
 from cdc_lakehouse.cli.help import CommandsByTask, examples
-from cdc_lakehouse.cli.interrupts import raise_again
+from cdc_lakehouse.cli.interrupts import cancel_beside, raise_again
 from cdc_lakehouse.cli.options import Chosen, load, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import select
@@ -181,6 +181,7 @@ def start(
     with progress("starting Spark"):
         needed = packages(tables), jars(tables)
         spark = get_spark(target, *needed, open_ended)
+        cancel_beside()
         if sends_functions and target.kind != "local":
             check_server_python(spark)
         return spark

@@ -10,7 +10,7 @@ TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "upgrade", "validate", "plan"),
     "Work": ("run", "job", "rebuild", "rebootstrap", "maintain", "erase"),
     "Ask": ("sql", "shell", "status", "report", "serve", "export"),
-    "Check": ("quality", "verify", "explain", "dead-letters"),
+    "Check": ("quality", "verify", "explain", "dead-letters", "doctor"),
 }
 
 EXAMPLES: Mapping[str, Sequence[str]] = {
@@ -19,6 +19,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse init",
         "lakehouse init --from landing/shop/events.jsonl",
         "lakehouse init orders --from landing/shop/events.jsonl",
+        "lakehouse init --from landing",
         "lakehouse init --source postgresql://me:env:PW@host/shop",
         "lakehouse init --bundle shop --catalog shop",
     ),
@@ -27,6 +28,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "plan": ("lakehouse plan", "lakehouse plan --table orders --format markdown"),
     "run": (
         "lakehouse run",
+        "lakehouse run --again landing/shop/events.jsonl",
         "lakehouse run --table orders --layer silver",
         "lakehouse run --continuous --interval 30s",
         "lakehouse run --continuous --metrics 9100 --log json",
@@ -38,6 +40,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "maintain": ("lakehouse maintain --dry-run", "lakehouse maintain --table orders"),
     "erase": (
         "lakehouse erase customers --key '{\"id\": 7}'",
+        "lakehouse erase customers --key 7 --dry-run",
         "lakehouse erase customers --key '{\"id\": 7}' --landing",
     ),
     "sql": (
@@ -65,16 +68,25 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "quality": ("lakehouse quality", "lakehouse quality --try rules.yml --table orders"),
     "verify": (
+        "lakehouse verify",
         "lakehouse verify orders --all",
         "lakehouse verify orders --source postgresql://me:env:PW@host/shop",
     ),
-    "explain": ("lakehouse explain orders --key '{\"id\": 7}'",),
+    "explain": (
+        "lakehouse explain orders --key 7",
+        'lakehouse explain order_items --key \'{"order_id": 7, "line": 1}\'',
+    ),
     "dead-letters": ("lakehouse dead-letters list", "lakehouse dead-letters replay"),
     "list": (
         "lakehouse dead-letters list --table orders --reason rule",
         "lakehouse dead-letters list --since 2026-01-31 --format json",
     ),
     "replay": ("lakehouse dead-letters replay --table orders --reason bad_value",),
+    "acknowledge": (
+        "lakehouse dead-letters acknowledge 'a picture' --file orders/logo.png",
+        "lakehouse dead-letters acknowledge --undo --table orders",
+    ),
+    "doctor": ("lakehouse doctor",),
     "bronze": ("bronze --conf conf --target prod",),
     "silver": ("silver --conf conf --target prod",),
     "gold": ("gold --conf conf --target prod",),

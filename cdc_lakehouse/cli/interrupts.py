@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from contextlib import suppress
 from types import FrameType
 
@@ -22,6 +23,28 @@ def raise_again() -> None:
     """From now on Ctrl-C is a KeyboardInterrupt again, if `leave_at_once` had changed that."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def cancel_beside() -> None:
+    """From now on Ctrl-C is a KeyboardInterrupt at once, and Spark's jobs are cancelled meanwhile.
+
+    Spark's own handler asks Java to cancel them from within whatever it interrupts, which may be
+    another question to Java: that ends in tracebacks. A thread has a connection of its own.
+    """
+    cancel = signal.getsignal(signal.SIGINT)
+    if not callable(cancel) or cancel in (signal.default_int_handler, _leave):
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        def quietly() -> None:
+            with suppress(BaseException):
+                cancel(number, frame)
+
+        threading.Thread(target=quietly, daemon=True).start()
+        raise KeyboardInterrupt
+
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _leave(_: int, __: FrameType | None) -> None:

@@ -1,15 +1,19 @@
 """A key as people type it: `--key '{"id": 7}'`, checked against the table's keys without Spark."""
 
 import json
+import re
 
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 
 KEY = "--key"
+_LIKE_JSON = re.compile(r'\s*([{\["]|\w+\s*[=:]|$)')
 
 
 def key_of(text: str, table: Table) -> dict[str, str | None]:
     """The key's values as texts by column, in the order of `keys`; numbers keep their digits.
+
+    Where the key is one column, its value alone is enough: `--key 7`.
 
     Raises:
         ConfigurationError: it is not a JSON object, its columns are not the table's keys, a value
@@ -32,7 +36,11 @@ def _object(text: str, table: Table) -> dict[str, object]:
     try:
         given = json.loads(text, parse_float=str, parse_int=str)
     except ValueError as wrong:
+        if len(table.keys) == 1 and not _LIKE_JSON.match(text):
+            return {table.keys[0]: text}
         raise _wrong(text, f"a JSON object ({wrong})", _example(table)) from wrong
+    if len(table.keys) == 1 and not isinstance(given, (dict, list)):
+        return {table.keys[0]: given}
     if not isinstance(given, dict):
         raise _wrong(text, "a JSON object", _example(table))
     return given

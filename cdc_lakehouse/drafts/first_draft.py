@@ -1,25 +1,33 @@
 """A table's first YAML, written from a sample of its events for a person to check."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
-from cdc_lakehouse.drafts.sample import Sample, read_sample, read_samples
+from cdc_lakehouse.drafts.sample import read_sample, read_samples
+from cdc_lakehouse.drafts.sample_files import Sample
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 
 DELTA = "or delta, where the files of a day hold only some of the rows"
+DIGITS = {"decimal": "  # check: no value has more digits"}
+FLAT = ("rows", "bigquery", "snapshot")
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 
 
 class Draft(NamedTuple):
-    """A table's YAML: its file, its text, and whether the file was there and is left alone."""
+    """A table's YAML: its file, its text, and whether the file was there and is left alone.
+
+    One that was drafted from files has their sample, and where the files are to lie.
+    """
 
     file: Path
     text: str
     is_there: bool
+    sample: Sample | None = None
+    place: "Place | None" = None
 
     @property
     def checks(self) -> int:
@@ -27,8 +35,17 @@ class Draft(NamedTuple):
         return self.text.count("# check")
 
 
-def write_draft(table: str, sample: Path, conf: Path, folder: str, sure: bool = False) -> Draft:
-    """Write conf/tables/TABLE.yml; `folder` is the one of its files, and `sure` says it is known.
+class Place(NamedTuple):
+    """Where a table's files are to lie: a folder below the landing root, and whether it is sure."""
+
+    folder: str
+    is_sure: bool
+
+
+def write_draft(
+    table: str, files: Sequence[Path], conf: Path, place_of: Callable[[Path], Place]
+) -> Draft:
+    """Write conf/tables/TABLE.yml; `place_of` a file is where its table's files lie.
 
     Raises:
         ConfigurationError: the file is there, or the sample cannot be used.
@@ -37,22 +54,44 @@ def write_draft(table: str, sample: Path, conf: Path, folder: str, sure: bool = 
     if file.exists():
         found, action = "a file that is there", "remove it first, or choose another name"
         raise ConfigurationError(str(file), "table", found, "a new table", action)
-    return write_text(file, draft(table, read_sample(sample, table), folder, sure))
+    return _write(file, read_sample(files, table), place_of(files[0]))
 
 
-def write_drafts(sample: Path, conf: Path, folder: str, sure: bool = False) -> list[Draft]:
-    """Write a YAML per table in the file; those that are there are left alone.
+def write_drafts(
+    files: Sequence[Path], conf: Path, place_of: Callable[[Path], Place]
+) -> list[Draft]:
+    """Write a YAML per table in the files; those that are there are left alone.
+
+    Tables of plain rows that would share a folder get one each, which has to be made.
 
     Raises:
-        ConfigurationError: the sample cannot be used.
+        ConfigurationError: the files cannot be used.
     """
-    drafts = {n: draft(n, shown, folder, sure) for n, shown in read_samples(sample).items()}
-    return [write_text(conf / "tables" / f"{name}.yml", text) for name, text in drafts.items()]
+    samples = read_samples(files)
+    flat = [place_of(s.files[0]).folder for s in samples.values() if s.format in FLAT]
+    written = []
+    for name, sample in samples.items():
+        place = place_of(sample.files[0])
+        if sample.format in FLAT and flat.count(place.folder) > 1:
+            place = Place(f"{place.folder}/{name}", is_sure=False)
+        written.append(_write(conf / "tables" / f"{name}.yml", sample, place))
+    return written
+
+
+def _write(file: Path, sample: Sample, place: Place) -> Draft:
+    drafted = write_text(file, draft(file.stem, sample, *place))
+    return drafted._replace(sample=sample, place=place)
 
 
 def write_text(file: Path, text: str) -> Draft:
-    """Write a table's YAML, which must be sound; a file that is there is left alone."""
-    unpack_table(yaml.safe_load(text), str(file))
+    """Write a table's YAML, which must be sound; a file that is there is left alone.
+
+    Only `sequence_by` may be open: `validate` asks for it.
+    """
+    document = yaml.safe_load(text)
+    if document["source"]["format"] == "rows":
+        document.setdefault("sequence_by", "order")
+    unpack_table(document, str(file))
     there = file.exists()
     if not there:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +104,7 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     doubt = "" if sure else "  # check: folder of the files, below the landing root"
     operation = (sample.deletes or "").partition(" ")[0]
     order = "  # check: orders a key's changes"
+    asked = sample.format == "rows" and not sample.sequence_by
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
         f"  path: {scalar(folder)}{doubt}": True,
@@ -73,6 +113,7 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
         f"  file_format: {sample.file_format}": sample.file_format != "json",
         f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}": True,
         f"sequence_by: {scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
+        "# sequence_by:  # check: name the column that orders a key's changes": asked,
         f"apply_as_deletes: {scalar(sample.deletes or '')}  # check": sample.deletes,
         f"except_column_list: [{scalar(operation)}]": sample.deletes,
     }
@@ -83,7 +124,12 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
 def _list_columns(sample: Sample) -> list[str]:
     """Declared columns, and as comments those that are only guessed."""
     own = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
-    declared = [f"  {scalar(n)}: {kind}" for n, kind in sample.columns.items() if n in own]
+    seen = DIGITS if sample.file_format == "csv" else {}
+    declared = [
+        f"  {scalar(n)}: {kind}{seen.get(kind.partition('(')[0], '')}"
+        for n, kind in sample.columns.items()
+        if n in own
+    ]
     lines = ["columns:", *declared] if declared else []
     guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
     if guessed:

@@ -1,97 +1,73 @@
-"""What a file of events shows of the table behind it: format, keys and columns, by its shape."""
+"""What files of events show of the tables behind them: format, keys and columns, by shape."""
 
-import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark.sql import types as T
 
-from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+from cdc_lakehouse.drafts.flat_rows import (
+    find_keys,
+    flat,
+    infer_types,
+    is_day_folder,
+    see_values,
+    without_day,
+)
+from cdc_lakehouse.drafts.sample_files import Object, Sample, SampleFile, open_sample, unusable
 from gold.status.column_hints import encoded_numbers, encoded_texts
-from lakehouse.config.formats import CHANGE_MEMBERS, Format
-from lakehouse.config.table import FileFormat
+from lakehouse.config.formats import CHANGE_MEMBERS
 from silver.decode.types import parse_type, wider
 from silver.decode.values.encodings import from_block
-from silver.decode.values.inference import SeenValues, inferred_type
-from silver.decode.values.json_values import NumberText
+from silver.decode.values.inference import inferred_type
 
-TIMES, WHOLE_NUMBERS = ("date", "timestamp"), ("smallint", "int", "bigint")
-ORDERABLE = (*TIMES, *WHOLE_NUMBERS, "string")
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-ORDER_NAMES = re.compile(
-    r"seq|version|lsn|scn|updated|modified|changed|_ts$|^ts|time", re.IGNORECASE
-)
-OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
-DELETE_WORDS = ("delete", "d", "del", "remove")
-_ORDERS: tuple[Callable[[str, str], bool], ...] = (
-    lambda name, kind: bool(ORDER_NAMES.search(name)) and kind.startswith(ORDERABLE),
-    lambda _, kind: kind.startswith(TIMES),
-    lambda _, kind: kind in WHOLE_NUMBERS,
-)
-"""Whether a column of a name and a type orders changes, the surest sign first."""
 _WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
 
-class Sample(NamedTuple):
-    """A first reading. Columns that are only guessed are in `guessed`, not in `columns`.
-
-    `looks` says of guessed columns what their values seem to encode, and the type to declare.
-    """
-
-    format: Format
-    file_format: FileFormat
-    topic: str | None
-    keys: list[str]
-    columns: dict[str, str]
-    guessed: dict[str, str]
-    sequence_by: str | None = None
-    deletes: str | None = None
-    looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
-
-
-def read_sample(file: Path, table: str) -> Sample:
-    """What the first records of a file show of one table.
+def read_sample(files: Sequence[Path], table: str) -> Sample:
+    """What the first records of files show of one table.
 
     Raises:
-        ConfigurationError: it cannot be read, or its topics do not tell which is the table's.
+        ConfigurationError: they cannot be read, or do not tell which of their records are meant.
     """
-    opened = open_sample(file)
-    if opened.format != "json":
-        return _of_day(file, _flat(opened))
-    return _of_day(file, _sampled(*_of_topic(file, opened.records, table)))
+    parts = _split(files)
+    mine = [part for part in parts if _is_of(part, table)] or parts
+    if len(mine) > 1:
+        named = ", ".join(part.topic or _name_of(part.files) for part in mine)
+        what = "topics" if all(part.topic for part in mine) else "tables"
+        expected = f"one of them, or one ending in .{table}"
+        action = "name a table after one of them, or none for the tables of all"
+        raise unusable(files[0], f"{what} {named}", expected, action)
+    return _sampled(mine[0])
 
 
-def read_samples(file: Path) -> dict[str, Sample]:
-    """What a file shows of every table in it, by the table's name.
+def read_samples(files: Sequence[Path]) -> dict[str, Sample]:
+    """What files show of every table in them, by the table's name.
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,
     heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
-    of one table, named after the file; where the file's name is a number or it lies in the folder
-    of a day, after the folder.
+    of one table, named after the file; where several files have its columns, the file's name is a
+    number or a day, or it lies in the folder of a day, after the folder.
 
     Raises:
-        ConfigurationError: it cannot be read, or it holds no record of a table.
+        ConfigurationError: they cannot be read, or hold no record of a table.
     """
-    opened = open_sample(file)
-    if opened.format != "json":
-        return {identifier(_name_of(file)): _of_day(file, _flat(opened))}
     samples: dict[str, Sample] = {}
-    for topic, records in _split_by_topic(opened.records).items():
-        name = identifier((topic or _name_of(file)).rpartition(".")[2])
-        if name in samples and topic is not None:
-            name = identifier("_".join(topic.split(".")[-2:]))
+    for part in _split(files):
+        name = identifier((part.topic or _name_of(part.files)).rpartition(".")[2])
+        if name in samples and part.topic is not None:
+            name = identifier("_".join(part.topic.split(".")[-2:]))
+        elif name in samples:
+            name = identifier(f"{part.files[0].absolute().parent.name}_{name}")
         if not SIGNALS.search(name):
-            samples[name] = _of_day(file, _sampled(records, topic))
+            samples[name] = _sampled(part)
     if not samples:
-        raise unusable(file, "no record of a table", "records with rows")
+        raise unusable(files[0], "no record of a table", "records with rows")
     return samples
 
 
@@ -120,24 +96,50 @@ def identifier(text: str) -> str:
     return name if name[:1].isalpha() else f"t_{name}"
 
 
-def day_of(file: Path) -> str | None:
-    """The day whose folder the file lies in, as extracts do: PATH/YYYY-MM-DD/."""
-    name = file.absolute().parent.name
-    return name if DAY.fullmatch(name) else None
+class _Part(NamedTuple):
+    """The records of one table: those of a topic, or files without topics that are alike."""
+
+    topic: str | None
+    files: list[Path]
+    opened: list[SampleFile]
+
+    @property
+    def records(self) -> list[Object]:
+        return [record for opened in self.opened for record in opened.records]
 
 
-def _name_of(file: Path) -> str:
-    name, folder = file.name.partition(".")[0], file.absolute().parent
-    if day_of(file):
-        return folder.parent.name or name
-    return name if name[:1].isalpha() else folder.name or name
+def home_of(file: Path) -> Path:
+    """The folder that a table has for such a file: its own, or the one above that of a day."""
+    folder = file.absolute().parent
+    return folder.parent if is_day_folder(folder) else folder
 
 
-def _of_day(file: Path, sample: Sample) -> Sample:
-    """Plain rows in the folder of a day are an extract, which no column orders."""
-    if sample.format != "rows" or day_of(file) is None:
-        return sample
-    return sample._replace(format="snapshot", sequence_by=None, deletes=None)
+def _is_of(part: _Part, table: str) -> bool:
+    name = part.topic.rpartition(".")[2].lower() if part.topic else _name_of(part.files)
+    return name == table.lower()
+
+
+def _name_of(files: Sequence[Path]) -> str:
+    home, names = home_of(files[0]).name, {file.name.partition(".")[0] for file in files}
+    name = without_day(next(iter(names)))
+    is_own = name[:1].isalpha() and not is_day_folder(files[0].absolute().parent)
+    return name if is_own and len(names) == 1 else home or name
+
+
+def _split(files: Sequence[Path]) -> list[_Part]:
+    """The records of each topic over all files; files of records without topics by their shape."""
+    parts: dict[object, _Part] = {}
+    for file in files:
+        opened = open_sample(file)
+        is_json = opened.format == "json"
+        topics = _split_by_topic(opened.records) if is_json else {None: opened.records}
+        columns = () if is_json else opened.records[0]
+        for topic, records in topics.items():
+            shape = topic or (home_of(file), opened.format, *columns)
+            part = parts.setdefault(shape, _Part(topic, [], []))
+            part.files.append(file)
+            part.opened.append(opened._replace(records=records))
+    return list(parts.values())
 
 
 def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]:
@@ -151,9 +153,16 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
     return {topic: own for topic, own in by_topic.items() if any(map(_has_row, own))}
 
 
-def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
+def _sampled(part: _Part) -> Sample:
+    return _of_records(part)._replace(files=part.files)
+
+
+def _of_records(part: _Part) -> Sample:
     """What the records of one table show."""
+    records, topic = part.records, part.topic
     changes = [change for record in records if (change := _change(record))]
+    if part.opened[0].format != "json":
+        return flat(part.opened, part.files)
     if any(map(_is_event, changes)):
         return _debezium([record for record in records if "op" in _change(record)], topic)
     if any(set(FLATTENED) & set(change) for change in changes):
@@ -161,7 +170,11 @@ def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
     keyed = [change for change in changes if "key" in change]
     if any(isinstance(change["key"], list) for change in keyed):
         return _ydb(keyed, topic)
-    return _flat(SampleFile("json", changes))
+    if not changes:
+        raise unusable(part.files[0], "no record of a table", "records with rows")
+    return flat(
+        [SampleFile("json", list(map(_change, o.records))) for o in part.opened], part.files
+    )
 
 
 def _is_event(change: Object) -> bool:
@@ -182,7 +195,7 @@ def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
     rows = [_row(change, "after") for change in changes]
     keys = _record_keys(records)
     if not keys and not any(map(_is_whole, records)):
-        keys = _keys_of_deletes(changes) or _probable_keys(_inferred(rows))
+        keys = _keys_of_changes(changes, list(filter(None, rows)))
     return _of_events(rows, topic, keys, _declared_by_all(records))
 
 
@@ -190,14 +203,14 @@ def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
     rows = [_change(record) for record in records]
     own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    return _of_events(own, topic, _record_keys(records) or _probable_keys(_inferred(own)), {})
+    return _of_events(own, topic, _record_keys(records) or _keys_of_changes((), own), {})
 
 
 def _of_events(
     rows: Sequence[Object], topic: str | None, keys: list[str], declared: Mapping[str, str]
 ) -> Sample:
     """The sample of Debezium's rows: without a schema block only keys and mixtures are declared."""
-    inferred = _inferred(rows)
+    inferred = infer_types(rows)
     sure = {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
     known = dict(declared or sure)
     guessed = {name: kind for name, kind in inferred.items() if name not in known}
@@ -206,16 +219,33 @@ def _of_events(
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
-    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
+    key = next((_plain(_parsed(r["key"])) for r in records if _is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
 
 
-def _keys_of_deletes(changes: Iterable[Object]) -> list[str]:
-    """What deletes tell of the row before: with a replica identity of the key, the key alone."""
-    rows = [_row(change, "before") for change in changes if change.get("op") == "d"]
-    told = [[name for name, value in row.items() if value is not None] for row in rows if row]
-    partial = [len(names) < len(row) for names, row in zip(told, filter(None, rows), strict=True)]
-    return told[0] if told and all(partial) else []
+def _keys_of_changes(changes: Iterable[Object], rows: Sequence[Object]) -> list[str]:
+    """The keys by what changes tell: never a column that updates change, or that is ever null.
+
+    With a replica identity of the key, deletes tell the key alone: a column that they leave out,
+    and that always has a value else, shows it.
+    """
+    both = [(c.get("op"), _row(c, "before"), _row(c, "after")) for c in changes]
+    full = [n for n in (rows[0] if rows else {}) if all(r.get(n) is not None for r in rows)]
+    changed = {
+        name
+        for op, before, after in both
+        if op == "u"
+        for name, value in before.items()
+        if value is not None and value != after.get(name)
+    }
+    gone = [before for op, before, _ in both if op == "d" and before]
+    names = full if rows else [name for before in gone[:1] for name in before]
+    told = [n for n in names if n not in changed and all(b.get(n) is not None for b in gone)]
+    lacking = any(before.get(name) is None for before in gone for name in full)
+    if gone and told and (lacking or not rows):
+        return told
+    kinds = infer_types(rows)
+    return find_keys(rows[:1], {n: k for n, k in kinds.items() if n in told} or kinds)
 
 
 def _row(change: Object, side: str) -> Object:
@@ -246,72 +276,8 @@ def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
     parts = max((change["key"] for change in changes), key=len)
     keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
     rows = [change.get("newImage") or change.get("update") or {} for change in changes]
-    columns = dict.fromkeys(keys, "string") | _inferred([dict(zip(keys, parts, strict=True))])
-    return Sample("ydb", "json", topic, keys, columns, _inferred(rows))
-
-
-def _flat(opened: SampleFile) -> Sample:
-    kinds = {**_inferred(opened.records), **opened.types}
-    columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
-    is_bigquery = any("_CHANGE_TYPE" in row for row in opened.records)
-    return _bigquery(opened, columns) if is_bigquery else _rows(opened, columns)
-
-
-def _bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    deleted = [row for row in opened.records if row["_CHANGE_TYPE"] == "DELETE"]
-    keys = [name for name in columns if deleted and all(row.get(name) for row in deleted)]
-    keys = keys if 0 < len(keys) < len(columns) else _probable_keys(columns)
-    return Sample("bigquery", opened.format, None, keys, columns, {})
-
-
-def _rows(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    rows = opened.records
-    full = [name for name in columns if all(row.get(name) is not None for row in rows)]
-    keys = _probable_keys(full or columns)
-    kinds = {name: _type_of_order(rows, name, columns) for name in full if name not in keys}
-    orders = [n for is_order in _ORDERS for n, kind in kinds.items() if is_order(n, kind)]
-    order = [*orders, *keys][0]
-    columns[order] = kinds.get(order, columns[order])
-    return Sample("rows", opened.format, None, keys, columns, {}, order, _deletes(rows))
-
-
-def _type_of_order(rows: Sequence[Object], name: str, columns: Mapping[str, str]) -> str:
-    """The type of a column that orders changes: texts of dates or times alone are such."""
-    if columns[name] != "string" or not all(DAY.match(str(row[name])) for row in rows):
-        return columns[name]
-    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
-        with suppress(ValueError):
-            return min(kind for row in rows if parse(str(row[name]).replace("Z", "+00:00")))
-    return "string"
-
-
-def _deletes(rows: Sequence[Object]) -> str | None:
-    """A condition for deletes, when a column looks like the operation's."""
-    for name, row in itertools.product(OPERATION_NAMES, rows):
-        word = row.get(name)
-        if isinstance(word, str) and word.lower() in DELETE_WORDS:
-            return f"{name} = '{word}'"
-    return None
-
-
-def _probable_keys(columns: Iterable[str]) -> list[str]:
-    names = list(columns)
-    return [name for name in names if name.lower() in ("id", "_id")][:1] or names[:1]
-
-
-def _inferred(rows: Iterable[Object]) -> dict[str, str]:
-    kinds = {name: inferred_type(seen, False) for name, seen in _see(rows).items()}
-    return {name: kind.simpleString() for name, kind in kinds.items() if kind is not None}
-
-
-def _see(rows: Iterable[Object]) -> dict[str, SeenValues]:
-    """What the values of each column are, as the decoder sees them."""
-    seen: dict[str, SeenValues] = {}
-    for row in rows:
-        for name, value in row.items():
-            number = NumberText(repr(value)) if isinstance(value, float) else value
-            seen.setdefault(name, SeenValues()).add(number)
-    return seen
+    columns = dict.fromkeys(keys, "string") | infer_types([dict(zip(keys, parts, strict=True))])
+    return Sample("ydb", "json", topic, keys, columns, infer_types(rows))
 
 
 def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -333,47 +299,45 @@ def _mixed(rows: Iterable[Object]) -> list[str]:
     """Columns whose values only a text holds together; undeclared they would be refused."""
     return [
         name
-        for name, seen in _see(rows).items()
+        for name, seen in see_values(rows).items()
         if len(seen.kinds) > 1 and isinstance(inferred_type(seen), T.StringType)
     ]
-
-
-def _of_topic(
-    file: Path, records: Sequence[Object], table: str
-) -> tuple[Sequence[Object], str | None]:
-    """The records of the table's own topic, where the file carries several."""
-    topics = {str(r["topic"]): None for r in records if _is_whole(r) and r.get("topic")}
-    mine = [t for t in topics if t.rpartition(".")[2].lower() == table.lower()] or list(topics)
-    if len(mine) > 1:
-        expected = f"one topic, or one ending in .{table}"
-        action = "name a table after one of the topics, or none for the tables of all"
-        raise unusable(file, f"topics {', '.join(mine)}", expected, action)
-    if not mine:
-        return records, None
-    return [record for record in records if record.get("topic") == mine[0]], mine[0]
 
 
 def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
     found: dict[str, set[str]] = {}
     for record in records:
-        value = record.get("value", record) if _is_whole(record) else record
-        for name, kind in _declared(value).items():
+        for name, kind in _declared(_value(record)).items():
             found.setdefault(name, set()).add(kind)
     return {name: common_type(kinds) for name, kinds in found.items()}
 
 
-def _declared(value: Object) -> dict[str, str]:
+def _declared(value: object) -> dict[str, str]:
     """Column types from the schema block around a Debezium value, if there is one."""
-    fields = ((value or {}).get("schema") or {}).get("fields") or []
+    block = value.get("schema") if isinstance(value, dict) else None
+    fields = (block or {}).get("fields") or []
     after = [field["fields"] for field in fields if field.get("field") == "after"]
     types = {field["field"]: from_block(field).type for columns in after for field in columns}
     return {name: kind.simpleString() for name, kind in types.items()}
 
 
 def _change(record: Object) -> Object:
-    value = _plain(record.get("value") if _is_whole(record) else record)
+    value = _plain(_value(record))
     return value if isinstance(value, dict) else {}
+
+
+def _value(record: Object) -> object:
+    """What a record carries with the schema block around it; a text of JSON is read."""
+    value = record.get("value") if _is_whole(record) else record
+    return _parsed(value)
+
+
+def _parsed(value: object) -> object:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return json.loads(value)
+    return value
 
 
 def _is_whole(record: Object) -> bool:

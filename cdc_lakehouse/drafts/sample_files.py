@@ -1,4 +1,4 @@
-"""The first records of a sample file: JSON lines or one JSON array, CSV, Parquet; `.gz` or not."""
+"""A sample, and the first records of its files: JSON lines or an array, CSV, Parquet."""
 
 import csv
 import gzip
@@ -8,10 +8,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO, TypeAlias, cast
 
+from lakehouse.config.formats import Format
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
@@ -19,16 +21,39 @@ from silver.decode.values.json_values import NumberText
 MOST_RECORDS = 5_000
 SEPARATORS = ",;\t|"
 KINDS = "JSON lines, CSV or Parquet"
+MOST_DIGITS = 4
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+_FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
+_BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Object: TypeAlias = dict[str, Any]
 
 
 class SampleFile(NamedTuple):
-    """The records of a file, and the types of its columns where the file names them (Parquet)."""
+    """The records of a file, and the types of its columns: named (Parquet) or seen (CSV)."""
 
     format: FileFormat
     records: Sequence[Object]
     types: Mapping[str, str] = MappingProxyType({})
+
+
+class Sample(NamedTuple):
+    """What files show of one table. Columns that are only guessed are in `guessed`.
+
+    `looks` says of guessed columns what their values seem to encode, and the type to declare;
+    `files` are the files that it was read from.
+    """
+
+    format: Format
+    file_format: FileFormat
+    topic: str | None
+    keys: list[str]
+    columns: dict[str, str]
+    guessed: dict[str, str]
+    sequence_by: str | None = None
+    deletes: str | None = None
+    looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    files: Sequence[Path] = ()
 
 
 def open_sample(file: Path) -> SampleFile:
@@ -40,7 +65,8 @@ def open_sample(file: Path) -> SampleFile:
     if ".parquet" in file.suffixes:
         found = _parquet(file)
     elif ".csv" in file.suffixes:
-        found = SampleFile("csv", _read(file, _csv_rows))
+        rows = _read(file, _csv_rows)
+        found = SampleFile("csv", rows, csv_types(rows))
     else:
         found = SampleFile("json", _read(file, _objects))
     if not found.records:
@@ -60,8 +86,6 @@ def _read(file: Path, records: Callable[[TextIO], Iterator[Object]]) -> list[Obj
     try:
         with cast(TextIO, opened(file, "rt", encoding="utf-8-sig", newline="\n")) as text:
             return list(itertools.islice(records(text), MOST_RECORDS))
-    except IsADirectoryError as failure:
-        raise unusable(file, "a folder", "a file", "name one of the files in it") from failure
     except (EOFError, zlib.error) as failure:
         action = "wait until it is written, or name another file"
         raise unusable(file, "a compressed file without its end", "a file", action) from failure
@@ -94,14 +118,42 @@ def _csv_rows(text: TextIO) -> Iterator[Object]:
     header = text.readline()
     separator = max(SEPARATORS, key=header.count)
     for row in csv.DictReader(itertools.chain([header], text), delimiter=separator):
-        yield {name: _number(field) for name, field in row.items() if name}
+        yield {name: field or None for name, field in row.items() if name}
 
 
-def _number(text: str | None) -> object:
-    """A CSV field as the number it spells, else as the text it is."""
-    if text and re.fullmatch(r"0|-?[1-9]\d{0,17}", text):
-        return int(text)
-    return float(text) if text and re.fullmatch(r"-?\d+\.\d+", text) else text or None
+def csv_types(rows: Sequence[Object]) -> dict[str, str]:
+    """The type of each column of CSV rows by the texts of its values; empty columns have none."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for name, text in row.items():
+            if isinstance(text, str):
+                found.setdefault(name, []).append(text)
+    return {name: text_type(texts) for name, texts in found.items()}
+
+
+def text_type(texts: Sequence[str]) -> str:
+    """The type that all the texts spell: boolean, number, date or time; else string.
+
+    Numbers with up to four digits behind the point are decimals: a double would not keep them.
+    """
+    if all(_WHOLE.fullmatch(text) for text in texts):
+        return "bigint"
+    if all(_FRACTION.fullmatch(text) for text in texts):
+        digits = max(len(text.partition(".")[2]) for text in texts)
+        return f"decimal(18,{max(digits, 2)})" if digits <= MOST_DIGITS else "double"
+    if all(text.lower() in ("true", "false") for text in texts):
+        return "boolean"
+    return type_of_times(texts) or "string"
+
+
+def type_of_times(texts: Sequence[str]) -> str | None:
+    """`date` or `timestamp`, where all the texts are such; None otherwise."""
+    if not all(_BEGINS_AS_DAY.match(text) for text in texts):
+        return None
+    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
+        with suppress(ValueError):
+            return min(kind for text in texts if parse(text.replace("Z", "+00:00")))
+    return None
 
 
 def _parquet(file: Path) -> SampleFile:

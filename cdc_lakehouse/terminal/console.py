@@ -35,6 +35,12 @@ MOST_PAGED = 10_000
 HEARTBEAT_SECONDS = 5.0
 
 _doing: list[str] = []
+_COMMAND, _HELD = re.compile(r"`[^`]*`"), "\x00"
+_VERDICT = re.compile(
+    r"(?P<bad>^error:|\b(?:FAILED|MISCOUNTED|GAPS|KEYS|STALE)\b)"
+    r"|(?P<hint>^warning:|\bdead letters?\b)|(?P<good>(?<![\w.-])ok(?![\w.-]))"
+)
+_CODES = {"bad": "31", "hint": "33", "good": "32"}
 _LABEL = re.compile(r" *(?:found|expected|do): +")
 
 
@@ -101,7 +107,7 @@ def doing() -> str | None:
 def say(line: str) -> None:
     """A line on stdout that is news and no answer: left out with `--quiet`."""
     if level() is not Level.QUIET:
-        print(log_line("info", line) if is_json() else fitted(line), flush=True)
+        print(log_line("info", line) if is_json() else coloured(fitted(line)), flush=True)
 
 
 def say_aside(line: str) -> None:
@@ -111,8 +117,8 @@ def say_aside(line: str) -> None:
 
 def warn(line: str) -> None:
     """A warning on stderr."""
-    told = log_line("warning", line) if is_json() else "\n".join(wrapped(f"warning: {line}"))
-    print(told, file=sys.stderr, flush=True)
+    text = coloured("\n".join(wrapped(f"warning: {line}")), to_stderr=True)
+    print(log_line("warning", line) if is_json() else text, file=sys.stderr, flush=True)
 
 
 def log_line(kind: str, message: str | None, **more: object) -> str:
@@ -153,13 +159,41 @@ def show_error(text: str) -> None:
         label = _LABEL.match(line)
         indent = label.end() if label else len(line) - len(line.lstrip()) + 4
         shown = _broken(line, " " * indent) if sys.stderr.isatty() else [line]
-        print("\n".join(shown), file=sys.stderr, flush=True)
+        print(coloured("\n".join(shown), to_stderr=True), file=sys.stderr, flush=True)
 
 
 def _broken(line: str, indent: str) -> list[str]:
-    """The line in parts that fit the terminal; names such as `dead-letters` are kept whole."""
+    """The line in parts that fit the terminal; what is to be done begins a line of its own.
+
+    Names such as `dead-letters`, and commands in backticks, are never broken.
+    """
     room = width() or shutil.get_terminal_size().columns
-    return textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False)
+    told, do, action = line.partition("; do: ") if len(line) > room else (line, "", "")
+    held = [told, f"{indent}do: {action}"] if do else [line]
+    parts = [_COMMAND.sub(lambda found: found[0].replace(" ", _HELD), text) for text in held]
+    broken = [text for part in parts for text in _filled(part, room, indent)]
+    return [text.replace(_HELD, " ") for text in broken]
+
+
+def _filled(text: str, room: int, indent: str) -> list[str]:
+    """The text in lines; a command that is longer than a line stays whole."""
+    breaks = all(len(word) + len(indent) <= room for word in text.split() if _HELD in word)
+    return textwrap.wrap(
+        text, room, subsequent_indent=indent, break_on_hyphens=False, break_long_words=breaks
+    )
+
+
+def coloured(text: str, to_stderr: bool = False) -> str:
+    """The text with its verdicts in colours, where it goes to a terminal and NO_COLOR is not set.
+
+    Red says that something failed, yellow that it wants looking at, green that it is well.
+    """
+    stream = sys.stderr if to_stderr else sys.stdout
+    if os.environ.get("NO_COLOR") or not stream.isatty():
+        return text
+    return _VERDICT.sub(
+        lambda found: f"\x1b[{_CODES[found.lastgroup or '']}m{found[0]}\x1b[0m", text
+    )
 
 
 def summary(entry: "Entry") -> str:
@@ -170,11 +204,17 @@ def summary(entry: "Entry") -> str:
     return f"{entry.layer:<7} {entry.table:<24} {entry.status:<7} {seconds:6.1f} s  {told}"
 
 
-def show_grid(columns: Sequence[str], rows: Iterable[Row], rest: str = "") -> None:
+def show_grid(
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    rest: str = "",
+    shown: Callable[[str], str] = str,
+) -> None:
     """Rows under their columns; blocks where the terminal is too narrow, all of it in a file.
 
     On a terminal at most `TALLEST` lines are shown, then a line says that there is more; `rest`
-    says how to see the rest. Only as many rows are read as can be shown.
+    says how to see the rest, `shown` gives a line its colours. Only as many rows are read as can be
+    shown.
     """
     room = width()
     if room is None:
@@ -183,7 +223,7 @@ def show_grid(columns: Sequence[str], rows: Iterable[Row], rest: str = "") -> No
         some = [row for row, _ in zip(rows, range(TALLEST), strict=False)]
         lines = _shortened(lay_out(columns, some, room), room, rest)
     for line in lines:
-        print(line)
+        print(shown(line))
 
 
 def page_grid(columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -211,7 +251,7 @@ def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None
             print(json.dumps(record, default=str, ensure_ascii=False))
     elif records:
         rows = [[_shown(value) for value in record.values()] for record in records]
-        show_grid(list(records[0]), rows, "--format json shows all")
+        show_grid(list(records[0]), rows, "--format json shows all", coloured)
 
 
 def _shortened(lines: list[str], room: int, rest: str) -> list[str]:
@@ -241,4 +281,4 @@ def _heartbeat() -> Iterator[None]:
 
 
 def _shown(value: object) -> str | None:
-    return None if value is None else str(value)
+    return None if value in (None, "") else str(value)

@@ -4,7 +4,9 @@ A column of long texts is shortened with `…`; numbers and times are never shor
 columns do not fit at their least widths, each record becomes a block with one line per column.
 """
 
+import itertools
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -20,17 +22,21 @@ LONGEST_NAME = 32
 
 _NUMBER = re.compile(r"-?[\d,]+(\.\d+)?([eE][+-]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ][\d:.]+(Z|[+-]\d{2}:\d{2})?)?")
+_ZEROS = re.compile(r"(?<=:\d{2})\.0{6}((?:Z|[+-]\d{2}:\d{2})?)$")
+WRAPPED = frozenset(("expectation", "rule", "reason", "outcome", "state", "do", "effect"))
 _CONTROL = {code: "·" for code in (*range(32), *range(127, 160))} | {9: " ", 10: "⏎", 13: " "}
 
 
 def lay_out(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> list[str]:
     """The lines of a table, none wider than `width` cells; without a width nothing is shortened.
 
-    A null is an empty place. Control characters are replaced, so that a value cannot move the
-    cursor or break a line.
+    A null is an empty place, an empty text `""`. Where there is a width, times lose the zeros of a
+    second's fractions, and columns in WRAPPED go on in the lines below. Control characters are
+    replaced, so that a value cannot move the cursor or break a line.
     """
     names = [_plain(name) for name in columns]
-    texts = [["" if value is None else _plain(value) for value in row] for row in rows]
+    texts = [["" if v is None else _plain(v) or '""' for v in row] for row in rows]
+    texts = texts if width is None else _without_zeros(texts)
     if not names:
         return []
     sizes = _sizes(names, texts, width)
@@ -42,6 +48,15 @@ def cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _without_zeros(texts: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows; of a column all of whose times end in six zeros, without these."""
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    for column in columns:
+        if all(_ZEROS.search(text) for text in column if text):
+            column[:] = [_ZEROS.sub(r"\1", text) for text in column]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _plain(text: str) -> str:
@@ -86,7 +101,19 @@ def _grid(names: Sequence[str], texts: Sequence[Sequence[str]], sizes: Sequence[
         ]
         return (" " * GAP).join(cells).rstrip()
 
-    return [line(names), (" " * GAP).join("─" * size for size in sizes), *map(line, texts)]
+    head = [line(names), (" " * GAP).join("─" * size for size in sizes)]
+    return [*head, *(line(part) for row in texts for part in _wrapped(names, row, sizes))]
+
+
+def _wrapped(
+    names: Sequence[str], row: Sequence[str], sizes: Sequence[int]
+) -> list[tuple[str, ...]]:
+    """A row in lines: cells of columns in WRAPPED are broken at their width."""
+    cells = [
+        textwrap.wrap(text, size) or [text] if name in WRAPPED and size else [text]
+        for name, text, size in zip(names, row, sizes, strict=True)
+    ]
+    return list(itertools.zip_longest(*cells, fillvalue=""))
 
 
 def _placed(text: str, size: int, to_right: bool) -> str:

@@ -81,9 +81,10 @@ max_staleness_seconds | bigint | the table's max_staleness; null where it has no
 stale | boolean | whether a change has waited for longer than max_staleness
 pending_changes | bigint | decoded records that are not applied
 waiting_transactions | bigint | transactions that wait for the other tables of their group
-dead_letters | bigint | unresolved dead letters
-dead_letter_reasons | map<string,bigint> | unresolved dead letters by reason
-dead_letters_alert | boolean | whether there are more unresolved dead letters than max_dead_letters
+dead_letters | bigint | unresolved dead letters that nobody has acknowledged
+dead_letters_acknowledged | bigint | unresolved dead letters that somebody has acknowledged
+dead_letter_reasons | map<string,bigint> | those that nobody has acknowledged, by reason
+dead_letters_alert | boolean | whether `dead_letters` is more than max_dead_letters
 stale_keys | bigint | keys whose newest change is a dead letter: gold shows an older one, or hides
     it
 stale_keys_since | timestamp | since when the first stale key is stale
@@ -128,6 +129,7 @@ class Sources(NamedTuple):
 
     ledger: str | None
     gaps: str | None = None
+    acknowledged: str | None = None
 
 
 def runs(sources: Sources) -> View:
@@ -151,7 +153,7 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
         "failing": _failing(sources),
         "held": _held(tables),
         "pending": _pending(tables),
-        "letters": _letters(tables),
+        "letters": _letters(tables, sources),
         "outdated": _stale(tables),
         "states": _states(sources),
         "drifts": _DRIFTS,
@@ -177,6 +179,7 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
  coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
  coalesce(letters.n, 0L) AS dead_letters,
+ coalesce(letters.known, 0L) AS dead_letters_acknowledged,
  coalesce(letters.n > max_dead_letters, false) AS dead_letters_alert,
  coalesce(outdated.n, 0L) AS stale_keys, outdated.since AS stale_keys_since,
  coalesce(drifts.n, 0L) AS drift,
@@ -281,17 +284,28 @@ def _pending(tables: Sequence[TableFacts]) -> str:
     )
 
 
-def _letters(tables: Sequence[TableFacts]) -> str:
+def _letters(tables: Sequence[TableFacts], sources: Sources) -> str:
+    known, noted = "false", ""
+    if sources.acknowledged is not None:
+        known = "noted.known IS NOT NULL"
+        noted = (
+            f" LEFT JOIN (SELECT DISTINCT _feed, _arrival, true AS known FROM"
+            f" {sources.acknowledged}) AS noted USING (_feed, _arrival)"
+        )
     rows = _union(
         tables,
-        lambda t: t.letters and f"reason FROM {t.letters} WHERE resolved_at IS NULL",
-        "'' AS reason",
+        lambda t: (
+            t.letters
+            and f"reason, {known} AS known FROM {t.letters} AS letters{noted}"
+            " WHERE resolved_at IS NULL"
+        ),
+        "'' AS reason, false AS known",
     )
     return (
-        "SELECT `table`, sum(n) AS n,"
-        " map_from_entries(collect_list(struct(reason, n))) AS dead_letter_reasons"
-        f" FROM (SELECT `table`, reason, count(*) AS n FROM ({rows}) GROUP BY `table`, reason)"
-        " GROUP BY `table`"
+        "SELECT `table`, sum(if(known, 0L, n)) AS n, sum(if(known, n, 0L)) AS known,"
+        " map_from_entries(collect_list(if(known, NULL, struct(reason, n)))) AS dead_letter_reasons"
+        f" FROM (SELECT `table`, reason, known, count(*) AS n FROM ({rows})"
+        " GROUP BY `table`, reason, known) GROUP BY `table`"
     )
 
 

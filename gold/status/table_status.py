@@ -112,6 +112,7 @@ def sources(spark: SparkSession, target: Target) -> Sources:
     return Sources(
         ledger=_place(spark, target, ledger.TABLE),
         gaps=_place(spark, target, "_gaps"),
+        acknowledged=_place(spark, target, "_acknowledged"),
     )
 
 

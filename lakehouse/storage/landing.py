@@ -5,6 +5,7 @@ Files of an extract get names of their content, so that one that is landed again
 
 import errno
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -85,6 +86,22 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
         shutil.copyfile(file, aside / name)
     _appear(aside, place, list(new))
     return [place / name for name in new]
+
+
+def rename_landed(target: Target, file: Path) -> Path:
+    """Gives a dropped file a name that was not read yet, so that the next run reads it.
+
+    Raises:
+        ConfigurationError: it is no file below the landing root.
+    """
+    if "://" in target.landing or not file.absolute().is_relative_to(Path(target.landing)):
+        expected = f"a file below {target.landing}"
+        raise _wrong("--again", str(file), expected, "name a file that was dropped there")
+    if not file.is_file():
+        raise _wrong("--again", f"no file {file}", "a file that is there", "correct the name")
+    numbers = (f"again-{number}-{file.name}" for number in itertools.count(1))
+    new = next(place for name in numbers if not (place := file.with_name(name)).exists())
+    return file.rename(new)
 
 
 def is_finished(name: str) -> bool:

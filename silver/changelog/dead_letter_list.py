@@ -11,6 +11,7 @@ from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake, LakeTable
+from silver.changelog.acknowledged import IDENTITY, with_acknowledged
 from silver.decode.change import NOT_JSON
 from silver.decode.spark import position
 from silver.run import SilverTable
@@ -19,10 +20,9 @@ from silver.storage.row_columns import all_of
 
 SHOWN = (
     "reason", "message", "rule", "key", "sequence", "position", "at", "run_id", "resolved_at",
-    "resolved_by", "raw",
+    "resolved_by", "acknowledged", "raw",
 )  # fmt: skip
-
-
+_OWN = tuple(name for name in SHOWN if name != "acknowledged")
 NO_TOPIC = "no_topic"
 
 
@@ -30,13 +30,17 @@ class Wanted(NamedTuple):
     """Which dead letters are meant.
 
     `reasons` are reason codes (`rule` means every rule); `key` the key's values as texts; `since`
-    a time in UTC as Spark reads it; `resolved` takes those that a replay has applied as well.
+    a time in UTC as Spark reads it; `file` begins, within its landing folder, the place of the
+    letters. `resolved` takes those that a replay has applied or somebody acknowledged as well;
+    `acknowledged` takes only the latter.
     """
 
     reasons: Sequence[str] = ()
     key: Mapping[str, str | None] | None = None
     since: str | None = None
     resolved: bool = False
+    file: str | None = None
+    acknowledged: bool = False
 
 
 def dead_letters(
@@ -54,7 +58,23 @@ def dead_letters(
     shared = {feed_name(t, source) for t in tables for source in t.feeds if source.topic}
     found += [_of_feed(lake, feed, wanted) for feed in sorted(shared)]
     there = [letters for letters in found if letters is not None]
-    return reduce(DataFrame.unionByName, there) if there else None
+    if not there:
+        return None
+    known = with_acknowledged(spark, target, reduce(DataFrame.unionByName, there))
+    if wanted.acknowledged:
+        known = known.where("acknowledged IS NOT NULL")
+    elif not wanted.resolved:
+        known = known.where("acknowledged IS NULL")
+    return known.select("table", *SHOWN, *IDENTITY)
+
+
+def reasons_left(letters: DataFrame) -> list[tuple[str, str, str | None, int]]:
+    """Table, reason, the first message and number of letters, most first."""
+    found = letters.groupBy("table", "reason").agg(
+        F.min("message").alias("message"), F.count(F.lit(1)).alias("n")
+    )
+    rows = found.orderBy("table", F.desc("n"), "reason").collect()
+    return [(row["table"], row["reason"], row["message"], row["n"]) for row in rows]
 
 
 def by_reason(letters: DataFrame) -> list[tuple[str, str, int]]:
@@ -65,7 +85,7 @@ def by_reason(letters: DataFrame) -> list[tuple[str, str, int]]:
 
 def newest(letters: DataFrame, limit: int) -> DataFrame:
     """The newest of them, in their order."""
-    return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop("_arrival")
+    return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop(*IDENTITY)
 
 
 def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
@@ -73,7 +93,7 @@ def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
         return None
     kept = table.dead_letters.read().where(condition(table, wanted))
     named = kept.withColumns({"key": F.col("_key"), "sequence": F.col("_sequence")})
-    return named.select(F.lit(table.name).alias("table"), *SHOWN, "_arrival")
+    return named.select(F.lit(table.name).alias("table"), *_OWN, *IDENTITY)
 
 
 def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
@@ -93,11 +113,12 @@ def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
         "at": F.col("_arrived_at"),
         "resolved_at": F.lit(None).cast("timestamp"),
         "raw": F.make_valid_utf8("_raw"),
+        "_feed": F.lit(feed),
         "_arrival": F.col("_arrival"),
     }
-    named = lines.select(*[known.get(name, none).alias(name) for name in (*SHOWN, "_arrival")])
+    named = lines.select(*[known.get(name, none).alias(name) for name in (*_OWN, *IDENTITY)])
     kept = named.where(all_of(_conditions(wanted)))
-    return kept.select(F.lit(feed).alias("table"), *SHOWN, "_arrival")
+    return kept.select(F.lit(feed).alias("table"), *_OWN, *IDENTITY)
 
 
 def condition(table: SilverTable, wanted: Wanted) -> Column:
@@ -120,4 +141,6 @@ def _conditions(wanted: Wanted) -> list[Column]:
         conditions.append(F.col("reason").isin(*wanted.reasons) | code.isin(*wanted.reasons))
     if wanted.since is not None:
         conditions.append(F.col("at") >= F.lit(wanted.since).cast("timestamp"))
+    if wanted.file is not None:
+        conditions.append(F.contains("position", F.lit(f"/{wanted.file.strip('/')}")))
     return conditions

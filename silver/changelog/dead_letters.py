@@ -16,6 +16,7 @@ from lakehouse.storage import names
 from lakehouse.storage.statements import execute
 from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
 from silver.changelog import schema_changes
+from silver.changelog.acknowledged import with_acknowledged
 from silver.changelog.batch import Batch
 from silver.contract import DEAD_LETTER_COLUMNS
 from silver.run import Run, SilverTable
@@ -97,7 +98,8 @@ def count_too_many(
     counts = []
     for table in (table for table in tables if table.table in got):
         letters = SilverTable.at(spark, target, table).dead_letters.read()
-        unresolved = letters.where("resolved_at IS NULL").count()
+        open_ = with_acknowledged(spark, target, letters.where("resolved_at IS NULL"))
+        unresolved = open_.where("acknowledged IS NULL").count()
         if unresolved > table.max_dead_letters:
             counts.append((table, unresolved))
     return counts

@@ -449,3 +449,22 @@ def test_parquet_times_of_day_are_text(spark: SparkSession, tmp_path: Path) -> N
         '{"id":1,"opens":"08:30:00"}',
         '{"id":2,"opens":null}',
     ]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_rows_count_from_the_beginning_of_their_own_file(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """A task reads several files: one number must not run on through all."""
+    files = [tmp_path / f"{name}.{kind}" for name in "abc"]
+    for file in files:
+        if kind == "json":
+            file.write_text('{"id": 1}\n\n{"id": 2}\n')
+        elif kind == "csv":
+            file.write_text('id,note\n1,"two\nlines"\n2,x\n')
+        else:
+            pq.write_table(pa.table({"id": [1, 2]}), file)
+    found = read(spark, kind, *files).select("_url", "_row").collect()
+    second = 2 if kind == "json" else 1
+    named = sorted((Path(row["_url"]).name, row["_row"]) for row in found)
+    assert named == [(file.name, at) for file in files for at in (0, second)]

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from bronze import job as bronze
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver import job
@@ -56,16 +57,15 @@ def test_what_cannot_be_believed_is_a_dead_letter_and_deletes_nothing(
         line(1, None, 1), line(2, "x", -1), '{"id": 3, "a": "x", "n": "1.005"}', line(None, "x", 1),
         "{", line(4, "first", 1), line(4, "last", 1), line(5, "x", 1), line(5, "x", 1),
     ]  # fmt: skip
-    stray = extract_lake.land(target, "January", "a", [line(6, "y", 1)])
     second = extract_lake.land(target, "2024-01-02", "a", bad)
-    extract_lake.ingest(spark, target, config, 2, second, stray)
+    extract_lake.ingest(spark, target, config, 2, second)
     rejected = {
-        "bad_value": 2, "no_key": 1, "not_json": 1, "duplicate_key": 1, "bad_sequence": 1,
+        "bad_value": 2, "no_key": 1, "not_json": 1, "duplicate_key": 1,
         "rule:expect_column_values_to_be_between(n)": 1,
     }  # fmt: skip
     letters = {f"dead_letter:{reason}": count for reason, count in rejected.items()}
     counts = extract_lake.apply(spark, target, config)
-    assert counts == {"records": 10, "U": 1, "N": 1, "duplicate": 1} | letters
+    assert counts == {"records": 9, "U": 1, "N": 1, "duplicate": 1} | letters
     shown = {row["id"]: row["a"] for row in extract_lake.rows(spark, target, config, "t")}
     assert shown == {1: "x", 2: "x", 3: "x", 4: "last", 5: "x", 6: "x"}
     second_day = {row for row in operations(spark, target, config) if row[0] == 2}
@@ -280,3 +280,17 @@ def test_the_effective_date_is_the_sequence_and_the_beginning_of_a_version(
         (2, date(2024, 3, 1), "None"),
     ]
     assert found[0]["sequence_from"] == f"{(date(2024, 1, 1) - date(1970, 1, 1)).days:016X}"
+
+
+def test_a_file_outside_of_a_days_folder_is_refused_whole_until_it_is_moved(
+    spark: SparkSession, target: Target
+) -> None:
+    config = table()
+    stray = extract_lake.land(target, "", "2024-01-01.jsonl", [line(1, "x", 1), line(2, "x", 1)])
+    taken = bronze.ingest(spark, target, [config], "run", lake.quiet)
+    assert "2024-01-01.jsonl" in str(taken[0].message) and "YYYY-MM-DD" in str(taken[0].message)
+    (stray.parent / "2024-01-01").mkdir()
+    stray.rename(stray.parent / "2024-01-01" / stray.name)
+    taken = bronze.ingest(spark, target, [config], "run", lake.quiet)
+    assert (taken[0].message, taken[0].counts["records"]) == (None, 2)
+    assert extract_lake.apply(spark, target, config) == {"records": 2, "I": 2}

@@ -6,12 +6,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, tell_what_stayed
 from cdc_lakehouse.cli.work.run import warn_of_dead_letters
 from gold import job as gold
 from gold.status.table_status import status
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from silver.changelog.dead_letter_list import Wanted
+from silver.changelog.dead_letters import count_too_many
 from silver.maintenance.replay import replay
 from silver.run import SilverTable
 from tests import lake
@@ -50,11 +53,20 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     entries = apply(spark, target, strict)
     assert failures(entries) == []
     warn_of_dead_letters(spark, target, [strict], entries)
-    assert "t has 4 unresolved dead letters, more than its" in capfd.readouterr().err
+    told = " ".join(capfd.readouterr().err.split())
+    assert "t has 4 unresolved dead letters, more than its" in told
+    assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told
     gold.publish(spark, target, [strict], "run", lake.quiet)
     assert shown(spark, target) == [(2, 5)]
     [record] = status(spark, target, [strict])
     assert (record["stale_keys"], record["dead_letters_total"]) == (1, 4)
+    acknowledge_letters(spark, target, [strict], Wanted(["not_json"]), "a slip")
+    [record] = status(spark, target, [strict])
+    assert (record["dead_letters_total"], record["dead_letters_acknowledged"]) == (3, 1)
+    assert "not_json" not in record["dead_letters"]
+    assert count_too_many(spark, target, [strict], entries) == [(strict, 3)]
+    tell_what_stayed(spark, target, [strict], Wanted())
+    assert "t: 3 stay, rule:expect" in capfd.readouterr().out
     for resolved in (3, 0):
         done = replay(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         assert (done.tried, done.resolved) == (resolved + 1, resolved)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_status
+from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from gold.report import html
 from gold.status.unread import unread_records
 from lakehouse.config.table import Table
@@ -59,7 +60,20 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     assert sorted(row["reason"] for row in found) == ["no_topic", "not_json"]
     assert {row["table"] for row in found} == {"feed_shop"}
     assert {row["raw"] for row in found} == {"{no json", json.dumps(CHANGE)}
-    assert all("1.jsonl" in row["position"] for row in found)
+    assert {row["position"].rpartition("/")[2] for row in found} == {"1.jsonl:4", "1.jsonl:5"}
+
+    assert acknowledge_letters(spark, target, more, Wanted(["not_json"]), "a slip") == [
+        ("feed_shop", 1)
+    ]
+    assert unread_records(spark, target, more)[0].lines == 1
+    left, every = (dead_letters(spark, target, more, Wanted(resolved=all)) for all in (False, True))
+    assert left is not None and every is not None
+    assert [row["reason"] for row in left.collect()] == ["no_topic"]
+    known = {row["reason"]: row["acknowledged"] for row in every.collect()}
+    assert known == {"no_topic": None, "not_json": "a slip"}
+    back = Wanted(acknowledged=True, file="shop/1.jsonl")
+    assert acknowledge_letters(spark, target, more, back, None) == [("feed_shop", 1)]
+    assert unread_records(spark, target, more)[0].lines == 2
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:

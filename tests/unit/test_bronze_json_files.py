@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.json_files import has_other_records, split_files
+from bronze.files.json_files import has_other_records, read_records, split_files
 
 LONG = b'{"v":"' + b"x" * 5_000 + b'"}'
 TWO = [{"id": 1, "tags": [{"id": 7}]}, {"id": 2}]
@@ -95,3 +95,20 @@ def test_a_file_that_cannot_be_opened_here_has_lines(tmp_path: Path) -> None:
     assert not has_other_records(str(tmp_path / "none.json"))
     assert not has_other_records(dropped(tmp_path, b"BZh91AY&SY\x00", "a.json.bz2"))
     assert not has_other_records(dropped(tmp_path, gzip.compress(b"[1]")[:9], "a.json.gz"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "a picture"),
+        (b"\x7fELF\x02\x01\x01\x00\xff\xfe\x80\x00\x00\n\n", "bytes that no text has"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused_whole(tmp_path: Path, content: bytes, said: str) -> None:
+    with pytest.raises(UnreadableFile, match=said):
+        read_records(Path(dropped(tmp_path, content)))
+
+
+def test_records_are_told_with_their_lines(tmp_path: Path) -> None:
+    file = dropped(tmp_path, b'\xef\xbb\xbf{"a": 1}\n\n{"a": 2}\n')
+    assert read_records(Path(file)) == [(0, b'{"a": 1}'), (2, b'{"a": 2}')]

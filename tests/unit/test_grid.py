@@ -9,7 +9,7 @@ def test_what_fits_is_a_grid_with_numbers_to_the_right() -> None:
 
 
 def test_long_texts_are_cut_and_numbers_and_times_are_not() -> None:
-    time, number = "2026-01-31T12:00:00.000000Z", "123456789012345678901234567890"
+    time, number = "2026-01-31T12:00:00.000010Z", "123456789012345678901234567890"
     lines = lay_out(["t", "n", "text"], [[time, number, LONG]], 80)
     assert max(map(len, lines)) == 80
     assert time in lines[2] and number in lines[2] and lines[2].endswith("…")
@@ -45,3 +45,25 @@ def test_a_wide_letter_takes_two_cells() -> None:
 
 def test_no_column_is_no_line() -> None:
     assert lay_out([], [], 80) == []
+
+
+def test_null_and_empty_text_look_different() -> None:
+    assert lay_out(["a", "b"], [["", "x"], [None, "x"]], 80)[2:] == ['""  x', "    x"]
+
+
+def test_times_lose_zeros_where_all_of_a_column_have_them() -> None:
+    rows = [["2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.000000"], [None] * 2]
+    assert lay_out(["a", "b"], rows, 80)[2].split() == [
+        "2026-01-31T12:00:00Z",
+        "2026-01-31T12:00:00",
+    ]
+    rows[1] = ["2026-01-31T12:00:00.000001Z", None]
+    assert "00.000000Z" in lay_out(["a", "b"], rows, 80)[2]
+    assert "00.000000Z" in lay_out(["a", "b"], rows[:1], None)[2]
+
+
+def test_names_of_rules_go_on_in_the_next_line() -> None:
+    rule = "expect_column_values_to_be_between"
+    lines = lay_out(["n", "expectation", "text"], [["1", rule, LONG]], 40)
+    assert "".join(line[3:].split("  ")[0].strip() for line in lines[2:]) == rule
+    assert max(map(len, lines)) <= 40

@@ -13,8 +13,10 @@ from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.work.silence import warn_of_open_checks
 from cdc_lakehouse.drafts.sample import common_type, identifier, read_samples
 from lakehouse.config.loading import load_tables
+from lakehouse.errors import ConfigurationError
 from tests.captures import EVENTS
 
 
@@ -77,7 +79,7 @@ def test_every_topic_of_a_capture_becomes_a_table(capsys: pytest.CaptureFixture[
     assert not {"transaction", "message", "dbz_signal", "shop"} & set(names)
     told = capsys.readouterr().out
     assert "wrote conf/tables/orders.yml" in told
-    assert "next: put small_with_schemas.jsonl.gz into landing/events, then lakehouse run" in told
+    assert "next: put small_with_schemas.jsonl.gz into landing/events\n" in told
 
 
 def test_a_file_below_the_landing_root_is_read_where_it_lies(
@@ -130,7 +132,7 @@ def test_one_table_of_a_capture_is_drafted_by_its_name() -> None:
 
 def test_two_topics_of_one_name_keep_their_schemas() -> None:
     records = [whole("s.a.t", {"x": 1}, change(x=1)), whole("s.b.t", {"y": 1}, change(y=1))]
-    assert list(read_samples(dropped("a.jsonl", *records))) == ["t", "b_t"]
+    assert list(read_samples([dropped("a.jsonl", *records)])) == ["t", "b_t"]
 
 
 def test_rows_of_csv_are_drafted_with_what_orders_them() -> None:
@@ -144,7 +146,7 @@ def test_rows_of_csv_are_drafted_with_what_orders_them() -> None:
     assert {name: column.type for name, column in table.columns.items()} == {
         "zip": "string",
         "id": "bigint",
-        "price": "double",
+        "price": "decimal(18,2)",
         "updated_at": "date",
     }
 
@@ -202,16 +204,19 @@ def test_a_row_of_mongodb_is_json_in_a_text() -> None:
 @pytest.mark.parametrize(
     ("row", "order"),
     [
-        ({"id": 1, "price": 1.5, "made": "2024-01-01T10:00:00Z", "n": 4}, "made"),
-        ({"id": 1, "price": 1.5, "ok": True, "n": 4}, "n"),
+        ({"id": 1, "price": 1.5, "made": "2024-01-01T10:00:00Z", "n": 4}, None),
+        (
+            {"id": 1, "price": 1.5, "ok": True, "lastModifiedDate": "2024-01-01", "n": 4},
+            "lastModifiedDate",
+        ),
         ({"id": 1, "time_spent": 1.5, "seq": 4}, "seq"),
-        ({"id": 1, "price": 1.5}, "id"),
+        ({"id": 1, "time_spent": 4, "updated_by": "me"}, None),
     ],
 )
 def test_only_what_can_order_changes_is_drafted_as_their_order(
-    row: dict[str, object], order: str
+    row: dict[str, object], order: str | None
 ) -> None:
-    assert read_samples(dropped("a.jsonl", row))["a"].sequence_by == order
+    assert read_samples([dropped("a.jsonl", row)])["a"].sequence_by == order
 
 
 def test_a_document_of_mongodb_shows_the_types_of_its_fields() -> None:
@@ -219,27 +224,31 @@ def test_a_document_of_mongodb_shows_the_types_of_its_fields() -> None:
     document = f'{{"_id": {{"$oid": "a1"}}, "size": {size}, "price": {price}, "in": {{"a": 1}}}}'
     value = {"before": None, "after": document, "op": "c"}
     file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))
-    found = read_samples(file)["people"]
+    found = read_samples([file])["people"]
     assert found.columns == {"id": "string"}
     assert found.guessed == {"size": "bigint", "price": "double", "in": "string"}
 
 
 def test_a_file_whose_name_is_a_number_gives_the_table_its_folders_name() -> None:
     file = dropped("1.jsonl", {"id": 1, "seq": 1})
-    assert list(read_samples(file)) == ["shop"]
-    assert list(read_samples(dropped("people.jsonl", {"id": 1, "seq": 1}))) == ["people"]
+    assert list(read_samples([file])) == ["shop"]
+    assert list(read_samples([dropped("people.jsonl", {"id": 1, "seq": 1})])) == ["people"]
 
 
 def test_a_parquet_file_gives_its_own_types(capsys: pytest.CaptureFixture[str]) -> None:
     file = dropped("pay.parquet")
     at = pa.array([0], pa.timestamp("us", tz="UTC"))
     total = pa.array([Decimal("1.10")], pa.decimal128(10, 2))
-    write_table(pa.table({"id": pa.array([1], pa.int32()), "total": total, "at": at}), file)
+    write_table(pa.table({"id": pa.array([1], pa.int32()), "total": total, "changed_at": at}), file)
     assert init("--from", str(file)) == 0
     (table,) = load_tables(Path("conf"))
-    assert (table.feeds[0].file_format, table.keys, table.sequence_by) == ("parquet", ["id"], "at")
+    assert (table.feeds[0].file_format, table.keys, table.sequence_by) == (
+        "parquet",
+        ["id"],
+        "changed_at",
+    )
     types = {name: column.type for name, column in table.columns.items()}
-    assert types == {"id": "int", "total": "decimal(10,2)", "at": "timestamp"}
+    assert types == {"id": "int", "total": "decimal(10,2)", "changed_at": "timestamp"}
     file.write_bytes(file.read_bytes()[:30])
     assert init("pay2", "--from", str(file)) == 2
     assert "no Parquet" in capsys.readouterr().err
@@ -286,7 +295,7 @@ def test_a_guessed_column_that_looks_encoded_is_written_with_its_type() -> None:
 def test_deletes_of_plain_records_show_the_key() -> None:
     gone = {"before": {"sku": "a", "name": None}, "after": None, "op": "d", "source": {}}
     file = dropped("products.jsonl", change(name="x", sku="a"), gone)
-    assert read_samples(file)["products"].keys == ["sku"]
+    assert read_samples([file])["products"].keys == ["sku"]
 
 
 def test_a_column_of_two_types_is_declared_with_one_that_holds_both() -> None:
@@ -295,13 +304,13 @@ def test_a_column_of_two_types_is_declared_with_one_that_holds_both() -> None:
         schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
         return whole("s.t", {"id": 1}, {"schema": schema, "payload": change(id=1, a=1)})
 
-    found = read_samples(dropped("a.jsonl", typed("int32"), typed("string")))["t"]
+    found = read_samples([dropped("a.jsonl", typed("int32"), typed("string"))])["t"]
     assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {})
 
 
 def test_undeclared_values_of_two_kinds_are_declared_as_text() -> None:
     records = [whole("s.t", {"id": 1}, change(id=1, a=a, b=b)) for a, b in (("x", 1), (2, 2.5))]
-    found = read_samples(dropped("a.jsonl", *records))["t"]
+    found = read_samples([dropped("a.jsonl", *records)])["t"]
     assert (found.columns, found.guessed) == ({"id": "bigint", "a": "string"}, {"b": "double"})
 
 
@@ -335,7 +344,7 @@ def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None
         (["orders"], "--from FILE or --source URL"),
         (["--from", "a.jsonl", "--source", "postgresql://h/d"], "leave one out"),
         (["--from", "nowhere.jsonl"], "No such file"),
-        (["--from", "."], "one of the files in it"),
+        (["--from", "."], "a folder with .csv, .json"),
         (["--source", "sqlite:///a.db"], "postgresql, mysql or mariadb"),
         (["--source", "nonsense"], "an SQLAlchemy URL"),
     ],
@@ -366,5 +375,127 @@ def test_a_column_of_times_that_orders_changes_is_drafted_as_such(
     sample = tmp_path / "prices.csv"
     rows = [f"{at},{time}" for at, time in enumerate(times)]
     sample.write_text("\n".join(["id,updated_at", *rows, ""]))
-    (found,) = read_samples(sample).values()
+    (found,) = read_samples([sample]).values()
     assert (found.sequence_by, found.columns["updated_at"]) == ("updated_at", expected)
+
+
+def written(name: str, *lines: str) -> Path:
+    file = Path(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+PRODUCTS = (
+    "sku,stock,price,discontinued,listed",
+    "a1,12,2.50,true,2024-01-01",
+    "b2,11,3,false,2024-02-01",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("landing/products/2026-11-23.csv", "landing/products/2026-11-23"),
+        ("landing/products/products_20261123.csv", "landing/products/2026-11-23"),
+        ("landing/products/products.csv", "landing/products/YYYY-MM-DD, the day that it shows"),
+    ],
+)
+def test_rows_that_nothing_orders_are_an_extract_of_a_day(
+    name: str, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init("--from", str(written(name, *PRODUCTS))) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.table, table.format, table.keys) == ("products", "snapshot", ["sku"])
+    assert (table.feeds[0].path, table.sequence_by) == ("products", None)
+    types = {column: declared.type for column, declared in table.columns.items()}
+    assert types == {
+        "sku": "string",
+        "stock": "bigint",
+        "price": "decimal(18,2)",
+        "discontinued": "boolean",
+        "listed": "date",
+    }
+    assert f"next: put {Path(name).name} into {place}\n" in capsys.readouterr().out
+
+
+def test_changes_without_an_order_leave_it_open_for_validate_to_ask(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = ["id,qty,op", "1,5,I", "1,6,U", "2,1,I", "2,1,D"]
+    assert init("--from", str(written("landing/stock/1.csv", *rows))) == 0
+    text = Path("conf/tables/stock.yml").read_text()
+    assert "# sequence_by:  # check: name the column that orders a key's changes" in text
+    assert "apply_as_deletes: op = 'D'" in text
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        enter(app, ["validate"])
+    assert "sequence_by" in capsys.readouterr().err
+
+
+def test_keys_are_no_columns_that_the_files_own_updates_change_and_none_that_are_null() -> None:
+    row = {"name": "a", "id": 1, "email": "x", "note": None}
+    events = [
+        {"before": None, "after": row, "op": "c", "source": {}},
+        {"before": row, "after": {**row, "name": "b"}, "op": "u", "source": {}},
+        {"before": {**row, "name": "b"}, "after": None, "op": "d", "source": {}},
+    ]
+    assert read_samples([dropped("people.jsonl", *events)])["people"].keys == ["id"]
+
+
+def test_a_folder_gives_a_table_per_topic_and_kind_of_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dropped("1.jsonl", whole("s.p.orders", {"id": 1}, change(id=1)))
+    dropped("2.jsonl", whole("s.p.orders", {"id": 2}, change(id=2, total=5)))
+    written("landing/products/2026-11-23/all.csv", *PRODUCTS)
+    written("landing/products/2026-11-24/all.csv", *PRODUCTS[:2], "b2,11,3,false,2024-02-02")
+    written("landing/rates/rates.csv", "currency,rate,updated_at", "EUR,1.1,2026-01-01")
+    written("landing/rates/places.csv", "id,name", "1,here", "2,there")
+    written("landing/.hidden", "x")
+    assert init("--from", "landing") == 0
+    tables = {table.table: table for table in load_tables(Path("conf"))}
+    found = {name: (table.format, table.feeds[0].path) for name, table in tables.items()}
+    assert found == {
+        "orders": ("debezium", "shop"),
+        "products": ("snapshot", "products"),
+        "places": ("snapshot", "rates/places"),
+        "rates": ("rows", "rates/rates"),
+    }
+    assert tables["products"].keys == ["sku"]
+    assert "next: put rates.csv into landing/rates/rates\n" in capsys.readouterr().out
+
+
+def test_a_value_that_is_a_text_of_json_is_read() -> None:
+    record = whole("s.t", json.dumps({"id": 1}), json.dumps(change(id=1, qty=2)))
+    found = read_samples([dropped("a.jsonl", record)])["t"]
+    assert (found.format, found.keys, found.guessed) == ("debezium", ["id"], {"qty": "bigint"})
+    with pytest.raises(ConfigurationError, match="no record of a table"):
+        read_samples([dropped("b.jsonl", {"value": "no JSON"})])
+
+
+def test_open_lines_are_counted_by_validate_and_a_run_warns_of_those_that_decide_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = "a,1,2026-01-01"
+    assert init("--from", str(written("landing/x/x.csv", "code,qty,updated_at", row))) == 0
+    tables = load_tables(Path("conf"))
+    capsys.readouterr()
+    enter(app, ["validate"])
+    assert "x: 2 lines with '# check' in its YAML to look at" in capsys.readouterr().out
+    warn_of_open_checks(Path("conf"), tables)
+    assert "x: keys and sequence_by in its YAML was only guessed" in capsys.readouterr().err
+    file = Path("conf/tables/x.yml")
+    file.write_text(file.read_text().replace("# check", "# seen"))
+    warn_of_open_checks(Path("conf"), tables)
+    assert capsys.readouterr().err == ""
+
+
+def test_validate_asks_of_a_key_that_is_called_nearly_as_a_column(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    init()
+    source = "source: {format: debezium, path: shop}"
+    written("conf/tables/t.yml", "table: t", source, "keys: [oder_id]", "columns: {order_id: int}")
+    enter(app, ["validate"])
+    assert "t: keys: oder_id: did you mean order_id?" in capsys.readouterr().err

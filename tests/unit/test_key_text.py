@@ -24,7 +24,7 @@ def test_a_keys_values_come_as_texts_in_the_order_of_the_keys() -> None:
     ("text", "expected"),
     [
         ("{id: 7}", "a JSON object"),
-        ("7", "a JSON object"),
+        ("[7]", "a JSON object"),
         ('{"ident": 7}', "exactly the columns id"),
         ('{"id": 7, "more": 1}', "exactly the columns id"),
         ("{}", "exactly the columns id"),
@@ -48,3 +48,13 @@ def test_null_is_a_value_of_a_key_that_may_be_null() -> None:
 def test_a_table_without_a_key_has_none_to_name() -> None:
     with pytest.raises(ConfigurationError, match="a table with keys"):
         key_of("{}", table())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("7", "7"), ('"7"', "7"), ("a-1", "a-1"), ("1.10", "1.10"), ("true", "true")],
+)
+def test_the_value_alone_is_enough_where_the_key_is_one_column(text: str, value: str) -> None:
+    assert key_of(text, table("id")) == {"id": value}
+    with pytest.raises(ConfigurationError, match="a JSON object"):
+        key_of(text, table("a", "b"))

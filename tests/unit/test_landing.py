@@ -5,7 +5,7 @@ import pytest
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.storage.landing import from_landing, land_extract
+from lakehouse.storage.landing import from_landing, land_extract, rename_landed
 
 DAY = "2019-06-18"
 
@@ -79,3 +79,13 @@ def test_a_landing_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     target = Target(catalog="c", kind="databricks", landing="s3://b/l", checkpoints="s3://b/c")
     with pytest.raises(ConfigurationError, match="by other means"):
         land_extract(target, [table()], extract(tmp_path / "x", **{"a.csv": "1"}), DAY)
+
+
+def test_a_file_that_is_to_be_read_again_gets_a_name_that_is_free(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path / "lake"))
+    folder = extract(Path(target.landing, "s"), **{"a.csv": "new", "again-1-a.csv": "old"})
+    assert rename_landed(target, folder / "a.csv") == folder / "again-2-a.csv"
+    assert (folder / "again-2-a.csv").read_text() == "new"
+    for wrong, said in ((folder / "a.csv", "no file"), (tmp_path / "a.csv", "below")):
+        with pytest.raises(ConfigurationError, match=said):
+            rename_landed(target, wrong)

@@ -154,6 +154,18 @@ MISTAKES = {
     "a key that is no JSON": Mistake(
         "explain orders --key id=7", "id=7", "write --key '{\"id\": …}'"
     ),
+    "another table than the one to erase from": Mistake(
+        "erase orders --key 7 --table people", "--table people beside orders", "leave one out"
+    ),
+    "dead letters of no choice": Mistake(
+        "dead-letters acknowledge known", "no choice", "say which are meant"
+    ),
+    "an acknowledgement without a reason": Mistake(
+        "dead-letters acknowledge --reason rule", "nothing", "say why"
+    ),
+    "a file to be read again that was never dropped": Mistake(
+        "run --again conf/targets/local.yml", "conf/targets", "name a file that was dropped there"
+    ),
     "a key of another column": Mistake(
         'explain orders --key {"no":7}', "no", "exactly the columns id"
     ),
@@ -163,7 +175,9 @@ MISTAKES = {
     "a sample that is not there": Mistake(
         "init x --from no.jsonl", "no.jsonl", "name another file"
     ),
-    "a sample that is a folder": Mistake("init --from conf", "a folder", "one of the files in it"),
+    "a sample that is a folder": Mistake(
+        "init --from conf", "a folder", "name a folder that has some"
+    ),
     "a table that has a file": Mistake(
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),
@@ -223,6 +237,7 @@ def test_no_message_is_wider_than_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     (project / "conf" / "tables" / "orders.yml").write_text(mistake.yaml)
     if mistake.more:

@@ -1,5 +1,6 @@
 """What commands print fits a terminal of 80 columns; recorded with COLUMNS=80."""
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -12,9 +13,16 @@ from cdc_lakehouse.cli.ask.queries import show_status
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
-from cdc_lakehouse.cli.work.run_lines import run_lines
+from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
 from cdc_lakehouse.terminal import console
-from cdc_lakehouse.terminal.console import progress, say, show_error, show_grid
+from cdc_lakehouse.terminal.console import (
+    coloured,
+    progress,
+    say,
+    show_error,
+    show_grid,
+    wrapped,
+)
 from cdc_lakehouse.terminal.verbosity import Level, level, set_level
 from gold.status.trouble import troubles, worst_first
 from lakehouse.errors import ConfigurationError
@@ -134,6 +142,7 @@ def test_the_rest_of_a_long_line_begins_under_its_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
     problem = ConfigurationError("a.yml", "b", "x " * 50, "y", "type `lakehouse dead-letters list`")
     show_error(str(problem) + " or another command of the same group")
     told = capsys.readouterr().err.splitlines()
@@ -163,17 +172,57 @@ def test_a_run_prints_one_line_per_table() -> None:
     ]
 
 
+def test_columns_that_came_went_or_widened_are_told_by_the_run_that_saw_them() -> None:
+    def change(kind: str, column: str, run: str = "r", **types: str) -> dict[str, Any]:
+        none = {"from_type": None, "to_type": None, "at": "2026", "position": None}
+        return none | {"kind": kind, "column": column, "run_id": run} | types
+
+    changes = [
+        change("add_column", "old", "earlier"),
+        change("add_column", "remark"),
+        change("drop_column", "note"),
+        change("widen", "qty", from_type="int", to_type="bigint"),
+    ]
+    state = json.dumps({"schema_changes": changes})
+    assert column_news([entry("silver", "orders", state=state), entry("bronze", "orders")]) == [
+        "orders: new column remark, column note is gone, column qty was int, is bigint"
+    ]
+
+
 def test_keys_that_a_delta_file_does_not_carry_are_not_called_deleted() -> None:
     counts = {"records": 3, "I": 1, "D": 2, "X": 4}
     (line,) = run_lines([entry("silver", "a", counts=counts)], 80)
     assert line == "a  3 records  1 inserted  2 deleted  4 not supplied  0.0 s"
 
 
-def test_the_line_of_a_run_is_cut_from_its_end() -> None:
+def test_the_line_of_a_run_goes_on_below_and_loses_nothing() -> None:
     counts = {"records": 9} | {f"class_of_records_{n}": 100 + n for n in range(9)}
-    (line,) = run_lines([entry("silver", "t" * 60, counts=counts)], 80)
-    assert len(line) <= 80
-    assert line.startswith("t" * 31 + "…  9 records  ") and line.endswith("  …  0.0 s")
+    lines = run_lines([entry("silver", "t" * 60, counts=counts)], 80)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("t" * 31 + "…  9 records  ") and lines[-1].endswith("  0.0 s")
+    assert all(f"{100 + n} class of records {n}" in "".join(lines) for n in range(9))
+    assert lines[1].startswith(" " * 34 + "10")
+
+
+def test_what_is_to_be_done_stands_whole_on_a_line_of_its_own() -> None:
+    command = "`lakehouse dead-letters list --table a_table_of_a_long_name --reason bad_value`"
+    lines = wrapped(f"orders: {'many words ' * 9}; do: {command} and more")
+    assert lines[-3:] == ["    do:", f"    {command}", "    and more"]
+    assert wrapped("short; do: `x y`") == ["short; do: `x y`"]
+
+
+def test_colours_tell_verdicts_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "orders  FAILED  2 dead letters  ok"
+    assert coloured(line) == line
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    red, yellow, green = (f"\x1b[{code}m" for code in (31, 33, 32))
+    end = "\x1b[0m"
+    assert coloured(line) == (
+        f"orders  {red}FAILED{end}  2 {yellow}dead letters{end}  {green}ok{end}"
+    )
+    assert coloured("tok ok.csv") == "tok ok.csv"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert coloured(line) == line
 
 
 def test_dead_letters_are_one_number_and_a_failure_is_named() -> None:

@@ -31,6 +31,11 @@ def test_a_full_disk_is_told_before_spark_starts(
     ("message", "action"),
     [
         ("java.io.IOException: No space left on device", "the disk is full"),
+        (
+            "cannot read a.json: (Permission denied). The other files are in; replace or remove"
+            " these",
+            "the right to read them",
+        ),
         ("org.apache.hadoop...: /lake/silver (Read-only file system)", "make it writable"),
         ("RuntimeException: /l/a.parquet is not a Parquet file", "put it back from a copy"),
         ("DamagedNotes: damaged note /l/taken/1.json", "remove the feed's folder"),

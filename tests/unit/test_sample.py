@@ -11,7 +11,7 @@ from lakehouse.errors import ConfigurationError
 def sample_of(folder: Path, *records: object, table: str = "t") -> Sample:
     file = folder / "events.jsonl"
     file.write_text("\n".join(json.dumps(record) for record in records))
-    return read_sample(file, table)
+    return read_sample([file], table)
 
 
 def change(**after: object) -> dict[str, object]:
@@ -79,7 +79,7 @@ def test_a_bigquery_delete_shows_the_key(tmp_path: Path) -> None:
 def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv.gz"
     file.write_bytes(gzip.compress(b"id,total,operation,version\n1,2.5,INSERT,1\n1,,DELETE,2\n"))
-    found = read_sample(file, "t")
+    found = read_sample([file], "t")
     assert (found.format, found.file_format, found.keys, found.sequence_by, found.deletes) == (
         "rows",
         "csv",
@@ -87,7 +87,7 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
         "version",
         "operation = 'DELETE'",
     )
-    assert found.columns["total"] == "double"
+    assert found.columns["total"] == "decimal(18,2)"
 
 
 def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:

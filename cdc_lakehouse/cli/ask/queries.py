@@ -244,7 +244,7 @@ def in_six(record: "Record") -> dict[str, object]:
     words = [trouble.word for trouble in troubles(record)]
     return {
         "table": record["table"],
-        "state": f"{words[0]}, …" if len(words) > 1 else words[0] if words else "ok",
+        "state": ", ".join(dict.fromkeys(words)) or "ok",
         "rows": record["rows"],
         "lag": spoken(record["lag_seconds"]),
         "pending": record["pending_changes"],

@@ -22,10 +22,14 @@ Name = Annotated[
     str | None,
     typer.Argument(metavar="TABLE|FOLDER", help="Only this table, or where --bundle goes."),
 ]
-Sample = Annotated[
-    Path | None,
-    typer.Option("--from", metavar="FILE", help="A file of changes: JSON, CSV or Parquet."),
+Samples = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from", metavar="FILE", help="A file or folder: JSON, CSV or Parquet; repeatable."
+    ),
 ]
+MOST_MOVES = 5
+ENDINGS = frozenset((".json", ".jsonl", ".ndjson", ".csv", ".parquet"))
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
 ]
@@ -51,7 +55,7 @@ Catalog = Annotated[
 def init(
     chosen: Chosen,
     table: Name = None,
-    sample: Sample = None,
+    sample: Samples = None,
     source: Source = None,
     prefix: Prefix = None,
     brokers: Brokers = None,
@@ -60,26 +64,27 @@ def init(
     mode: NewMode = None,
     wheel_volume: WheelVolume = None,
 ) -> None:
-    """Make a project, or write the YAML of tables from a file or a database.
+    """Make a project, or write the YAML of tables from files or a database.
 
     Without options: the project's folders, in a folder that has none. With --bundle: a project in
     FOLDER, or here, with a Databricks bundle, workflows and a test. With --from: a table per
-    topic of the file. With --source: a table per table of a PostgreSQL, MySQL or MariaDB
-    database, and conf/connector.json for Debezium. Files that are there are left alone.
+    topic of the files, and per kind of plain rows; daily extracts are recognised. With --source: a
+    table per table of a PostgreSQL, MySQL or MariaDB database, and conf/connector.json for
+    Debezium. Files that are there are left alone.
     """
     if bundle:
         folder = Path(table or chosen.conf.parent)
         with _writable(folder):
             return make_bundle(folder, catalog, mode, wheel_volume)
     _check(table, sample, source)
-    if is_project(chosen.conf) and sample is None and source is None:
+    if is_project(chosen.conf) and not sample and source is None:
         print(f"there is a project already: {_shown(chosen.conf)}")
     with _writable(chosen.conf):
         if not is_project(chosen.conf):
             for file in make_project(chosen.conf):
                 print(f"made {_shown(file)}")
-        if sample is not None:
-            _from_file(chosen, table, sample)
+        if sample:
+            _from_files(chosen, table, sample)
         elif source is not None:
             _from_database(chosen, table, source, prefix, brokers)
         else:
@@ -101,40 +106,87 @@ def _writable(conf: Path) -> Iterator[None]:
         raise LakeNotWritable(place, found, "make it writable, or go to another folder") from None
 
 
-def _check(table: str | None, sample: Path | None, source: str | None) -> None:
-    if sample is not None and source is not None:
+def _check(table: str | None, sample: Sequence[Path] | None, source: str | None) -> None:
+    if sample and source is not None:
         expected = "one of --from and --source"
         raise ConfigurationError("command line", "--source", "both", expected, "leave one out")
-    if table is not None and sample is None and source is None:
+    if table is not None and not sample and source is None:
         expected, action = "--from FILE or --source URL", "say what the table is drafted from"
         raise ConfigurationError("command line", "TABLE", table, expected, action)
 
 
-def _from_file(chosen: Chosen, table: str | None, sample: Path) -> None:
-    from cdc_lakehouse.drafts.first_draft import write_draft, write_drafts
-    from cdc_lakehouse.drafts.sample import day_of
+def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
+    from cdc_lakehouse.drafts.first_draft import Place, write_draft, write_drafts
+    from cdc_lakehouse.drafts.sample import home_of
+    from cdc_lakehouse.terminal.console import wrapped
 
     landing = _landing(chosen)
-    inside = sample.absolute().is_relative_to(landing)
-    day = day_of(sample)
-    parent = sample.absolute().parent.parent if day else sample.absolute().parent
-    folder = str(parent.relative_to(landing)) if inside else parent.name
-    folder = folder if folder not in ("", ".") else sample.name.partition(".")[0]
-    sure = inside and parent != landing
+
+    def place_of(file: Path) -> Place:
+        home = home_of(file)
+        inside = home.is_relative_to(landing)
+        folder = str(home.relative_to(landing)) if inside else home.name
+        named = folder if folder not in ("", ".") else file.name.partition(".")[0]
+        return Place(named, inside and home != landing)
+
+    files = _files(given)
     if table is not None:
-        drafts = [write_draft(table, sample, chosen.conf, folder, sure)]
+        drafts = [write_draft(table, files, chosen.conf, place_of)]
     else:
-        drafts = write_drafts(sample, chosen.conf, folder, sure)
+        drafts = write_drafts(files, chosen.conf, place_of)
     _tell(drafts)
     more = same_lake(chosen)
     if all(draft.is_there for draft in drafts):
         print("nothing was written: remove a file to have it drafted again, or choose a name:")
-        print(f"    lakehouse init TABLE --from {sample}{more}")
-    elif not sure:
-        place = _shown(landing / folder / (day or ""))
-        print(f"next: put {sample.name} into {place}, then lakehouse run{more}")
-    else:
-        print(f"next: lakehouse validate{more}, then lakehouse run{more}")
+        print(f"    lakehouse init TABLE --from {given[0]}{more}")
+        return
+    moves = [step for draft in drafts for step in _moves(draft, landing)]
+    for step in moves[:MOST_MOVES]:
+        print("\n".join(wrapped(step)))
+    print(f"next: lakehouse validate{more}, then lakehouse run{more}")
+
+
+def _files(given: Sequence[Path]) -> list[Path]:
+    """The files, and those of the folders among them that are complete.
+
+    Raises:
+        ConfigurationError: a folder has none.
+    """
+    found: list[Path] = []
+    for place in given:
+        below = [f for f in sorted(place.rglob("*")) if _is_sample(f.relative_to(place))]
+        if place.is_dir() and not below:
+            expected = f"a folder with {', '.join(sorted(ENDINGS))}"
+            action = "name a folder that has some, such as landing"
+            raise ConfigurationError("command line", f"--from {place}", "none", expected, action)
+        found += below if place.is_dir() else [place]
+    return found
+
+
+def _is_sample(file: Path) -> bool:
+    """Whether a file below a folder may hold changes; the project's own files do not."""
+    hidden = any(part.startswith((".", "_")) for part in file.parts)
+    own = file.parts[0] in ("conf", "lake")
+    return not (hidden or own) and not ENDINGS.isdisjoint(file.suffixes)
+
+
+def _moves(draft: "Draft", landing: Path) -> list[str]:
+    """What is to be done with the files of a new table that do not lie where it reads them."""
+    from cdc_lakehouse.drafts.flat_rows import day_of_name, is_day_folder
+
+    sample, place = draft.sample, draft.place
+    if draft.is_there or sample is None or place is None:
+        return []
+    folder, steps = landing / place.folder, []
+    for file in sample.files:
+        day = file.absolute().parent.name if is_day_folder(file.absolute().parent) else None
+        if sample.format == "snapshot" and day is None:
+            into = folder / (day_of_name(file.name) or "YYYY-MM-DD")
+            of = "" if into.name[0].isdigit() else ", the day that it shows"
+            steps.append(f"next: put {file.name} into {_shown(into)}{of}")
+        elif not place.is_sure:
+            steps.append(f"next: put {file.name} into {_shown(folder / (day or ''))}")
+    return steps
 
 
 def _from_database(

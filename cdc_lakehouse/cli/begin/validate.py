@@ -7,9 +7,17 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.unpacking import refuse_lines, table_schema
+from cdc_lakehouse.cli.work.silence import open_checks
+from lakehouse.config.table import Table
+from lakehouse.config.unpacking import nearest, refuse_lines, table_schema
 from lakehouse.words import counted
 from silver.expectations.problems import find_unknown_columns
+
+
+def unlike_columns(table: Table) -> list[str]:
+    """A sentence for each key that no column is called, where one is called nearly so."""
+    meant = {key: nearest(key, table.columns) for key in table.keys if key not in table.columns}
+    return [f"keys: {key}: did you mean {name}?" for key, name in meant.items() if name]
 
 
 @command("validate")
@@ -20,6 +28,8 @@ def validate(
     ] = False,
 ) -> None:
     """Check all YAML without starting Spark."""
+    from cdc_lakehouse.terminal.console import warn
+
     target, tables = configured(chosen)
     for table in tables:
         refuse_lines(f"table {table.table}", find_unknown_columns(target, table))
@@ -28,4 +38,9 @@ def validate(
     for table in tables:
         keys = ", ".join(table.keys) or "no key"
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
+        for key in unlike_columns(table):
+            warn(f"{table.table}: {key}")
+    open_lines = open_checks(chosen.conf, tables)
+    for name, lines in open_lines.items():
+        print(f"{name}: {counted(len(lines), 'line')} with '# check' in its YAML to look at")
     print(f"ok: {counted(len(tables), 'table')}, target {target.name}")

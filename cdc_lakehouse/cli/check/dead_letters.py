@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,15 +28,16 @@ from lakehouse.storage.landing import from_landing
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from cdc_lakehouse.terminal.grid import Row
     from lakehouse.run.ledger import Entry
+    from silver.changelog.dead_letter_list import Wanted
 
 LONGEST_RAW = 120
 MOST_REASONS = 8
 
-letters = group("dead-letters", "See and retry what could not be applied.")
+letters = group("dead-letters", "See, retry and acknowledge what could not be applied.")
 
 Reasons = Annotated[
     list[str] | None,
@@ -54,7 +56,9 @@ def list_letters(
     reason: Reasons = None,
     key: KeyText = None,
     since: Since = None,
-    resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+    resolved: Annotated[
+        bool, typer.Option("--all", help="Resolved and acknowledged ones too.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 100,
     shown: ShownStatus = "table",
 ) -> None:
@@ -107,7 +111,8 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
         counts = [] if found is None else dead_letter_list.by_reason(found)
     if found is not None and counts:
         newest = dead_letter_list.newest(found, limit).drop("sequence", "rule", "run_id")
-        newest = newest if resolved else newest.drop("resolved_at", "resolved_by")
+        closed = ("resolved_at", "resolved_by", "acknowledged")
+        newest = newest if resolved else newest.drop(*closed)
         shown = awaited("reading dead letters", _short_rows(answers.texts(newest), target))
         show_grid(newest.columns, shown, "--format json shows all")
     for table, reason, count in counts[:MOST_REASONS]:
@@ -127,6 +132,81 @@ def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
 
 def _cut(raw: str | None) -> str | None:
     return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
+
+
+@command("acknowledge", of=letters)
+def acknowledge(
+    chosen: Chosen,
+    because: Annotated[
+        str | None, typer.Argument(metavar="WHY", help="Why they need no more attention.")
+    ] = None,
+    reason: Reasons = None,
+    key: KeyText = None,
+    since: Since = None,
+    file: Annotated[
+        str | None, typer.Option(help="Only those of this dropped file, or of a folder.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="They count again.")] = False,
+) -> None:
+    """Say that dead letters are known: they stay stored, are counted apart and ring no more.
+
+    Name them by --table, --reason, --file, --key or --since. A rebuild and a replay keep what was
+    acknowledged; `list --all` shows it.
+    """
+    if undo == (because is not None):
+        expected = "--undo alone" if undo else "a reason, such as 'test data of October'"
+        raise ConfigurationError("command line", "WHY", because or "nothing", expected, "say why")
+    if not (chosen.only or reason or key or since or file):
+        expected = "--table, --reason, --file, --key or --since"
+        raise ConfigurationError(
+            "command line", "dead-letters", "no choice", expected, "say which are meant"
+        )
+    moment = since and utc(since, "--since")
+    target, tables = configured(chosen)
+    sought = wanted_key(key, tables)
+    check_lake(target)
+    spark = start(target, tables)
+
+    from silver.changelog.dead_letter_list import Wanted
+
+    wanted = Wanted(reason or (), sought, moment, file=file, acknowledged=undo)
+    for table, count in acknowledge_letters(spark, target, tables, wanted, because):
+        what = "count again" if undo else "acknowledged"
+        print(f"{table:<24} {counted(count, 'dead letter')} {what}")
+
+
+def acknowledge_letters(
+    spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted", why: str | None
+) -> list[tuple[str, int]]:
+    """Notes the wanted letters, or takes the notes back where there is no reason; how many of whom.
+
+    Lines of feeds are taken out of what the ledger counts as unread, or put back.
+    """
+    from cdc_lakehouse.terminal.console import progress
+    from lakehouse.run import ledger
+    from lakehouse.run.unread import UNREAD
+    from silver.changelog import acknowledged
+    from silver.changelog.dead_letter_list import by_reason, dead_letters
+
+    with progress("acknowledging"):
+        found = dead_letters(spark, target, tables, wanted)
+        counts = dict[str, int]()
+        for table, _, count in [] if found is None else by_reason(found):
+            counts[table] = counts.get(table, 0) + count
+        if found is None or not counts:
+            return []
+        if why is None:
+            acknowledged.forget(spark, target, found)
+        else:
+            acknowledged.acknowledge(spark, target, found, why)
+        own, now = {table.table for table in tables}, datetime.now(timezone.utc)
+        entries = [
+            ledger.told(uuid.uuid4().hex, "bronze", feed, now).done({UNREAD: -n if why else n})
+            for feed, n in counts.items()
+            if feed not in own
+        ]
+        ledger.append(spark, target, entries)
+    return sorted(counts.items())
 
 
 @command("replay", of=letters)
@@ -164,6 +244,19 @@ def _replayed(
         done, entries = replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
+    tell_what_stayed(spark, target, tables, wanted)
     together = whole_groups(tables, everything)
     published = one_round(Round(spark, target, None, everything), together, ["gold"])
     return [*entries, *published]
+
+
+def tell_what_stayed(
+    spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted"
+) -> None:
+    """Of each reason that is left: how many, and what is wrong with the first."""
+    from cdc_lakehouse.terminal.console import wrapped
+    from silver.changelog.dead_letter_list import dead_letters, reasons_left
+
+    left = dead_letters(spark, target, tables, wanted)
+    for table, reason, message, count in [] if left is None else reasons_left(left):
+        print("\n".join(wrapped(f"{table}: {count:,} stay, {reason}: {message}")))

@@ -88,7 +88,10 @@ def check_all(
             tell(table.table)
             found[table.table] = _check(spark, target, table, folder, run_id, checked)
     results = [result for of_table in found.values() for result in of_table or []]
-    show_records([_shown(result, as_json) for result in results], as_json)
+    records = [_shown(result, as_json) for result in results]
+    if not as_json and not any(record["observed"] for record in records):
+        records = [{n: v for n, v in record.items() if n != "observed"} for record in records]
+    show_records(records, as_json)
     if not as_json:
         docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
         print("\n".join([*_notes(tables, found), *_changes(drifts), *docs]))

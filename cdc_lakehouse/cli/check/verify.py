@@ -8,9 +8,10 @@ import typer
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import LawsBroken, SourceDiffers
+from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 100
 
-Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to look at.")]
+Name = Annotated[
+    str | None, typer.Argument(metavar="TABLE", help="The table to look at; without, every one.")
+]
 Sample = Annotated[
     int, typer.Option(min=1, help="About how many keys are rebuilt from bronze and compared.")
 ]
@@ -45,7 +48,7 @@ AtRest = Annotated[
 @command("verify")
 def verify(
     chosen: Chosen,
-    table: Name,
+    table: Name = None,
     sample: Sample = 1000,
     every_key: EveryKey = False,
     shown: ShownStatus = "table",
@@ -63,33 +66,52 @@ def verify(
     then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
     than what is applied is in flight and shown apart.
     """
-    from cdc_lakehouse.terminal.console import progress
-
-    target, (one,) = configured(chosen._replace(only=[table]))
+    target, tables = configured(chosen._replace(only=[table]) if table else chosen)
     if source is not None:
         from gold.source_check.database import checked
 
         source = checked(source)
     check_lake(target)
-    spark = start(target, [one], sends_functions=source is None)
+    spark = start(target, tables, sends_functions=source is None)
+    failures = []
+    for one in tables:
+        if len(tables) > 1 and shown != "json":
+            print(f"{one.table}:")
+        try:
+            if source is None:
+                _check_laws(spark, target, one, None if every_key else sample, shown == "json")
+            else:
+                from gold.source_check.verdict import SourceDatabase
 
+                given = SourceDatabase(source, source_table, at_rest)
+                check_source(spark, target, one, given, shown == "json")
+        except TableFailed as failure:
+            if len(tables) == 1:
+                raise
+            failures.append(failure)
+    raise_all(failures)
+
+
+def _check_laws(
+    spark: "SparkSession", target: Target, table: Table, sample: int | None, as_json: bool
+) -> None:
+    """Shows how each law does; a sample of None rebuilds every key.
+
+    Raises:
+        LawsBroken: one of them is broken.
+    """
+    from cdc_lakehouse.terminal.console import coloured, progress
     from gold.views import agreement
     from silver.audit import verify as stored
 
-    if source is not None:
-        from gold.source_check.verdict import SourceDatabase
-
-        given = SourceDatabase(source, source_table, at_rest)
-        check_source(spark, target, one, given, shown == "json")
-        return
-    with progress(f"verifying {table}"):
-        shows = agreement.laws(spark, target, one)
-        laws = stored.verify(spark, target, one, shows, None if every_key else sample)
+    with progress(f"verifying {table.table}"):
+        shows = agreement.laws(spark, target, table)
+        laws = stored.verify(spark, target, table, shows, sample)
     for law in laws:
-        print(_json(law) if shown == "json" else _line(law))
+        print(_json(table, law) if as_json else coloured(_line(law)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
-        raise LawsBroken(table, broken)
+        raise LawsBroken(table.table, broken)
 
 
 def _line(law: "Law") -> str:
@@ -100,8 +122,10 @@ def _line(law: "Law") -> str:
     return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])
 
 
-def _json(law: "Law") -> str:
-    return json.dumps({**law._asdict(), "holds": law.holds}, ensure_ascii=False)
+def _json(table: Table, law: "Law") -> str:
+    return json.dumps(
+        {"table": table.table, **law._asdict(), "holds": law.holds}, ensure_ascii=False
+    )
 
 
 def check_source(

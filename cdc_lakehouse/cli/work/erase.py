@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -18,7 +19,7 @@ from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
 from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import EraseIncomplete
+from lakehouse.errors import ConfigurationError, EraseIncomplete
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
@@ -34,13 +35,22 @@ Landing = Annotated[
 ]
 
 
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only tell what would be removed, and from where.")
+]
+
+
 class Erasure(NamedTuple):
-    """What is erased and how: the key, whether its dropped files go too, and whom to tell."""
+    """What is erased and how: the key, whether its dropped files go too, and whom to tell.
+
+    `agrees` is asked before dropped files go, which hold other keys as well.
+    """
 
     table: Table
     key: Mapping[str, str | None]
     landing: bool
     tell: Callable[[str], None]
+    agrees: Callable[[Sequence[str]], bool] = bool
 
     @property
     def run_id(self) -> str:
@@ -54,27 +64,69 @@ class Erasure(NamedTuple):
 
 
 @command("erase")
-def erase(chosen: Chosen, table: Name, key: KeyText, landing: Landing = False) -> None:
+def erase(
+    chosen: Chosen, table: Name, key: KeyText, landing: Landing = False, dry_run: DryRun = False
+) -> None:
     """Remove one key of TABLE from every layer, and prove it.
 
     Its records go from bronze, the change log, rows, history and dead letters, and with them every
     older version of these tables. Then every file below the lake is searched for the texts that
     only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
-    its records are named, and deleted with --landing. The command can be repeated at any time.
+    its records are named, and deleted with --landing, with all other keys in them: on a terminal
+    you are asked first. While such a file is left nothing is proved, and the exit code is 1. The
+    command can be repeated at any time.
     """
     from cdc_lakehouse.terminal.console import tell_of
 
+    if any(name != table for name in chosen.only):
+        found, expected = f"--table {chosen.only[0]} beside {table}", "one table"
+        raise ConfigurationError("command line", "--table", found, expected, "leave one out")
     target, tables = configured(chosen._replace(only=()))
     (one,) = select(tables, [table])
-    wanted = Erasure(one, key_of(key, one), landing, tell_of(target))
+    wanted = Erasure(one, key_of(key, one), landing, tell_of(target), _agrees)
     check_lake(target)
+    if dry_run:
+        foretell(start(target, [one]), target, wanted, tables)
+        return
     with alone(target, whole_groups([one], tables), wanted.run_id):
         spark = start(target, [one], sends_functions=True)
-        erase_key(spark, target, wanted, tables)
+        proved = erase_key(spark, target, wanted, tables)
+    if not proved:
+        raise SystemExit(EraseIncomplete.exit_code)
 
 
-def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> None:
+def _agrees(files: Sequence[str]) -> bool:
+    """Whether dropped files may go; a program is not asked."""
+    if not (files and sys.stdin.isatty()):
+        return True
+    shown = "".join(f"\n  {file}" for file in files)
+    return typer.confirm(f"Delete with all other keys in them?{shown}\n")
+
+
+def foretell(
+    spark: "SparkSession", target: Target, wanted: Erasure, tables: Iterable[Table]
+) -> None:
+    """Tells what bronze, silver and the landing folders hold of the key now."""
+    from cdc_lakehouse.terminal.console import progress
+    from silver.maintenance import erase
+
+    with progress("looking for the key"):
+        found = erase.find(spark, target, wanted.table, wanted.key)
+        files = _dropped(target, wanted, found.values if found else [])
+    if found is None:
+        wanted.say("holds nothing yet")
+    else:
+        _announce(wanted, found, tables)
+    for file in files:
+        would = "would be deleted, with all other keys in it" if wanted.landing else "holds the key"
+        wanted.say(f"{file} {would}")
+    wanted.say("nothing was removed")
+
+
+def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> bool:
     """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
+
+    Returns whether that nothing is left is proved.
 
     Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
     A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger is
@@ -110,27 +162,28 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         found = erase.find(spark, target, table, wanted.key)
     if found is None:
         wanted.say("holds nothing yet")
-        return
+        return True
     silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
     state = states.get(table.table, TableState()).replaces_rows()
     group_repairs.refuse_what_waits(silver_table, state, found.arrivals)
     _announce(wanted, found, tables)
+    dropped = _dropped(target, wanted, found.values) if wanted.landing else []
+    if dropped and not wanted.agrees([str(file) for file in dropped]):
+        raise typer.Abort
     if table.publish == "table":
         ledger.append(spark, target, [state.begun(wanted.run_id, table.table)])
     _remove(spark, target, wanted, found)
-    if wanted.landing:
-        held = [file for file in _dropped(target, wanted, found.values) if file in present]
-        _delete(wanted, map(str, held))
+    _delete(wanted, [str(file) for file in dropped if file in present and file.is_file()])
     state = group_repairs.pinned(silver_table, states, state)
     _record(spark, target, wanted, found.records, state)
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     for name in published_names(spark, target, table):
         _forget(spark, wanted, name)
-    prove(spark, target, wanted, found.values)
+    return prove(spark, target, wanted, found.values)
 
 
-def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> None:
+def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> bool:
     """Looks for the key in the tables, the files of the lake and the dropped files.
 
     Without --landing a dropped file that holds the key is no failure, but then nothing is proved.
@@ -155,9 +208,11 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
             wanted.say(f"the key's records lie in {file}")
         files = counted(len(dropped), "dropped file")
         wanted.say(f"erased from {where}; not proved: the key is still in {files}")
-        wanted.say("do: repeat the command with --landing, which deletes these files")
-        return
+        wanted.say("do: repeat the command with --landing, which deletes these files,")
+        wanted.say("with the records of all other keys that are in them")
+        return False
     wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+    return True
 
 
 def _present(target: Target, table: Table) -> set[Path]:

@@ -24,7 +24,7 @@ from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import locked
 from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
 from cdc_lakehouse.cli.work.run_lines import show_entries
-from cdc_lakehouse.cli.work.silence import Warner
+from cdc_lakehouse.cli.work.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work.watcher import Watcher
 from cdc_lakehouse.terminal.verbosity import Form, Level, level, set_form
 from lakehouse.config.table import Table
@@ -33,7 +33,7 @@ from lakehouse.durations import seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
-from lakehouse.storage.landing import land_extract
+from lakehouse.storage.landing import land_extract, rename_landed
 from lakehouse.words import counted
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lakehouse.run.lineage import Lineage
     from lakehouse.storage.settled import Inputs
 
-WATCH_SECONDS = 30.0
+WATCH_SECONDS, RULE = 30.0, "dead_letter:rule:"
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
@@ -63,6 +63,11 @@ EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
 ]
 
+Again = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="A dropped file to be read again; repeatable."),
+]
+
 
 @command("run")
 def run(
@@ -76,13 +81,19 @@ def run(
     effective_date: EffectiveDate = None,
     metrics: Metrics = None,
     log: Log = None,
+    again: Again = None,
 ) -> None:
-    """Ingest what is new, apply it, publish it."""
+    """Ingest what is new, apply it, publish it.
+
+    A file that is to be read --again gets a new name: names are read once.
+    """
     if log is not None:
         set_form(log)
     if metrics is not None and not continuous:
         action = "add --continuous, or ask `lakehouse status --format prometheus`"
         raise ConfigurationError("command line", "--metrics", metrics, "--continuous", action)
+    if again:
+        _read_again(chosen, again)
     if extract is not None or effective_date is not None:
         _land(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
@@ -122,6 +133,7 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     target, chosen_tables, everything = configured_whole(chosen)
     tables = whole_groups(chosen_tables, everything)
     check_writable(target)
+    warn_of_open_checks(chosen.conf, tables)
     with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
         inputs = idle.look_at(target, everything) if whole else None
@@ -202,6 +214,11 @@ def warn_of_dead_letters(
     from silver.changelog.dead_letters import count_too_many
 
     own = [entry for entry in entries if entry.layer == "silver"]
+    for name, rule in _first_rejections(spark, target, own):
+        warn(
+            f"{name}: the rule {rule} rejects rows for the first time; "
+            f"do: `lakehouse dead-letters list --table {name} --reason rule`"
+        )
     if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
         for table, count in count_too_many(spark, target, tables, own):
             warn(
@@ -217,6 +234,23 @@ def _warn_of(lineage: "Lineage") -> None:
 
     while lineage.problems:
         warn(lineage.problems.pop())
+
+
+def _first_rejections(
+    spark: "SparkSession", target: Target, entries: "Sequence[Entry]"
+) -> list[tuple[str, str]]:
+    """Tables and rules that rejected rows in these entries and in none before."""
+    from lakehouse.run import ledger
+
+    now = {(e.table, n): n.split(":", 2)[2] for e in entries for n in e.counts if RULE in n}
+    if not now:
+        return []
+    runs = [entry.run_id for entry in entries]
+    earlier = ledger.read(spark, target).where("layer = 'silver'")
+    earlier = earlier.where(~earlier["run_id"].isin(runs))
+    named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
+    before = {(row["table"], row["name"]) for row in named.collect()}
+    return [(table, rule) for (table, name), rule in now.items() if (table, name) not in before]
 
 
 def _until_told(
@@ -259,8 +293,9 @@ def _until_told(
         say(f"working on {counted(len(tables), 'table')} until interrupted")
         told = ticks.go_on(families(tables), layers, asked.pause, do, tell, stop)
         told = ticks.settled(tables, told, do, tell, given.memory)
-    say("stopped; in all:")
-    show_entries([entry for entry in told if is_worth_telling(entry)])
+    shown = [entry for entry in told if is_worth_telling(entry)]
+    say("stopped; in all:" if shown else "stopped; nothing was new")
+    show_entries(shown)
     warner.tell()
     watcher.look()
     _warn_of(lineage)
@@ -301,6 +336,14 @@ def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
     target, tables = configured(chosen)
     landed = land_extract(target, tables, extract, day)
     say_aside(f"{len(landed)} new files of the extract of {day}")
+
+
+def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:
+    from cdc_lakehouse.terminal.console import say_aside
+
+    target, _ = configured(chosen)
+    for file in files:
+        say_aside(f"{file} is read again as {rename_landed(target, file).name}")
 
 
 def fail_at_the_end(entries: "Sequence[Entry]") -> None:

@@ -1,5 +1,6 @@
 """What a run prints of each table: one line over all layers, its parts in a fixed order."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,12 @@ WORDS = {
     "truncate": "truncates",
     "dead_letter": "dead letters",
 }
+CHANGES = {
+    "add_column": "new column {column}",
+    "drop_column": "column {column} is gone",
+    "widen": "column {column} was {from_type}, is {to_type}",
+    "incompatible": "column {column} has values of another kind than {from_type}",
+}
 ONE = {
     "dead letters": "dead letter",
     "deletes of unknown keys": "delete of an unknown key",
@@ -33,7 +40,7 @@ WIDEST_NAME = 32
 
 
 def show_entries(entries: "Sequence[Entry]") -> None:
-    """One line per table over all layers, then what no table reads, by feed.
+    """One line per table over all layers, then how columns changed and what no table reads.
 
     With --verbose one line per table and layer comes before. In a log of JSON lines there is one
     object per table and layer.
@@ -49,6 +56,8 @@ def show_entries(entries: "Sequence[Entry]") -> None:
     shown = [] if is_json() else [e for e in entries if not is_of_feed(e)]
     for line in run_lines(shown, width()):
         say(line)
+    for sentence in column_news(entries):
+        say("\n".join(wrapped(sentence)))
     for of_feed in unread_of(entries):
         for sentence in of_feed.sentences():
             say("\n".join(wrapped(sentence)))
@@ -66,27 +75,44 @@ def _log_entries(entries: "Sequence[Entry]") -> None:
         print(log_line(kind, entry.message, **told), flush=True)
 
 
+def column_news(entries: "Iterable[Entry]") -> list[str]:
+    """A sentence for each table whose columns changed in these runs."""
+    found = []
+    for entry in entries:
+        state = json.loads(entry.state) if entry.layer == "silver" and entry.state else {}
+        own = [c for c in state.get("schema_changes", []) if c["run_id"] == entry.run_id]
+        if own:
+            told = ", ".join(CHANGES[change["kind"]].format(**change) for change in own)
+            found.append(f"{entry.table}: {told}")
+    return found
+
+
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
     """A line per table in the order of the entries: records, what became of them, seconds.
 
-    Where a line is wider than `width`, classes are left out from the end, with `…`.
+    Where a line is wider than `width`, it goes on below, under its records.
     """
     by_table: dict[str, list[Entry]] = {}
     for entry in entries:
         by_table.setdefault(entry.table, []).append(entry)
     room = min(WIDEST_NAME, max(map(len, by_table), default=0))
-    return [_line(table, of_table, room, width) for table, of_table in by_table.items()]
+    return [
+        line
+        for table, of_table in by_table.items()
+        for line in _lines(table, of_table, room, width)
+    ]
 
 
-def _line(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> str:
+def _lines(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> list[str]:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
     parts = _parts(entries) or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
-    line = "  ".join([name, *parts, seconds])
-    while width is not None and len(line) > width and len(parts) > 1:
-        parts.pop()
-        line = "  ".join([name, *parts, "…", seconds])
-    return line
+    lines = [name]
+    for part in [*parts, seconds]:
+        if width is not None and len(lines[-1]) + 2 + len(part) > width and lines[-1].strip():
+            lines.append(" " * room)
+        lines[-1] += f"  {part}"
+    return lines
 
 
 def _parts(entries: "Sequence[Entry]") -> list[str]:

@@ -6,6 +6,8 @@ from pathlib import Path
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
+CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
+
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table: no input, overwritten files, columns that never came or look encoded."""
@@ -28,6 +30,31 @@ def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
         f" its YAML back, or read another table in place of gold.{name}"
         for name in sorted(held - {table.table for table in everything})
     ]
+
+
+def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, the lines of its YAML that `init` marked with `# check`, while they are open."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        files = (conf / "tables" / f"{table.table}{ending}" for ending in (".yml", ".yaml"))
+        texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+        lines = [line.strip() for text in texts for line in text.splitlines() if CHECK in line]
+        if lines:
+            found[table.table] = lines
+    return found
+
+
+def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
+    """A warning for each table of which a line is open that decides what its rows are."""
+    from cdc_lakehouse.terminal.console import warn
+
+    for table, lines in open_checks(conf, tables).items():
+        keys = [line.partition(":")[0] for line in lines if line.startswith(DECIDING)]
+        if keys:
+            warn(
+                f"{table}: {' and '.join(keys)} in its YAML was only guessed; "
+                "do: look at the line, and remove '# check'"
+            )
 
 
 class Warner:

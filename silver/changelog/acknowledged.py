@@ -1,0 +1,52 @@
+"""Dead letters that somebody knows of: `silver._acknowledged`. They stay, and ring no more.
+
+A letter is known by its feed and its order of arrival, so that it stays acknowledged when its table
+is rebuilt. Lines of a shared feed that no table reads are letters of the feed.
+"""
+
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.config.target import Target
+from lakehouse.storage.names import name
+from lakehouse.storage.writing import DeclaredTable, append
+from lakehouse.words import read_columns
+
+TABLE, IDENTITY = "_acknowledged", ["_feed", "_arrival"]
+_COLUMNS = read_columns("""
+_feed | string | bronze table that brought the record
+_arrival | string | the record's order of arrival there
+because | string | why it needs no more attention
+at | timestamp | when that was said
+""")
+ACKNOWLEDGED = DeclaredTable("silver", TABLE, "dead letters that somebody knows of", _COLUMNS)
+
+
+def acknowledge(spark: SparkSession, target: Target, letters: DataFrame, because: str) -> None:
+    """Notes the letters, by `_feed` and `_arrival`, as known; `because` says why."""
+    ACKNOWLEDGED.ensure(spark, target)
+    at = F.lit(datetime.now(timezone.utc))
+    rows = letters.select(*IDENTITY, F.lit(because).alias("because"), at.alias("at"))
+    append(spark, target, "silver", TABLE, rows)
+
+
+def forget(spark: SparkSession, target: Target, letters: DataFrame) -> None:
+    """Takes the notes about the letters back."""
+    from silver.storage.statements import execute
+
+    text = (
+        f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{rows}} s"
+        " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN DELETE"
+    )
+    execute(spark, text, letters.select(*IDENTITY))
+
+
+def with_acknowledged(spark: SparkSession, target: Target, letters: DataFrame) -> DataFrame:
+    """Adds `acknowledged`: why a letter is known to be of no concern; null while it rings."""
+    if not ACKNOWLEDGED.exists(spark, target):
+        return letters.withColumn("acknowledged", F.lit(None).cast("string"))
+    known = ACKNOWLEDGED.read(spark, target)
+    newest = known.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
+    return letters.join(newest, IDENTITY, "left")
