@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
 from gold.status.column_hints import encoded_numbers, encoded_texts
-from lakehouse.config.formats import CHANGE_MEMBERS, Format
+from lakehouse.config.formats import Format, is_whole, value_of
 from lakehouse.config.table import FileFormat
 from silver.decode.types import parse_type, wider
 from silver.decode.values.encodings import from_block
@@ -30,6 +30,7 @@ ORDER_NAMES = re.compile(
 OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
+_ROWS = "rows, Debezium's events, or whole records of either, as kcat -J writes them"
 DELETE_WORDS = ("delete", "d", "del", "remove")
 _ORDERS: tuple[Callable[[str, str], bool], ...] = (
     lambda name, kind: bool(ORDER_NAMES.search(name)) and kind.startswith(ORDERABLE),
@@ -66,7 +67,10 @@ def read_sample(file: Path, table: str) -> Sample:
     opened = open_sample(file)
     if opened.format != "json":
         return _of_day(file, _flat(opened))
-    return _of_day(file, _sampled(*_of_topic(file, opened.records, table)))
+    records, topic = _of_topic(file, opened.records, table)
+    if not any(map(_has_values, records)):
+        raise unusable(file, "no record of a table", _ROWS)
+    return _of_day(file, _sampled(records, topic))
 
 
 def read_samples(file: Path) -> dict[str, Sample]:
@@ -91,7 +95,7 @@ def read_samples(file: Path) -> dict[str, Sample]:
         if not SIGNALS.search(name):
             samples[name] = _of_day(file, _sampled(records, topic))
     if not samples:
-        raise unusable(file, "no record of a table", "records with rows")
+        raise unusable(file, "no record of a table", _ROWS)
     return samples
 
 
@@ -144,11 +148,15 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
     """The records of each topic that has rows; those without a topic where all are without."""
     by_topic: dict[str | None, list[Object]] = {}
     for record in records:
-        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
+        topic = str(record["topic"]) if is_whole(record) and record.get("topic") else None
         by_topic.setdefault(topic, []).append(record)
     if len(by_topic) > 1:
         by_topic.pop(None, None)
-    return {topic: own for topic, own in by_topic.items() if any(map(_has_row, own))}
+    return {
+        topic: own
+        for topic, own in by_topic.items()
+        if any(map(_has_row, own)) and any(map(_has_values, own))
+    }
 
 
 def _sampled(records: Sequence[Object], topic: str | None) -> Sample:
@@ -181,7 +189,7 @@ def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
     changes = [_change(record) for record in records]
     rows = [_row(change, "after") for change in changes]
     keys = _record_keys(records)
-    if not keys and not any(map(_is_whole, records)):
+    if not keys and not any(map(is_whole, records)):
         keys = _keys_of_deletes(changes) or _probable_keys(_inferred(rows))
     return _of_events(rows, topic, keys, _declared_by_all(records))
 
@@ -206,7 +214,7 @@ def _of_events(
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
-    key = next((_plain(r["key"]) for r in records if _is_whole(r) and r.get("key")), None)
+    key = next((_plain(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
 
 
@@ -342,7 +350,7 @@ def _of_topic(
     file: Path, records: Sequence[Object], table: str
 ) -> tuple[Sequence[Object], str | None]:
     """The records of the table's own topic, where the file carries several."""
-    topics = {str(r["topic"]): None for r in records if _is_whole(r) and r.get("topic")}
+    topics = {str(r["topic"]): None for r in records if is_whole(r) and r.get("topic")}
     mine = [t for t in topics if t.rpartition(".")[2].lower() == table.lower()] or list(topics)
     if len(mine) > 1:
         expected = f"one topic, or one ending in .{table}"
@@ -357,29 +365,45 @@ def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
     found: dict[str, set[str]] = {}
     for record in records:
-        value = record.get("value", record) if _is_whole(record) else record
-        for name, kind in _declared(value).items():
+        for name, kind in _declared(_value(record)).items():
             found.setdefault(name, set()).add(kind)
     return {name: common_type(kinds) for name, kinds in found.items()}
 
 
-def _declared(value: Object) -> dict[str, str]:
+def _declared(value: object) -> dict[str, str]:
     """Column types from the schema block around a Debezium value, if there is one."""
-    fields = ((value or {}).get("schema") or {}).get("fields") or []
+    wrapper = value if isinstance(value, dict) else {}
+    fields = (wrapper.get("schema") or {}).get("fields") or []
     after = [field["fields"] for field in fields if field.get("field") == "after"]
     types = {field["field"]: from_block(field).type for columns in after for field in columns}
     return {name: kind.simpleString() for name, kind in types.items()}
 
 
 def _change(record: Object) -> Object:
-    value = _plain(record.get("value") if _is_whole(record) else record)
+    value = _plain(_value(record))
     return value if isinstance(value, dict) else {}
 
 
-def _is_whole(record: Object) -> bool:
-    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
+def _has_values(record: Object) -> bool:
+    """Whether a record has a value that can be a column's, or tells a key."""
+    values = {n: v for n, v in _change(record).items() if v is not None}
+    return any(not name.startswith("_") or name == "_CHANGE_TYPE" for name in values)
+
+
+def _value(record: Object) -> object:
+    """The value of a record, read where it is JSON in a text."""
+    return _read(value_of(record) if is_whole(record) else record)
 
 
 def _plain(value: object) -> object:
-    """A value without the schema block around it."""
-    return value["payload"] if isinstance(value, dict) and "payload" in value else value
+    """A key or value without the schema block around it."""
+    found = _read(value)
+    return found["payload"] if isinstance(found, dict) and "payload" in found else found
+
+
+def _read(value: object) -> object:
+    if not isinstance(value, str) or value[:1] != "{":
+        return value
+    with suppress(ValueError):
+        return json.loads(value, parse_float=NumberText)
+    return value

@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TextIO, TypeAlias, cast
+from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
+from silver.decode.wrapped import other_form
 
 MOST_RECORDS = 5_000
 SEPARATORS = ",;\t|"
 KINDS = "JSON lines, CSV or Parquet"
 
 Object: TypeAlias = dict[str, Any]
+_Read = TypeVar("_Read")
 
 
 class SampleFile(NamedTuple):
@@ -44,7 +46,7 @@ def open_sample(file: Path) -> SampleFile:
     else:
         found = SampleFile("json", _read(file, _objects))
     if not found.records:
-        raise unusable(file, "no record", KINDS)
+        raise unusable(file, _first_text(file) or "no record", KINDS)
     return found
 
 
@@ -55,7 +57,7 @@ def unusable(
     return ConfigurationError("command line", f"--from {file}", found, expected, action)
 
 
-def _read(file: Path, records: Callable[[TextIO], Iterator[Object]]) -> list[Object]:
+def _read(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> list[_Read]:
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with cast(TextIO, opened(file, "rt", encoding="utf-8-sig", newline="\n")) as text:
@@ -82,6 +84,16 @@ def _objects(text: TextIO) -> Iterator[Object]:
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
                 yield each
+
+
+def _first_text(file: Path) -> str | None:
+    """How a program wrote the first line down, where that is a form which is known."""
+    told = other_form(next(iter(_read(file, _lines)), "").encode())
+    return None if told is None else told.removeprefix("found ")
+
+
+def _lines(text: TextIO) -> Iterator[str]:
+    yield text.readline()
 
 
 def _values(texts: Iterable[str]) -> Iterator[object]:

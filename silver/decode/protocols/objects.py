@@ -28,6 +28,7 @@ from silver.decode.values.converters import bounded, misfit_message
 from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.numbers import Converter
+from silver.decode.wrapped import other_form
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
@@ -90,7 +91,8 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        return Fault(NOT_JSON, f"the row is no JSON object: {_no_object(raw)}")
+        why = other_form(raw) or f"the row is no JSON object: {_no_object(raw)}"
+        return Fault(NOT_JSON, why)
     try:
         text = raw.decode()
     except UnicodeError:

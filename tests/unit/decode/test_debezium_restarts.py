@@ -314,7 +314,7 @@ def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
     }
     source = SourceBlock(**sources[connector], ts_us=change["time"])
     partition = change["key"] % 2
-    record = Record(b"", None, None, "t", partition, at, None, 0, False, f"{at:08X}")
+    record = Record(b"", None, None, "t", partition, at, None, 0, f"{at:08X}")
     envelope = Envelope(source=source, op="u")
     return Seen(record, envelope, ordered_change(envelope, "upsert"))
 
@@ -531,7 +531,7 @@ def file_record(
     op: str = "u",
 ) -> Seen:
     """A record that a dropped file brings as the one at this place in order of arrival."""
-    record = Record(b"", None, None, "t", 0, offset, timestamp, 0, True, f"{at:08X}")
+    record = Record(b"", None, None, "t", 0, offset, timestamp, 0, f"{at:08X}")
     source = SourceBlock(ts_us=time, db=db)
     envelope = Envelope(source=source, op=op)
     return Seen(record, envelope, ordered_change(envelope, "upsert"))
