@@ -267,7 +267,7 @@ class Source:
         """Another server goes on, whose log counts from its own beginning."""
         self._move()
         self.server, self.server_id = self.server + "b", self.server_id + 1
-        self.file, self.at, self.transaction = 1, 4, 0
+        self.file, self.at, self.transaction = 1, self.random.randint(4, 400), 0
         self.streamed.clear()
         self.change()
 
