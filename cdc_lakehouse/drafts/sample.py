@@ -12,9 +12,16 @@ from typing import NamedTuple
 
 from pyspark.sql import types as T
 
-from cdc_lakehouse.drafts.sample_files import Object, SampleFile, open_sample, unusable
+from cdc_lakehouse.drafts.sample_files import (
+    Object,
+    SampleFile,
+    open_sample,
+    plain_value,
+    unusable,
+    value_in,
+)
 from gold.status.column_hints import encoded_numbers, encoded_texts
-from lakehouse.config.formats import Format, is_whole, value_of
+from lakehouse.config.formats import Format, is_whole
 from lakehouse.config.table import FileFormat
 from silver.decode.types import parse_type, wider
 from silver.decode.values.encodings import from_block
@@ -214,7 +221,7 @@ def _of_events(
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
-    key = next((_plain(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
+    key = next((plain_value(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
 
 
@@ -365,7 +372,7 @@ def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
     found: dict[str, set[str]] = {}
     for record in records:
-        for name, kind in _declared(_value(record)).items():
+        for name, kind in _declared(value_in(record)).items():
             found.setdefault(name, set()).add(kind)
     return {name: common_type(kinds) for name, kinds in found.items()}
 
@@ -380,7 +387,7 @@ def _declared(value: object) -> dict[str, str]:
 
 
 def _change(record: Object) -> Object:
-    value = _plain(_value(record))
+    value = plain_value(value_in(record))
     return value if isinstance(value, dict) else {}
 
 
@@ -388,22 +395,3 @@ def _has_values(record: Object) -> bool:
     """Whether a record has a value that can be a column's, or tells a key."""
     values = {n: v for n, v in _change(record).items() if v is not None}
     return any(not name.startswith("_") or name == "_CHANGE_TYPE" for name in values)
-
-
-def _value(record: Object) -> object:
-    """The value of a record, read where it is JSON in a text."""
-    return _read(value_of(record) if is_whole(record) else record)
-
-
-def _plain(value: object) -> object:
-    """A key or value without the schema block around it."""
-    found = _read(value)
-    return found["payload"] if isinstance(found, dict) and "payload" in found else found
-
-
-def _read(value: object) -> object:
-    if not isinstance(value, str) or value[:1] != "{":
-        return value
-    with suppress(ValueError):
-        return json.loads(value, parse_float=NumberText)
-    return value

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
+from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
@@ -48,6 +49,25 @@ def open_sample(file: Path) -> SampleFile:
     if not found.records:
         raise unusable(file, _first_text(file) or "no record", KINDS)
     return found
+
+
+def value_in(record: Object) -> object:
+    """The value of a record, read where it is JSON in a text."""
+    return _parsed(value_of(record) if is_whole(record) else record)
+
+
+def plain_value(value: object) -> object:
+    """A key or value without the schema block around it."""
+    found = _parsed(value)
+    return found["payload"] if isinstance(found, dict) and "payload" in found else found
+
+
+def _parsed(value: object) -> object:
+    if not isinstance(value, str) or value[:1] != "{":
+        return value
+    with suppress(ValueError):
+        return json.loads(value, parse_float=NumberText)
+    return value
 
 
 def unusable(
