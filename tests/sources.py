@@ -136,7 +136,8 @@ class Source:
         self.streamed: list[Sent] = []
         self.at, self.second, self.transaction = 1_000, FIRST_SECOND, 7
         self.last_commit = 990
-        self.file, self.server, self.server_id, self.tells_servers = 3, "aaaa", 1, True
+        self.file, self.server, self.server_id = 3, "aaaa", 1
+        self.tells_servers = random.random() < 0.5
         self.has_b = random.random() < 0.8 or connector == "ydb"
         self.flag, self.tells_op = "false", random.random() < 0.5
         self.tells_transactions = "transactions" in self.can and random.random() < 0.5
