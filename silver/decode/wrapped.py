@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -61,6 +62,8 @@ _parse_whole = parser_of(
         gc=False,
     )
 )
+_members_of = attrgetter(*WHOLE_MEMBERS["value"])
+_parse_text = parser_of(str)
 
 
 def unframed(data: bytes) -> bytes:
@@ -88,8 +91,8 @@ def value_inside(whole: bytes) -> bytes | None:
     """
     text = trimmed(whole)
     try:
-        found = _parse_whole(text)
-        value = next((bytes(raw) for raw in msgspec.structs.astuple(found) if raw), b"null")
+        own, other = _members_of(_parse_whole(text))
+        value = bytes(own) or bytes(other) or b"null"
     except NotJson:
         try:
             value = json_text(value_of(_object(parse_json(text)))).encode()
@@ -155,7 +158,10 @@ def _unwrapped(text: bytes) -> OpenedRow | None:
 
 def _text_in(text: bytes) -> bytes:
     """What a JSON text says."""
-    return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
+    try:
+        return trimmed(_parse_text(text).encode())
+    except (NotJson, UnicodeEncodeError):
+        return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
 
 
 def _object(found: object) -> dict[str, object]:
