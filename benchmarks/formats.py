@@ -142,7 +142,6 @@ def _record(work: Workload, event: Mapping[str, Any], at: int, format: Format) -
         offset=at,
         timestamp=0,
         arrived_at=0,
-        whole=False,
         arrival=f"{at:08X}",
     )
 

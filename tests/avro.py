@@ -89,6 +89,5 @@ def sent(value: bytes | None, key: bytes | None = None, offset: int = 0) -> Reco
         offset=offset,
         timestamp=9_000_000,
         arrived_at=10_000_000,
-        whole=False,
         arrival=f"{offset:08X}",
     )

@@ -12,6 +12,7 @@ from silver.decode.change import Record
 from silver.decode.columns import Columns, Shape, known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.discovery import DebeziumDiscovery
+from silver.decode.wrapped import value_inside
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Types = Mapping[str, T.DataType]
@@ -102,15 +103,15 @@ def _python(value: Any, type: T.DataType) -> Any:
 
 
 def _with_origin(at: int, record: Mapping[str, Any], raw: bytes | None, inside: bool) -> Record:
-    made = _record(at, raw)
+    made = _record(at, value_inside(raw) if inside and raw else raw)
     made.key, made.headers = _json(record.get("key")), _json(record.get("headers"))
     made.topic, made.partition = record.get("topic"), record.get("partition")
-    made.offset, made.whole = record.get("offset"), inside
+    made.offset = record.get("offset")
     return made
 
 
 def _record(at: int, raw: bytes | None) -> Record:
-    return Record(raw, None, None, None, None, None, None, 0, False, f"{at:020d}")
+    return Record(raw, None, None, None, None, None, None, 0, f"{at:020d}")
 
 
 def _bytes(line: object) -> bytes | None:

@@ -11,6 +11,7 @@ from lakehouse.config.table import Table
 from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns, Discovery, known_columns
 from silver.decode.formats import PROTOCOLS
+from silver.decode.wrapped import value_inside
 
 ARRIVED_AT = 1_714_564_800_000_000
 """Microseconds since 1970 of 2024-05-01T12:00:00Z."""
@@ -56,10 +57,11 @@ def record(line: Line, number: int = 0, whole: bool = False, **given: Any) -> Re
         "offset": origin.get("offset"),
         "timestamp": None,
         "arrived_at": ARRIVED_AT,
-        "whole": whole,
         "arrival": f"{1:08X}{0:06X}{0:010X}{number:08X}",
         "file": "/landing/t/1.jsonl",
     }
+    if whole and fields["raw"] is not None:
+        fields["raw"] = value_inside(fields["raw"])
     return Record(**(fields | given))
 
 

@@ -61,7 +61,8 @@ class FoldLake:
     """A table and its change log.
 
     `every` says which rows of a history a batch reads: all of its keys', or (False) only those from
-    the batch's oldest sequence on and the row before them. `cuts` draws the record batches.
+    the batch's oldest sequence on and the row before them. `cuts` draws the record batches, which
+    have `most` rows at most.
     """
 
     history: bool = False
@@ -71,6 +72,7 @@ class FoldLake:
     keeps_deleted: bool = False
     every: bool = False
     cuts: Random = field(default_factory=lambda: Random(0))
+    most: int = 4
     cutoffs: list[Cutoff] = field(default_factory=list)
     table: dict[Any, Row] = field(default_factory=dict)
     log: list[Row] = field(default_factory=list)
@@ -143,7 +145,7 @@ class FoldLake:
     def _cut(self, whole: pa.Table) -> Iterator[pa.RecordBatch]:
         at = 0
         while at < whole.num_rows:
-            size = self.cuts.randint(0, 4)
+            size = self.cuts.randint(0, self.most)
             part = whole.slice(at, size).combine_chunks()
             yield from part.to_batches() or [_no_rows(whole.schema)]
             at += size

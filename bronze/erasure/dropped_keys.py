@@ -25,7 +25,7 @@ from bronze.files.csv_files import SEPARATORS
 from bronze.files.file_kinds import encoding_by_mark
 from bronze.files.json_files import split_records
 from lakehouse.config.csv_options import Csv
-from lakehouse.config.formats import CHANGE_MEMBERS
+from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 
@@ -229,8 +229,9 @@ _UNPACK: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2
 
 def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
     """The objects of a record that may name a key: a row, its old row, the key itself."""
-    value = _plain(record.get("value")) if _is_whole(record) else _plain(record)
-    for part in (_plain(record.get("key")) if _is_whole(record) else None, value):
+    whole = is_whole(record)
+    value = _plain(value_of(record) if whole else record)
+    for part in (_plain(record.get("key")) if whole else None, value):
         if isinstance(part, dict):
             yield part
     if isinstance(value, dict):
@@ -241,10 +242,6 @@ def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
         parts = value.get("key")
         if isinstance(parts, list) and len(parts) == len(keys):
             yield dict(zip(keys, parts, strict=True))
-
-
-def _is_whole(record: Record) -> bool:
-    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
 
 
 def _plain(value: object) -> object:

@@ -16,7 +16,7 @@ from bronze.files.lines import check_places, lines
 from bronze.files.listing import DroppedFile, is_seen_here
 from bronze.files.unreadable import find_unreadable
 from bronze.storage import News, append_here, append_spread, hexadecimal
-from lakehouse.config.formats import CHANGE_MEMBERS
+from lakehouse.config.formats import CHANGE_MEMBERS, ORIGIN, WHOLE_MEMBERS
 from lakehouse.config.target import Target
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 
@@ -24,24 +24,28 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 # the members' names without the first quote, as Spark compares the text further wherever it meets a
 # first character, and JSON is full of quotes.
 SIGNS = ('offset"', 'value"')
-_MEMBERS = ("topic", "partition", "offset", "timestamp", "key", "headers")
+_MEMBERS = [name for names in WHOLE_MEMBERS.values() for name in names if name != "value"]
 _SCHEMA = ", ".join(f"`{member}` string" for member in (*_MEMBERS, *CHANGE_MEMBERS))
 _MAY_BE_WHOLE = " OR ".join(f"contains(_raw, '{sign}')" for sign in SIGNS)
 _OPENED = f"CASE WHEN {_MAY_BE_WHOLE} THEN from_json(_raw, '{_SCHEMA}') END AS _record"
 # Null where no record was opened: then the last, costly question is not put.
 _IS_CHANGE = f"coalesce({', '.join(f'_record.`{member}`' for member in CHANGE_MEMBERS)})"
+_HAS_ORIGIN = " AND ".join(f"_record.{member} IS NOT NULL" for member in ORIGIN)
 _IS_WHOLE = f"""CASE
     WHEN _record IS NULL OR {_IS_CHANGE} IS NOT NULL THEN false
+    WHEN {_HAS_ORIGIN} THEN true
+    WHEN _record.payload IS NOT NULL THEN false
     WHEN _record.offset IS NOT NULL AND coalesce(_record.topic, _record.key) IS NOT NULL THEN true
     ELSE coalesce(array_contains(json_object_keys(_raw), 'value'), false)
 END AS _whole"""
 # Milliseconds since 1970, as Kafka counts them, or ISO 8601 text; years 1 to 9999.
-_TIMESTAMP = """CASE
-    WHEN try_cast(_record.timestamp AS bigint) BETWEEN -62135596800000 AND 253402300799999
-        THEN timestamp_millis(try_cast(_record.timestamp AS bigint))
-    WHEN try_cast(_record.timestamp AS bigint) IS NULL
-        AND year(try_cast(_record.timestamp AS timestamp)) BETWEEN 1 AND 9999
-        THEN try_cast(_record.timestamp AS timestamp)
+_TOLD_TIME = f"coalesce({', '.join(f'_record.{name}' for name in WHOLE_MEMBERS['timestamp'])})"
+_TIMESTAMP = f"""CASE
+    WHEN try_cast({_TOLD_TIME} AS bigint) BETWEEN -62135596800000 AND 253402300799999
+        THEN timestamp_millis(try_cast({_TOLD_TIME} AS bigint))
+    WHEN try_cast({_TOLD_TIME} AS bigint) IS NULL
+        AND year(try_cast({_TOLD_TIME} AS timestamp)) BETWEEN 1 AND 9999
+        THEN try_cast({_TOLD_TIME} AS timestamp)
 END"""
 _TAKEN = {
     "_topic": "_record.topic",
@@ -59,9 +63,9 @@ _NOTHING = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in zip(_TAKEN, _TYP
 def with_origin(lines: DataFrame) -> DataFrame:
     """Add `_topic` … `_headers` and `_whole` to rows of `_raw`; no row fails or goes.
 
-    A line is a whole record when it is a JSON object that has a `value`, or an `offset` beside a
-    topic or key, and none of `CHANGE_MEMBERS`. Everything is null but `_whole` (false) on any other
-    line, and what does not fit its type is null. Key and headers that are JSON become compact text,
+    A line is a whole record where `lakehouse.config.formats.is_whole` says so of the JSON object
+    that it is. Everything is null but `_whole` (false) on any other line, and what does not fit its
+    type is null. Key and headers that are JSON become compact text,
     in which Spark writes fractional numbers as doubles: `_raw` has them as they were.
     """
     opened = lines.selectExpr("*", _OPENED).selectExpr("*", _IS_WHOLE)

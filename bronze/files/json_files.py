@@ -55,8 +55,9 @@ def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
             return text[:1] == "["
         end = _end_of_value(text, 0)
         if end is not None:
-            rest = text[end:].partition("\n")[0].strip(_BLANKS)
-            return "\n" in text[:end] or rest[:1] == "{"
+            rest = text[end:].partition("\n")[0]
+            is_behind_a_key = rest[:1] == "\t"  # as kafka-console-consumer prints keys
+            return "\n" in text[:end] or (rest.strip(_BLANKS)[:1] == "{" and not is_behind_a_key)
     return False
 
 

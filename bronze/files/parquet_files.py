@@ -1,7 +1,7 @@
 """Parquet files with types that Spark cannot read: nanoseconds, and times of day in milliseconds.
 
-Arrow reads them, a file at a time in the memory of a task. Digits of a second beyond the sixth are
-cut off.
+Arrow reads them, a file at a time in the memory of a task. Timestamps keep their nanoseconds, times
+of day six digits of a second.
 """
 
 import base64
@@ -24,7 +24,7 @@ from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import located
 from bronze.files.listing import URL
 
-_ROWS = 10_000
+_ROWS, _MICROS = 10_000, len("1970-01-01T00:00:00.000000")
 _FOUND = "_raw string, _url string, _block bigint, _row bigint"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -74,7 +74,7 @@ def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, ob
     columns = [
         _text_values(name, column, not_text)
         if name.lower() in texts and _is_bytes(column.type)
-        else _values(_cut(column))
+        else _values(_readable(column))
         for name, column in zip(part.schema.names, part.columns, strict=True)
     ]
     for row, values in enumerate(zip(*columns, strict=True)):
@@ -83,6 +83,8 @@ def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, ob
 
 
 def _values(column: pa.Array) -> list[object]:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return _nanosecond_texts(column)
     kind = column.type if pa.types.is_nested(column.type) else None
     return [json_value(value, kind) for value in column.to_pylist()]
 
@@ -109,12 +111,19 @@ def _text(value: bytes | None) -> str | bytes | None:
         return value
 
 
-def _cut(column: pa.Array) -> pa.Array:
-    """The column without nanoseconds, which Python's times do not have; durations as numbers."""
+def _nanosecond_texts(column: pa.Array) -> list[object]:
+    """Timestamps as text, with nine digits of a second where the last three are not zero."""
+    micros = pc.floor_temporal(column, unit="microsecond")
+    nanos = pc.subtract(column.cast(pa.int64()), micros.cast(pa.int64())).to_pylist()
+    values = pc.cast(micros, pa.timestamp("us", column.type.tz), safe=False).to_pylist()
+    texts = [None if value is None else _utc_text(value) for value in values]
+    pairs = zip(texts, nanos, strict=True)
+    return [f"{t[:_MICROS]}{n:03}{t[_MICROS:]}" if t and n else t for t, n in pairs]
+
+
+def _readable(column: pa.Array) -> pa.Array:
+    """Times of day without nanoseconds, which Python's do not have; durations as numbers."""
     kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        micros = pc.floor_temporal(column, unit="microsecond")
-        return pc.cast(micros, pa.timestamp("us", kind.tz), safe=False)
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return pc.cast(column, pa.time64("us"), safe=False)
     return column.cast(pa.int64()) if pa.types.is_duration(kind) else column

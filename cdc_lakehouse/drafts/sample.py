@@ -17,15 +17,24 @@ from cdc_lakehouse.drafts.flat_rows import (
     see_values,
     without_day,
 )
-from cdc_lakehouse.drafts.sample_files import Object, Sample, SampleFile, open_sample, unusable
+from cdc_lakehouse.drafts.sample_files import (
+    Object,
+    Sample,
+    SampleFile,
+    open_sample,
+    plain_value,
+    unusable,
+    value_in,
+)
 from gold.status.column_hints import encoded_numbers, encoded_texts
-from lakehouse.config.formats import CHANGE_MEMBERS
+from lakehouse.config.formats import is_whole
 from silver.decode.types import parse_type, wider
 from silver.decode.values.encodings import from_block
 from silver.decode.values.inference import inferred_type
 
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
+_ROWS = "rows, Debezium's events, or whole records of either, as kcat -J writes them"
 _WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
 
@@ -43,6 +52,8 @@ def read_sample(files: Sequence[Path], table: str) -> Sample:
         expected = f"one of them, or one ending in .{table}"
         action = "name a table after one of them, or none for the tables of all"
         raise unusable(files[0], f"{what} {named}", expected, action)
+    if not mine:
+        raise unusable(files[0], "no record of a table", _ROWS)
     return _sampled(mine[0])
 
 
@@ -67,7 +78,7 @@ def read_samples(files: Sequence[Path]) -> dict[str, Sample]:
         if not SIGNALS.search(name):
             samples[name] = _sampled(part)
     if not samples:
-        raise unusable(files[0], "no record of a table", "records with rows")
+        raise unusable(files[0], "no record of a table", _ROWS)
     return samples
 
 
@@ -146,11 +157,15 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
     """The records of each topic that has rows; those without a topic where all are without."""
     by_topic: dict[str | None, list[Object]] = {}
     for record in records:
-        topic = str(record["topic"]) if _is_whole(record) and record.get("topic") else None
+        topic = str(record["topic"]) if is_whole(record) and record.get("topic") else None
         by_topic.setdefault(topic, []).append(record)
     if len(by_topic) > 1:
         by_topic.pop(None, None)
-    return {topic: own for topic, own in by_topic.items() if any(map(_has_row, own))}
+    return {
+        topic: own
+        for topic, own in by_topic.items()
+        if any(map(_has_row, own)) and any(map(_has_values, own))
+    }
 
 
 def _sampled(part: _Part) -> Sample:
@@ -194,7 +209,7 @@ def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
     changes = [_change(record) for record in records]
     rows = [_row(change, "after") for change in changes]
     keys = _record_keys(records)
-    if not keys and not any(map(_is_whole, records)):
+    if not keys and not any(map(is_whole, records)):
         keys = _keys_of_changes(changes, list(filter(None, rows)))
     return _of_events(rows, topic, keys, _declared_by_all(records))
 
@@ -219,7 +234,7 @@ def _of_events(
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
-    key = next((_plain(_parsed(r["key"])) for r in records if _is_whole(r) and r.get("key")), None)
+    key = next((plain_value(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
 
 
@@ -308,42 +323,26 @@ def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
     found: dict[str, set[str]] = {}
     for record in records:
-        for name, kind in _declared(_value(record)).items():
+        for name, kind in _declared(value_in(record)).items():
             found.setdefault(name, set()).add(kind)
     return {name: common_type(kinds) for name, kinds in found.items()}
 
 
 def _declared(value: object) -> dict[str, str]:
     """Column types from the schema block around a Debezium value, if there is one."""
-    block = value.get("schema") if isinstance(value, dict) else None
-    fields = (block or {}).get("fields") or []
+    wrapper = value if isinstance(value, dict) else {}
+    fields = (wrapper.get("schema") or {}).get("fields") or []
     after = [field["fields"] for field in fields if field.get("field") == "after"]
     types = {field["field"]: from_block(field).type for columns in after for field in columns}
     return {name: kind.simpleString() for name, kind in types.items()}
 
 
 def _change(record: Object) -> Object:
-    value = _plain(_value(record))
+    value = plain_value(value_in(record))
     return value if isinstance(value, dict) else {}
 
 
-def _value(record: Object) -> object:
-    """What a record carries with the schema block around it; a text of JSON is read."""
-    value = record.get("value") if _is_whole(record) else record
-    return _parsed(value)
-
-
-def _parsed(value: object) -> object:
-    if isinstance(value, str):
-        with suppress(ValueError):
-            return json.loads(value)
-    return value
-
-
-def _is_whole(record: Object) -> bool:
-    return "value" in record and record.keys().isdisjoint(CHANGE_MEMBERS)
-
-
-def _plain(value: object) -> object:
-    """A value without the schema block around it."""
-    return value["payload"] if isinstance(value, dict) and "payload" in value else value
+def _has_values(record: Object) -> bool:
+    """Whether a record has a value that can be a column's, or tells a key."""
+    values = {n: v for n, v in _change(record).items() if v is not None}
+    return any(not name.startswith("_") or name == "_CHANGE_TYPE" for name in values)

@@ -11,12 +11,13 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TextIO, TypeAlias, cast
+from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
-from lakehouse.config.formats import Format
+from lakehouse.config.formats import Format, is_whole, value_of
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
+from silver.decode.wrapped import other_form
 
 MOST_RECORDS = 5_000
 SEPARATORS = ",;\t|"
@@ -27,6 +28,7 @@ _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
 _BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Object: TypeAlias = dict[str, Any]
+_Read = TypeVar("_Read")
 
 
 class SampleFile(NamedTuple):
@@ -70,8 +72,27 @@ def open_sample(file: Path) -> SampleFile:
     else:
         found = SampleFile("json", _read(file, _objects))
     if not found.records:
-        raise unusable(file, "no record", KINDS)
+        raise unusable(file, _first_text(file) or "no record", KINDS)
     return found
+
+
+def value_in(record: Object) -> object:
+    """The value of a record, read where it is JSON in a text."""
+    return _parsed(value_of(record) if is_whole(record) else record)
+
+
+def plain_value(value: object) -> object:
+    """A key or value without the schema block around it."""
+    found = _parsed(value)
+    return found["payload"] if isinstance(found, dict) and "payload" in found else found
+
+
+def _parsed(value: object) -> object:
+    if not isinstance(value, str) or value[:1] != "{":
+        return value
+    with suppress(ValueError):
+        return json.loads(value, parse_float=NumberText)
+    return value
 
 
 def unusable(
@@ -81,7 +102,7 @@ def unusable(
     return ConfigurationError("command line", f"--from {file}", found, expected, action)
 
 
-def _read(file: Path, records: Callable[[TextIO], Iterator[Object]]) -> list[Object]:
+def _read(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> list[_Read]:
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with cast(TextIO, opened(file, "rt", encoding="utf-8-sig", newline="\n")) as text:
@@ -106,6 +127,16 @@ def _objects(text: TextIO) -> Iterator[Object]:
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
                 yield each
+
+
+def _first_text(file: Path) -> str | None:
+    """How a program wrote the first line down, where that is a form which is known."""
+    told = other_form(next(iter(_read(file, _lines)), "").encode())
+    return None if told is None else told.removeprefix("found ")
+
+
+def _lines(text: TextIO) -> Iterator[str]:
+    yield text.readline()
 
 
 def _values(texts: Iterable[str]) -> Iterator[object]:

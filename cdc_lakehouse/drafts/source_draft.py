@@ -159,7 +159,8 @@ def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -
     """The configuration of the Debezium connector that captures these tables, as JSON."""
     url, backend = connector.url, connector.url.get_backend_name()
     postgres = backend == "postgresql"
-    listed = ",".join(f"{table.schema}.{table.name}" for table in tables)
+    signals = signal_table(tables)
+    listed = ",".join([*(f"{table.schema}.{table.name}" for table in tables), signals])
     common = {
         "topic.prefix": connector.prefix,
         "database.hostname": url.host or "localhost",
@@ -167,6 +168,7 @@ def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -
         "database.user": url.username or "",
         "database.password": "${env:DATABASE_PASSWORD}",
         "table.include.list": listed,
+        "signal.data.collection": signals,
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter.schemas.enable": "true",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -194,6 +196,11 @@ def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -
     return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
 
 
+def signal_table(tables: Sequence[DatabaseTable]) -> str:
+    """The table by which the connector is asked for new snapshots."""
+    return f"{tables[0].schema}.dbz_signal"
+
+
 def _schema_history(connector: ConnectorDraft) -> dict[str, str]:
     """Where the connector keeps the tables' shapes: a topic, or without brokers a file."""
     history = "schema.history.internal"
@@ -208,14 +215,17 @@ def _schema_history(connector: ConnectorDraft) -> dict[str, str]:
 
 def preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
     """What the database needs before a connector can capture these tables, a line each."""
+    columns = "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)"
+    signals = f"CREATE TABLE {signal_table(tables)} ({columns});"
     if url.get_backend_name() != "postgresql":
-        return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL"]
+        return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL", signals]
     keyless = [table for table in tables if not table.keys]
     whole = [one for t in keyless for one in ((t.schema, t.name), *t.partitions)]
     return [
         "in postgresql.conf: wal_level = logical",
         *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in whole),
         *([_VIA_ROOT] if _partitioned(tables) else []),
+        signals,
     ]
 
 

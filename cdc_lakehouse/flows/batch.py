@@ -8,12 +8,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from silver.storage.statements import execute, inserting, updating
 
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition, expression
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.storage.names import quote, same
+from lakehouse.storage.statements import execute, inserting, updating
 from silver.contract import CURRENT_COLUMNS, DELETE, HISTORY_COLUMNS, TRUNCATE, UPSERT
 from silver.decode.types import parse_type, widens
 from silver.fold.arrow import CURRENT_FACTS, HISTORY_CHANGE, HISTORY_FACTS, FoldPlan

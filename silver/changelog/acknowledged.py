@@ -34,7 +34,7 @@ def acknowledge(spark: SparkSession, target: Target, letters: DataFrame, because
 
 def forget(spark: SparkSession, target: Target, letters: DataFrame) -> None:
     """Takes the notes about the letters back."""
-    from silver.storage.statements import execute
+    from lakehouse.storage.statements import execute
 
     text = (
         f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{rows}} s"

@@ -26,7 +26,7 @@ from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
 from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
 from silver.decode.types import arrow_type
-from silver.decode.wrapped import unframed
+from silver.decode.wrapped import unframed, value_inside
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
@@ -34,8 +34,9 @@ MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 READ_AHEAD = 5_000
 """So many records in Avro are read together; their values stay in the processor's cache."""
 
-READ = tuple(f"_{field.name}" for field in fields(Record) if field.init)
-"""The columns that a record is made of, in the order of its fields."""
+OF_RECORD = tuple(f"_{field.name}" for field in fields(Record) if field.init)
+READ = (*OF_RECORD, "_whole")
+"""The columns that a record is made of, in the order of its fields, and where its value lies."""
 
 CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
 """Columns that a batch of changes takes over as they are."""
@@ -125,7 +126,7 @@ def discover_batches(
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(part, plan.table, plan.columns)
+            shown = _records(_with_values(part), plan.table, plan.columns)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -137,7 +138,7 @@ def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     if plan.table.format != "debezium":
         return False
     own = plan.table, plan.columns
-    records = (one for part in batches for one in _records(part, *own))
+    records = (one for part in batches for one in _records(_with_values(part), *own))
     return waits_for_form(plan.table, plan.columns, records)
 
 
@@ -180,8 +181,18 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
+def _with_values(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Records whose `_raw` is their value, taken out of the whole records among them."""
+    if not pc.any(part.column("_whole")).as_py():
+        return part
+    given = zip(part.column("_raw").to_pylist(), part.column("_whole").to_pylist(), strict=True)
+    values = [value_inside(raw) if whole and raw else raw for raw, whole in given]
+    place = part.schema.get_field_index("_raw")
+    return part.set_column(place, "_raw", pa.array(values, part.column("_raw").type))
+
+
 def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
-    records = map(Record, *[part.column(name).to_pylist() for name in READ])
+    records = map(Record, *[part.column(name).to_pylist() for name in OF_RECORD])
     if any(feed.value_format == "json" for feed in table.feeds):
         records = map(_without_frames, records, repeat(columns.schemas))
     if not columns.schemas:
@@ -233,14 +244,15 @@ class _Work:
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a slice's records, in the same order."""
-        records = Slice(part, READ)
+        valued = _with_values(part)
+        records = Slice(valued, OF_RECORD)
         read = self._read(records)
         if read is None or not read.places:
-            changes = [_decoded(self._decode, record) for record in self._records(part)]
+            changes = [_decoded(self._decode, record) for record in self._records(valued)]
             return self._output.batch(part, self._output.arrays(changes))
         alone, changes, done = read.others(part.num_rows), [], 0
         follower = self._follower
-        rest = part.take(pa.array(alone, pa.int64())) if alone else part.slice(0, 0)
+        rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
         for at, record in zip(alone, self._records(rest), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
             if follower is not None and until > done:

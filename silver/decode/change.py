@@ -20,9 +20,9 @@ INCOMPATIBLE_SCHEMA: Final = "incompatible_schema"
 class Record:
     """One row of bronze.
 
-    `whole` says that `raw` is a whole record (`{"topic":…,"key":…,"value":…}`) with the value
-    inside; else `raw` is the value. Times are microseconds since 1970: `timestamp` the record's
-    own, `arrived_at` that of its arrival. `arrival` sorts in order of arrival, the same on every
+    `raw` is its value, also where bronze keeps a whole record (`{"topic":…,"key":…,"value":…}`).
+    Times are microseconds since 1970: `timestamp` the record's own, `arrived_at` that of its
+    arrival. `arrival` sorts in order of arrival, the same on every
     replay. `file` is the path of the dropped file that the record lay in. `value` is what was read
     of `raw` together with other records.
     """
@@ -35,7 +35,6 @@ class Record:
     offset: int | None
     timestamp: int | None
     arrived_at: int
-    whole: bool
     arrival: str
     file: str | None = None
     value: object = field(default=None, init=False)

@@ -1,11 +1,14 @@
 """Values that come wrapped: with their schema, or in the frame of a serializer."""
 
+import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
 from bronze.contract import SCHEMA_ID_BYTES, SHORT_ID
+from lakehouse.config.formats import WHOLE_MEMBERS, value_of
 from silver.decode.change import Record
 from silver.decode.values.json_values import NotJson, check_levels, json_text, parse_json, parser_of
 
@@ -13,6 +16,23 @@ _ENVELOPES = (
     frozenset(("database", "table", "type", "data")),  # Canal and Maxwell
     frozenset(("specversion", "type", "source", "data")),  # CloudEvents
 )
+_WRITTEN_AS = (
+    (
+        re.compile(
+            rb"(?:CreateTime|LogAppendTime|Partition|Offset):\d|NO_(?:TIMESTAMP|HEADERS)\s"
+            rb"|[^\t]*\t\s*(?:\{|null\s*\Z)"
+        ),
+        "found a line with more than the value, as kafka-console-consumer prints keys and times in "
+        "front of it, expected the value alone: leave out --property print.*, or write whole "
+        "records down (kcat -J, rpk topic consume)",
+    ),
+    (
+        re.compile(rb"Struct\{|\{\w+=(?!=)"),
+        "found a row as Kafka Connect prints it, expected JSON: the file sink writes JSON with "
+        "value.converter=org.apache.kafka.connect.storage.StringConverter",
+    ),
+)
+"""What programs write that is no JSON, and what to set in them."""
 _SPACE = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -34,12 +54,16 @@ class _Wrapper(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     schema: msgspec.Raw = msgspec.Raw()
 
 
-class _WholeRow(msgspec.Struct, gc=False):
-    value: msgspec.Raw = msgspec.Raw(b"null")
-
-
 _parse_wrapper = parser_of(_Wrapper)
-_parse_whole = parser_of(_WholeRow)
+_parse_whole = parser_of(
+    msgspec.defstruct(
+        "WholeRecord",
+        [(name, msgspec.Raw, msgspec.Raw()) for name in WHOLE_MEMBERS["value"]],
+        gc=False,
+    )
+)
+_members_of = attrgetter(*WHOLE_MEMBERS["value"])
+_parse_text = parser_of(str)
 
 
 def unframed(data: bytes) -> bytes:
@@ -60,26 +84,34 @@ def unframed(data: bytes) -> bytes:
         return data
 
 
-def text_inside(record: Record) -> bytes | None:
-    """The text that the value of a whole record is; None where it is none."""
-    if not record.whole:
-        return None
+def value_inside(whole: bytes) -> bytes | None:
+    """The value in the text of a whole record: a JSON text's content, None for a null.
+
+    A text that is no JSON stays as it is.
+    """
+    text = trimmed(whole)
     try:
-        value = bytes(_parse_whole(trimmed(record.raw or b"")).value)
-        return _text_in(value) if value[:1] == b'"' else None
+        own, other = _members_of(_parse_whole(text))
+        value = bytes(own) or bytes(other) or b"null"
     except NotJson:
+        try:
+            value = json_text(value_of(_object(parse_json(text)))).encode()
+        except UnicodeEncodeError:
+            return text[:-1]  # which is refused as no JSON
+        except NotJson:
+            return whole
+    if value == b"null":
         return None
+    return _text_in(value) if value[:1] == b'"' else value
 
 
 def open_row(record: Record) -> OpenedRow:
-    """The object in a record, taken out of the whole record and of the wrapper around it.
+    """The object in a record, taken out of the wrapper around it.
 
     Raises:
         NotJson: the record's value is neither a JSON object nor null.
     """
     text = trimmed(record.raw or b"")
-    if record.whole and text not in (b"", b"null"):
-        text = _value_of(text)
     if text in (b"", b"null"):
         return OpenedRow(None, None)
     if b'"payload"' in text:
@@ -92,6 +124,12 @@ def open_row(record: Record) -> OpenedRow:
 def holds_rows(row: Mapping[str, object]) -> bool:
     """Whether an object is another program's envelope, which has rows inside of `data`."""
     return "data" in row and any(form <= row.keys() for form in _ENVELOPES)
+
+
+def other_form(raw: bytes) -> str | None:
+    """How a program wrote a text that is no JSON, and what helps; None for any other text."""
+    text = trimmed(raw)
+    return next((message for sign, message in _WRITTEN_AS if sign.match(text)), None)
 
 
 def trimmed(text: bytes) -> bytes:
@@ -118,21 +156,12 @@ def _unwrapped(text: bytes) -> OpenedRow | None:
     return OpenedRow(wrapper.payload, block) if block[:1] == b"{" else None
 
 
-def _value_of(text: bytes) -> bytes:
-    """The text of the value in a whole record; a value in a JSON text is that text."""
-    try:
-        value = bytes(_parse_whole(text).value)
-    except NotJson:
-        try:
-            value = json_text(_object(parse_json(text)).get("value")).encode()
-        except UnicodeEncodeError:
-            raise NotJson("found half a surrogate pair") from None
-    return _text_in(value) if value[:1] == b'"' else value
-
-
 def _text_in(text: bytes) -> bytes:
     """What a JSON text says."""
-    return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
+    try:
+        return trimmed(_parse_text(text).encode())
+    except (NotJson, UnicodeEncodeError):
+        return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
 
 
 def _object(found: object) -> dict[str, object]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro
 from silver.decode.values.json_values import NotJson, parser_of
-from silver.decode.wrapped import unframed
+from silver.decode.wrapped import unframed, value_inside
 
 
 class End(NamedTuple):
@@ -43,12 +43,7 @@ class _MarkerValue(_Marker, gc=False):
     payload: _Marker | None = None
 
 
-class _MarkerRecord(msgspec.Struct, gc=False):
-    value: _MarkerValue | None = None
-
-
 _parse_value = parser_of(_MarkerValue)
-_parse_whole = parser_of(_MarkerRecord)
 
 _FOUND = pa.schema(
     [
@@ -70,15 +65,16 @@ FOUND_SQL = (
 def read_end(raw: bytes | None, whole: bool) -> End | None:
     """The END that a record in JSON is; None for every other record.
 
-    `whole` says that the record has its value inside, as `Record.whole` does.
+    `whole` says that the record has its value inside.
     """
-    if not raw:
+    text = value_inside(raw) if raw and whole else raw
+    if not text:
         return None
     try:
-        value = _parse_whole(raw).value if whole else _parse_value(unframed(raw))
+        value = _parse_value(unframed(text))
     except NotJson:
         return None
-    return _end(value and (value.payload or value))
+    return _end(value.payload or value)
 
 
 def read_avro_end(

@@ -65,6 +65,16 @@ def test_a_null_value_is_a_whole_record_too(spark: SparkSession, record: object)
     assert one(spark, record)["_whole"] is True
 
 
+def test_a_record_of_kcats_tells_its_origin_under_kcats_names(spark: SparkSession) -> None:
+    origin = {"topic": "t", "partition": 1, "offset": 2, "ts": 1767323045678, "headers": ["h", "1"]}
+    row = one(spark, origin | {"key": '{"id":1}', "payload": '{"op":"c"}'})
+    assert (row["_whole"], row["_partition"], row["_offset"]) == (True, 1, 2)
+    assert (row["_key"], row["_headers"]) == ('{"id":1}', '["h","1"]')
+    assert row["_timestamp"] == datetime.fromisoformat("2026-01-02T03:04:05.678")
+    assert one(spark, origin | {"key": None, "payload": None})["_whole"] is True
+    assert one(spark, {"topic": "t", "offset": 2, "payload": "x"})["_whole"] is False
+
+
 @pytest.mark.parametrize("junk", ["", "value", '{"value":', '"offset" "value"', "{}", "null"])
 def test_what_is_no_json_is_no_whole_record(spark: SparkSession, junk: str) -> None:
     assert shown(spark, junk)[0]["_whole"] is False

@@ -129,6 +129,7 @@ def test_a_kill_after_a_pass_that_only_let_through_what_waited_loses_no_count(
         shop.run("ledger")
     shop.run()
     assert shop.shown() == {11}
-    assert shop.counts[ORDERS] == {"records": 1, "waiting": 0, "inserted": 1}
     shop.run()
-    assert shop.counts[ITEMS] == {"records": 1, "waiting": 0, "inserted": 1}
+    for table in (ORDERS, ITEMS):
+        # The row that the killed pass wrote shows that its change has come before.
+        assert shop.counts[table] == {"records": 1, "waiting": 0, "duplicate": 1}

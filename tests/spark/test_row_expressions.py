@@ -246,3 +246,58 @@ def test_groups_of_ydbs_columns_have_orders_too(spark: SparkSession) -> None:
         ("upsert", ["version", "stock"], None),
         ("delete", None, None),
     ]
+
+
+def test_numbers_of_up_to_38_digits_stand_in_order(spark: SparkSession) -> None:
+    numbers = [0, 5, 10**18, 2**63, 2**64 - 2, 2**64 - 1, 2**64, 2**65 + 7, 10**34 + 9, 10**35]
+    given = [(Decimal(one),) for one in [*numbers, 10**38 - 1, -1]]
+    wide = spark.createDataFrame(given, "value decimal(38,0)")
+    *found, negative = (
+        row[0] for row in wide.select(from_column(F.col("value"), T.DecimalType(38, 0))).collect()
+    )
+    assert negative is None
+    assert found == sorted(found) and len({*found}) == len(found)
+    assert found[1] == literal_sequence([5])
+    listed = [f"{one}/{literal_sequence([behind])}" for one in found for behind in (0, 2**63)]
+    assert listed == sorted(listed)
+
+
+MOMENTS = ["00.1234567890000001Z", "00.123456", "00.123456001", "00.1234569", "00.123457Z", "01"]
+
+
+def test_digits_behind_the_sixth_of_a_second_count(spark: SparkSession) -> None:
+    lines = [{"id": 1, "At": f"2025-01-01T10:00:{second}", "n": 1} for second in MOMENTS]
+    ordered = to_changes(
+        bronze_rows(spark, lines),
+        table("rows", ["id"], columns={"at": "timestamp", "n": "int"}, sequence_by=["n", "at"]),
+    )
+    found = decoded(ordered, "_sequence")
+    assert None not in found
+    order = [1, 2, 0, 3, 4, 5]
+    assert [found[at] for at in order] == sorted(found)
+    assert len(found[1].split("/")) == 2
+
+    first = table("rows", ["id"], columns={"at": "timestamp", "n": "int"}, sequence_by=["at", "n"])
+    told = decoded(to_changes(bronze_rows(spark, lines), first), "_reason", "_message")
+    assert [reason for reason, _ in told] == [
+        "bad_sequence",
+        None,
+        *["bad_sequence"] * 2,
+        None,
+        None,
+    ]
+    assert "the last of several columns" in told[0][1]
+
+
+def test_digits_behind_the_sixth_count_in_a_group(spark: SparkSession) -> None:
+    lines = [{"id": 1, "seq": 1, "at": f"2025-01-01T10:00:{second}", "a": 1} for second in MOMENTS]
+    grouped = table(
+        "rows",
+        ["id"],
+        columns={"seq": "int", "at": "timestamp", "a": "int"},
+        sequence_by="seq",
+        sequence_groups=[{"sequence_by": "at", "columns": ["a"]}],
+    )
+    found = decoded(to_changes(bronze_rows(spark, lines), grouped), "_group_sequences")
+    orders = [groups["a"] for groups in found]
+    assert [orders[at] for at in [1, 2, 0, 3, 4, 5]] == sorted(orders)

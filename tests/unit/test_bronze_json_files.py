@@ -45,6 +45,8 @@ def split(content: bytes) -> list[bytes]:
         (b'{"id":', False),
         (b'{"id":1}{"id":2}', True),
         (LONG + LONG, True),
+        (b'{"id":1} {"id":2}', True),
+        (b'{"id":1}\t{"op":"c"}\n{"id":1}\tnull\n', False),
     ],
 )
 def test_the_beginning_of_a_file_shows_whether_its_lines_are_records(

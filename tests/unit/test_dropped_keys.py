@@ -36,6 +36,11 @@ def whole(value: object, key: object = None, topic: str = "s.p.t") -> str:
     return json.dumps({"topic": topic, "key": key, "value": value})
 
 
+def kcat(payload: str | None, key: str | None = None) -> str:
+    origin = {"topic": "s.p.t", "partition": 0, "offset": 5}
+    return json.dumps(origin | {"key": key, "payload": payload})
+
+
 @pytest.mark.parametrize(
     ("source", "line"),
     [
@@ -44,6 +49,8 @@ def whole(value: object, key: object = None, topic: str = "s.p.t") -> str:
         (DEBEZIUM, json.dumps({"schema": {}, "payload": {"after": {"id": 7}, "op": "c"}})),
         (DEBEZIUM, whole({"after": {"id": 7}, "op": "c"})),
         (DEBEZIUM, whole(None, {"schema": {}, "payload": {"id": 7}})),
+        (DEBEZIUM, kcat(json.dumps({"after": {"id": 7}, "op": "c"}))),
+        (DEBEZIUM, kcat(None, json.dumps({"id": 7}))),
         (DEBEZIUM | {"topic": "s.p.t"}, whole({"after": {"id": 7}, "op": "c"})),
         ({"format": "ydb", "path": "shop"}, json.dumps({"key": [7], "erase": {}})),
         ({"format": "bigquery", "path": "shop"}, json.dumps({"_CHANGE_TYPE": "UPSERT", "id": 7})),

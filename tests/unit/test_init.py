@@ -361,6 +361,34 @@ def test_a_file_without_a_table_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert "no record of a table" in capsys.readouterr().err
 
 
+def test_records_as_kcat_writes_them_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    origin = {"topic": "s.p.orders", "partition": 0, "offset": 1, "ts": 1, "key": '{"id": 1}'}
+    texts = [json.dumps(change(id=at, name="a")) for at in (1, 2)]
+    file = dropped("a.jsonl", *[origin | {"payload": text} for text in texts])
+    assert init("--from", str(file)) == 0
+    drafted = Path("conf/tables/orders.yml").read_text()
+    assert "format: debezium" in drafted and "keys: [id]" in drafted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"id":1}\t{"op":"c"}\n', "kcat -J"),
+        ("Struct{id=1}\n", "StringConverter"),
+        ('{"topic":"t","offset":1,"value":"no JSON"}\n', "no record of a table"),
+        ('{"topic":"t","offset":1,"payload":"x","_a":1}\n{"_b":null}\n', "no record of a table"),
+    ],
+)
+@pytest.mark.parametrize("table", [[], ["orders"]])
+def test_a_file_of_another_form_is_told(
+    table: list[str], text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = dropped("a.jsonl")
+    file.write_text(text)
+    assert init(*table, "--from", str(file)) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("times", "expected"),
     [

@@ -104,3 +104,19 @@ def test_bytes_that_are_no_text_are_told_in_their_row_alone() -> None:
         {"S": "a", "t": "b"},
         {"S": None, "t": "/Q==", NOT_TEXT: ["t"]},
     ]
+
+
+def test_nanoseconds_of_a_timestamp_are_kept() -> None:
+    texts = [
+        "2026-02-02T02:40:00.000000001",
+        "2026-02-02T02:40:00.5",
+        "1677-09-22T00:00:00.1234567",
+    ]
+    moments = pa.array(texts).cast(pa.timestamp("ns"))
+
+    assert column(*moments.to_pylist(), None, type=pa.timestamp("ns")) == [
+        "2026-02-02T02:40:00.000000001",
+        "2026-02-02T02:40:00.500000",
+        "1677-09-22T00:00:00.123456700",
+        None,
+    ]

@@ -126,7 +126,8 @@ def test_a_topic_is_named_as_the_connector_names_it() -> None:
 def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> None:
     text = connector_text([ORDERS, CLICKS], ConnectorDraft(url, "shop"))
     config = json.loads(text)["config"]
-    assert config["table.include.list"] == "public.Orders,public.clicks"
+    assert config["table.include.list"] == "public.Orders,public.clicks,public.dbz_signal"
+    assert config["signal.data.collection"] == "public.dbz_signal"
     assert (config["topic.prefix"], config["database.hostname"]) == ("shop", "db.example")
     assert "secret" not in text
 
@@ -150,7 +151,8 @@ def test_a_connector_of_a_binlog_is_the_server_s_own_and_keeps_shapes_and_unsign
 def test_a_keyless_table_of_postgres_needs_whole_rows() -> None:
     told = preparations([ORDERS, CLICKS], POSTGRES)
     assert told[0] == "in postgresql.conf: wal_level = logical"
-    assert told[1:] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
+    assert told[1:-1] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
+    assert told[-1].startswith("CREATE TABLE public.dbz_signal (id varchar(64) PRIMARY KEY,")
     assert "binlog_format = ROW" in preparations([ORDERS], MYSQL)[0]
 
 
@@ -169,14 +171,14 @@ def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     parts = [("public", "log_1"), ("old", "log_0")]
     log = CLICKS._replace(name="log", partitions=parts)
     config = json.loads(connector_text([ORDERS, log], ConnectorDraft(POSTGRES, "shop")))["config"]
-    assert config["table.include.list"] == "public.Orders,public.log"
+    assert config["table.include.list"] == "public.Orders,public.log,public.dbz_signal"
     assert config["publish.via.partition.root"] == "true"
     told = preparations([ORDERS, log], POSTGRES)
     assert 'ALTER TABLE "old"."log_0" REPLICA IDENTITY FULL;' in told
-    assert "publish_via_partition_root = true" in told[-1]
+    assert "publish_via_partition_root = true" in told[-2]
     assert partitioned_notes({"orders": ORDERS, "log": log}) == [
         "log is a partitioned table: its 2 partitions are read as one table"
     ]
     plain = json.loads(connector_text([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert "publish.via.partition.root" not in plain
-    assert len(preparations([ORDERS], POSTGRES)) == 1
+    assert len(preparations([ORDERS], POSTGRES)) == 2

@@ -32,7 +32,7 @@ from silver.decode.debezium.events.envelope import (
     old_key_row,
     operation_of,
 )
-from silver.decode.debezium.events.flattened import ordered_event
+from silver.decode.debezium.events.flattened import is_key_alone, ordered_event
 from silver.decode.debezium.events.log_follower import LogFollower
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opened, record_opener
 from silver.decode.debezium.events.order import (
@@ -45,6 +45,7 @@ from silver.decode.debezium.events.order import (
 )
 from silver.decode.debezium.events.placeholders import may_hold_placeholders
 from silver.decode.debezium.refusals import (
+    KEY_ALONE,
     MIXED,
     Event,
     check_change,
@@ -85,8 +86,11 @@ class DebeziumDecoder:
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
         nullable = {at for at in layout.keys if layout.columns[at].name in table.nullable_keys}
         self._nullable = frozenset(nullable)
+        self._keys = frozenset(name.lower() for name in table.keys)
         others = [c.name for at, c in enumerate(layout.columns) if at not in layout.keys]
         self._published = [name for name in others if is_published(table, name)]
+        declared = {c.name for c in layout.columns if c.declared}
+        self._has_columns = not declared.isdisjoint(self._published)
         self._shared = [one.at for one in layout.origins if one.at in layout.keys]
         self.opener = record_opener(table, columns)
         self._traits = Traits(table, columns, self.opener.open_key)
@@ -147,11 +151,14 @@ class DebeziumDecoder:
 
     def _check(self, event: Event, opened: Opened) -> None:
         """Rejects a change that cannot be applied, whatever its row is."""
-        _, envelope, change = event
+        record, envelope, change = event
         if opened.document is not None:
             complete_document(opened.document, change, self._published)
         if self._only_flattened and opened.event is None and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, MIXED)
+        is_row = opened.event is not None and change.operation == UPSERT
+        if is_row and self._has_columns and is_key_alone(envelope.after or {}, self._keys, record):
+            reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
         if self.layout.required and change.operation == UPSERT:
             self._check_required(change)

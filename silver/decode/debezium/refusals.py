@@ -32,7 +32,7 @@ from silver.decode.values.converters import can_be_hex, misfit_message
 from silver.decode.values.encodings import declares_binaries, declares_decimals, holds_decimals
 from silver.decode.values.json_values import NotJson, json_text, text_of
 from silver.decode.values.numbers import is_base64, is_written
-from silver.decode.wrapped import holds_rows, open_row
+from silver.decode.wrapped import holds_rows, open_row, other_form
 
 _SHOWN, _SHOWN_OF_SOURCE, _MOST_MEMBERS = 100, 300, 8
 _GUESS = (
@@ -48,9 +48,6 @@ _OF_OTHERS = (
     "of Debezium: have the program write Debezium's JSON"
 )
 _BY_MEMBERS = {
-    frozenset(("topic", "offset", "payload")): "found a record as kcat writes it, with its value "
-    "as a text in payload, expected a member value"
-    " (jq -c '.value = .payload | .timestamp = .ts | del(.payload, .ts)')",
     frozenset(("after", "updated")): "found a message of a CockroachDB changefeed without op, "
     "expected the changefeed's option envelope=enriched",
 }
@@ -74,6 +71,10 @@ _TYPED = (
 _OF_ONE = (
     "found a truncate of one of several source tables, expected deletes: a truncate removes the "
     "rows of all; on_truncate: ignore leaves it out"
+)
+KEY_ALONE = (
+    "found nothing but the key, expected a row with its columns: a file of keys, as S3 sinks write "
+    "with store.kafka.keys, is none; a key printed in front of a row is no row either"
 )
 TYPED_ROW = ".Value"
 _OF_ROWS = frozenset(("c", "u", "r", "d"))
@@ -128,7 +129,7 @@ def not_json(record: Record) -> Change:
     else:
         found = raw[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
         message = f"found {found}, expected one JSON object with a Debezium change"
-        message = _of_other_program(_members(record)) or message
+        message = other_form(raw) or _of_other_program(_members(record)) or message
     return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
 
 

@@ -112,7 +112,6 @@ class EventShape(NamedTuple):
         plan: what becomes of the rows' fields.
         keys: the fields of the keys, and their places in the row.
         prefix: what the texts of all such records begin with, which is not parsed.
-        whole: whether they are whole records.
         added: the members that a transform added to the row; None for full envelopes.
         parse: from the text of a record to its event, or to its row if it is flattened.
     """
@@ -121,7 +120,6 @@ class EventShape(NamedTuple):
     plan: RowPlan
     keys: Mapping[str, int]
     prefix: bytes = b""
-    whole: bool = False
     added: AddedMembers | None = None
     parse: Callable[[bytes], Any] = bytes
 
@@ -355,11 +353,8 @@ def _origin_converter(origin: str, type: T.DataType) -> Converter:
     return converter_of(Encoding(kind, type, unit=unit or "us"), type)
 
 
-def event_type(row: type[Any], is_flattened: bool, is_bare: bool, is_whole: bool) -> type[Any]:
-    """The struct of a record: its envelope, or its row if it is flattened.
-
-    A bare envelope has no members of the wrapper around it. A whole record has it inside.
-    """
+def event_type(row: type[Any], is_bare: bool) -> type[Any]:
+    """The struct of a record's envelope; a bare one has no members of the wrapper around it."""
     fields: list[tuple[str, Any, Any]] = [
         ("op", object, None),
         ("after", row | None, None),
@@ -368,8 +363,4 @@ def event_type(row: type[Any], is_flattened: bool, is_bare: bool, is_whole: bool
         ("transaction", Transaction | None, None),
     ]
     wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
-    type = row
-    if not is_flattened:
-        type = msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
-    whole = [("value", type | None, None)]
-    return msgspec.defstruct("Whole", whole, gc=False) if is_whole else type
+    return msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)

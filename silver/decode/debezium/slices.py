@@ -174,10 +174,9 @@ class SliceReader:
         except (NotJson, NotAvro):
             return None
         prefix = b"" if block is None else b'{"schema":' + block + b',"payload":'
-        is_cut = not prefix or not record.whole
-        if not row or not is_cut or not (record.raw or b"").startswith(prefix):
+        if not row or not (record.raw or b"").startswith(prefix):
             return None
-        return self._shape(block, tuple(row), prefix, record.whole)
+        return self._shape(block, tuple(row), prefix)
 
     def _open(self, record: Record) -> OpenedRow:
         if self._flattened:
@@ -188,31 +187,31 @@ class SliceReader:
         return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
 
     def _shape(
-        self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b"", whole: bool = False
+        self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b""
     ) -> EventShape | None:
-        key = block, names, prefix, whole
+        key = block, names, prefix
         if key not in self._shapes:
             self._shapes[key] = self._make_shape(*key)
         return self._shapes[key]
 
     def _make_shape(
-        self, block: bytes | None, names: tuple[str, ...], prefix: bytes, whole: bool
+        self, block: bytes | None, names: tuple[str, ...], prefix: bytes
     ) -> EventShape | None:
         """The shape of records with these fields; None where they have to be decoded alone."""
-        plan = self._reader_of(block, flattened=self._flattened).plan(
-            name for name in names if not name.startswith(PREFIX)
-        )
+        own = [name for name in names if not name.startswith(PREFIX)]
+        plan = self._reader_of(block, flattened=self._flattened).plan(own)
         added = AddedMembers(names) if self._flattened else None
         is_plain = can_be_fields(names) and (added is None or added.are_plain)
         fields = self._key_fields(plan)
-        if fields is None or not is_plain:
+        is_odd = not is_plain or (self._flattened and len(own) == len(self._layout.keys))
+        if fields is None or is_odd:
             return None
         keys = {field: names.index(field) for field in fields}
         if self._is_avro:
             return EventShape(RowShape(names, tuples=True), plan, keys)
         row = RowShape(names, [one.field for one in plan.readings if self._is_double(one)])
-        type = event_type(row.struct, self._flattened, not prefix, whole)
-        return EventShape(row, plan, keys, prefix, whole, added, parser_of_shape(type))
+        type = row.struct if self._flattened else event_type(row.struct, not prefix)
+        return EventShape(row, plan, keys, prefix, added, parser_of_shape(type))
 
     def _is_double(self, reading: Reading) -> bool:
         return reading.bulk is not None and self._layout.types[reading.at] == pa.float64()
@@ -236,11 +235,7 @@ class SliceReader:
                 if text.startswith(prefix) and text[-1:] == b"}":
                     cut[at] = text[len(prefix) : -1]
             texts = cut
-        parsed = parse_alike(shape.parse, texts, places)
-        if shape.whole:
-            parsed.values = [whole.value for whole in parsed.values]
-            parsed = parsed.only([value is not None for value in parsed.values])
-        return parsed
+        return parse_alike(shape.parse, texts, places)
 
     def _members_of(self, shape: EventShape, parsed: Parsed) -> tuple[Sequence[int], _Members]:
         """The members of the events that were parsed, and the places of these."""

@@ -25,7 +25,11 @@ from silver.decode.expressions.evaluation import (
     with_members,
 )
 from silver.decode.expressions.names import group_members, group_orders
-from silver.decode.expressions.sequence_columns import from_column
+from silver.decode.expressions.sequence_columns import (
+    finer_than_micros,
+    from_column,
+    with_finer,
+)
 
 _ORDERS = "a whole number from 0 on, a timestamp or date since 1970, or text of 1 to 4 hex sections"
 
@@ -78,7 +82,12 @@ def _groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Gro
     for at, members in enumerate(group_members(table)):
         order, data_type = F.col(f"__group_{at}"), frame.schema[f"__group_{at}"].dataType
         held = [name for name in members if name in columns]
-        groups.append(_Group(order, data_type, from_column(order, data_type), held))
+        sequence = from_column(order, data_type)
+        name = group_orders(table)[at]
+        if isinstance(data_type, T.TimestampType | T.TimestampNTZType) and name in frame.columns:
+            finer = finer_than_micros(aside("_raw").cast("string"), name)
+            sequence = with_finer(sequence, finer)
+        groups.append(_Group(order, data_type, sequence, held))
     return groups
 
 

@@ -26,12 +26,21 @@ from silver.decode.expressions.names import (
     time_columns,
     truncates_sql,
 )
-from silver.decode.expressions.sequence_columns import from_column, join
+from silver.decode.expressions.sequence_columns import (
+    finer_than_micros,
+    from_column,
+    join,
+    with_finer,
+)
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
 from silver.decode.values.sequences import LONGEST
 
-_ORDERS = "whole numbers from 0 on, timestamps or dates since 1970, or text of 1 to 4 hex sections"
+_ORDERS = (
+    "whole numbers from 0 on (of up to 38 digits), timestamps or dates since 1970, or text of 1 to "
+    "4 hex sections"
+)
 _OF_TEXT = "; a text that is a time or number counts as one where columns declares its type"
+_OF_TIMES = "; digits of a second beyond the sixth count in the last of several columns alone"
 _BEGINS_WITH_A_DAY = r"\A\s*[+-]?\d{4,}-\d{1,2}-\d"
 _SMALLEST_MILLISECONDS = 10**11
 _TIMES = T.TimestampType | T.TimestampNTZType
@@ -69,7 +78,7 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
         _operation(members, table).alias("__operation"),
     )
     types = [field.dataType for field in placed.schema if field.name.startswith("__order_")]
-    sequence = _sequence(types) if types else aside("_sequence")
+    sequence = _sequence(types, _finer(members, table, types)) if types else aside("_sequence")
     given = F.coalesce(placed["__operation"] != NONE, F.lit(False))
     disordered = given & sequence.isNull() & F.lit(bool(types))
     reason = F.when(_is_faulty(table), aside("_reason")).when(disordered, BAD_SEQUENCE)
@@ -115,10 +124,29 @@ def _is_faulty(table: Table) -> Column:
     return F.coalesce((fault == EVERY) | of_key | of_values, F.lit(False))
 
 
-def _sequence(types: list[T.DataType]) -> Column:
-    """Null where an order is null or no order, or where the sections are too many."""
-    found = join(*(from_column(F.col(f"__order_{at}"), each) for at, each in enumerate(types)))
+def _sequence(types: list[T.DataType], finer: list[Column | None]) -> Column:
+    """Null where an order is null or no order, or where the sections are too many.
+
+    Digits that only the last order can be given by a section of their own make others no order.
+    """
+    parts = [from_column(F.col(f"__order_{at}"), each) for at, each in enumerate(types)]
+    *others, last = finer
+    parts = [
+        part if more is None else F.when(more.isNull(), part)
+        for part, more in zip(parts, [*others, None], strict=True)
+    ]
+    found = join(*parts) if last is None else with_finer(join(*parts), last)
     return F.when(F.length(found) <= LONGEST, found)
+
+
+def _finer(members: DataFrame, table: Table, types: list[T.DataType]) -> list[Column | None]:
+    """Of each order that is a column of times, what of a row's text the column does not hold."""
+    return [
+        finer_than_micros(aside("_raw").cast("string"), order)
+        if isinstance(each, _TIMES) and order in members.columns
+        else None
+        for order, each in zip(row_orders(table), types, strict=True)
+    ]
 
 
 def _found(types: list[T.DataType]) -> Column:
@@ -131,7 +159,10 @@ def _found(types: list[T.DataType]) -> Column:
     )
     values = F.concat_ws(", ", *shown)
     is_text = any(isinstance(each, T.StringType) for each in types)
-    expected = f", expected {_ORDERS}{_OF_TEXT if is_text else ''}"
+    notes = _OF_TEXT if is_text else ""
+    if any(isinstance(each, _TIMES) for each in types[:-1]):
+        notes += _OF_TIMES
+    expected = f", expected {_ORDERS}{notes}"
     return F.concat(F.lit("sequence_by: found "), values, F.lit(expected))
 
 

@@ -3,6 +3,8 @@
 Their form: see `silver.decode.values.sequences`.
 """
 
+import json
+import re
 from functools import reduce
 
 from pyspark.sql import Column
@@ -14,6 +16,9 @@ from silver.decode.values.sequences import WIDTH
 _TEXT_FORM = r"\A[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{1,16}){0,3}\z"
 _UNSIGNED = "decimal(20,0)"
 _TWO_TO_64 = "18446744073709551616"
+_ABOVE = "F" * WIDTH
+_UNSIGNED_DIGITS = 20
+_DIGITS_BEHIND = 18
 
 
 def section(value: Column) -> Column:
@@ -35,10 +40,13 @@ def from_column(value: Column, data_type: T.DataType) -> Column:
     """The sequence a typed column stands for; null for a null and for a type without an order.
 
     Whole numbers stand for themselves, timestamps for microseconds and dates for days since 1970,
-    strings for BigQuery's text form (which alone can give several sections).
+    strings for BigQuery's text form. A number above 2^64 - 2 has three sections: one that is above
+    all smaller numbers, and the two halves of the number.
     """
-    whole = isinstance(data_type, T.IntegralType)
-    if whole or (isinstance(data_type, T.DecimalType) and data_type.scale == 0):
+    if isinstance(data_type, T.DecimalType) and data_type.scale == 0:
+        wide = data_type.precision >= _UNSIGNED_DIGITS
+        return F.coalesce(_below(value), _halves(value)) if wide else section(value)
+    if isinstance(data_type, T.IntegralType):
         return section(value)
     if isinstance(data_type, T.TimestampType | T.TimestampNTZType):
         return section(F.unix_micros(value.cast("timestamp")))
@@ -51,6 +59,36 @@ def from_column(value: Column, data_type: T.DataType) -> Column:
 def join(*sections: Column) -> Column:
     """Sections in order of weight as one sequence; null when any of them is null."""
     return reduce(lambda first, second: F.concat(first, F.lit("/"), second), sections)
+
+
+def finer_than_micros(raw: Column, name: str) -> Column:
+    """The digits of a second beyond the sixth that a row's text has for a member, as one section.
+
+    They are as many as a number of 18 digits holds; null where all are zero. The member's name may
+    be written in any case, as a column's is. `raw` is text or null.
+    """
+    member = re.escape(json.dumps(name, ensure_ascii=False))
+    begin = rf"(?i){member}\s*:\s*\"[^\"]*:\d\d[.,]\d{{6}}"
+    digits = F.regexp_extract(raw, rf"{begin}(\d*[1-9])", 1)
+    padded = F.rpad(F.substring(digits, 1, _DIGITS_BEHIND), _DIGITS_BEHIND, "0")
+    return F.when(raw.rlike(rf"{begin}\d*[1-9]"), section(padded.cast("bigint")))
+
+
+def with_finer(sequence: Column, finer: Column) -> Column:
+    """A sequence with a section for the digits that its last one does not hold, where some do."""
+    return F.concat(sequence, F.coalesce(F.concat(F.lit("/"), finer), F.lit("")))
+
+
+def _below(value: Column) -> Column:
+    number, top = value.try_cast(_UNSIGNED), F.lit(_TWO_TO_64).cast(_UNSIGNED) - 1
+    return F.when(number < top, section(value))
+
+
+def _halves(value: Column) -> Column:
+    limit = F.lit(_TWO_TO_64).cast(_UNSIGNED)
+    low = (value % limit).cast(_UNSIGNED)
+    high = ((value - low) / limit).cast("bigint")
+    return F.when(value > 0, join(F.lit(_ABOVE), section(high), section(low)))
 
 
 def _of_bigint(value: Column) -> Column:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import types as T
 
 from bronze.contract import NOT_TEXT, avro_schema_id
+from lakehouse.config.formats import ORIGIN, is_whole
 from lakehouse.config.table import Table
 from silver.decode.avro.schemas import UNDECLARED_AVRO
 from silver.decode.change import BAD_VALUE, INCOMPATIBLE_SCHEMA, NO_KEY, NOT_CSV, NOT_JSON, Record
@@ -28,10 +29,12 @@ from silver.decode.values.converters import bounded, misfit_message
 from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.numbers import Converter
+from silver.decode.wrapped import other_form
 
 _MOST_NAMES = 4 * MOST_COLUMNS
 _OTHERS = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
+_WHOLE = ": a whole record of Kafka, expected its value alone (kcat without -J)"
 _MOST_SHOWN, _LONGEST_NAME, _LONGEST_SHOWN = 8, 40, 100
 
 
@@ -90,7 +93,8 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        return Fault(NOT_JSON, f"the row is no JSON object: {_no_object(raw)}")
+        why = other_form(raw) or f"the row is no JSON object: {_no_object(raw)}"
+        return Fault(NOT_JSON, why)
     try:
         text = raw.decode()
     except UnicodeError:
@@ -307,7 +311,8 @@ def _shown(row: Mapping[str, object]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return f"; the row has {', '.join(names[:_MOST_SHOWN])}{more}"
+    whole = _WHOLE if is_whole(row) and {*ORIGIN} <= row.keys() else ""
+    return f"; the row has {', '.join(names[:_MOST_SHOWN])}{more}{whole}"
 
 
 class _UnknownMembers:

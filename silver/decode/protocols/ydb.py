@@ -38,6 +38,7 @@ from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text
 from silver.decode.values.sequences import literal_sequence
+from silver.decode.wrapped import other_form
 
 _FLAGS = ("update", "reset", "erase")
 _WRITTEN = ("newImage", "reset", "update")
@@ -98,7 +99,7 @@ class YdbDecoder:
         """The change that a record says."""
         members = _members(record)
         if members is None:
-            message = "the record is no JSON object"
+            message = other_form(record.raw or b"") or "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
         change = stamped_change(record, _first_of(members, "ts", "resolved"))
         if (
@@ -309,14 +310,7 @@ def _members(record: Record) -> Members | None:
     """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
     if record.raw is None:
         return _NO_MEMBERS
-    found: object = row_object(record.raw)
-    if record.whole and isinstance(found, dict):
-        found = found.get("value")
-        if found is None:
-            return _NO_MEMBERS
-        if isinstance(found, str):
-            found = row_object(found.encode("utf-8", "surrogatepass"))
-    return found if isinstance(found, dict) else None
+    return row_object(record.raw)
 
 
 def _first_of(members: Members, *names: str) -> object:

@@ -51,6 +51,7 @@ LONGEST_SHOWN = 80
 _OUTSIDE = (
     " of the years 1 to 9999; declare `infinity: null` or `infinity: clamp` for what lies outside"
 )
+_NO_NUMBER = ", which has no NaN and no infinity; declare double, float or string for such a column"
 _MILLISECOND = 1_000
 _HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
@@ -125,7 +126,13 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
     message = f"column {name}: found {shown}, expected {data_type.simpleString()}"
     is_date = isinstance(data_type, T.DateType)
     is_moment = is_date or isinstance(data_type, T.TimestampType | T.TimestampNTZType)
+    if isinstance(data_type, T.DecimalType | T.IntegralType) and _is_special(value):
+        return message + _NO_NUMBER
     return message + _OUTSIDE if is_moment and times.lies_beyond(value, is_date) else message
+
+
+def _is_special(value: object) -> bool:
+    return isinstance(value, str) and numbers.is_special(value.strip(BLANKS))
 
 
 def _without_packed_numbers(encoding: Encoding) -> Encoding:

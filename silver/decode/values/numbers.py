@@ -30,7 +30,11 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Infinity")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_SPECIAL_NUMBER = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
+_SPECIAL_NUMBER = re.compile(
+    r"nan|[+-]?inf(?:inity)?|(?:positive|negative)_infinity", re.IGNORECASE
+)
+_SIGN_OF = {"positive_": "+", "negative_": "-"}
+_SIGNS = re.compile("|".join(_SIGN_OF), re.IGNORECASE)
 _ONE = Decimal(1)
 _TO_WHOLE = Context(prec=40, traps=[Inexact, InvalidOperation])
 MIXED: frozenset[Kind] = frozenset(("precise", "packed", "written", "unsure"))
@@ -108,6 +112,11 @@ def form_of(text: str) -> str | None:
 def can_be_both(text: str) -> bool:
     """Whether text can be base64 of one number and, as it is written, another number."""
     return is_base64(text) and is_written(text)
+
+
+def is_special(text: str) -> bool:
+    """Whether a text says NaN or an infinity, as databases and Debezium write them."""
+    return _SPECIAL_NUMBER.fullmatch(text) is not None
 
 
 def is_number(value: object) -> bool:
@@ -228,8 +237,8 @@ def _floating(data_type: T.DataType) -> Converter:
             number = float(value)
         else:
             text = text_of(value).strip(BLANKS)
-            if _SPECIAL_NUMBER.fullmatch(text):
-                return float(text)
+            if is_special(text):
+                return float(_SIGNS.sub(lambda sign: _SIGN_OF[sign[0].lower()], text))
             number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise Misfit(value)

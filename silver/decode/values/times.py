@@ -10,7 +10,8 @@ or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such as `Europe/Paris`; wi
 is in UTC. White space around all of it does not count.
 
 Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies outside is
-`Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings.
+`Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings, MySQL's
+`0000-00-00`, and the first and last count of nanoseconds, which stands for all that lie outside.
 """
 
 import re
@@ -31,7 +32,10 @@ _OFFSET = re.compile(
 )
 _TICKS = re.compile(r"-?[0-9]{1,19}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_BEYOND = re.compile(r"(-?)infinity|\+?[0-9]{5,}-.*|(-)[0-9]{4,}-.*", re.IGNORECASE | re.DOTALL)
+_BEYOND = re.compile(
+    r"(-)?infinity|\+?[0-9]{5,}-.*|(-)[0-9]{4,}-.*|([0-9]{4,}-.* BC)|(0000-00-00)(?:[ T].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _DAY_OF_1970 = _EPOCH.toordinal()
 _DAYS_OF_400_YEARS = 146_097
@@ -48,6 +52,7 @@ MICROS = (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1)
 _WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
+_ENDS_OF_NANOS = (-_MOST_TICKS, _MOST_TICKS - 1)
 _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
 MILLIS_BELOW = 10_000_000_000_000
 """Ticks of an unknown unit below it, in the year 2286, are milliseconds."""
@@ -192,13 +197,13 @@ def _usual(text: str) -> int | None:
 def _day_and_time(text: str) -> tuple[int, str | None]:
     """Days since 1970, and the text behind the day where there is some."""
     found = _DAY.fullmatch(text.strip(BLANKS))
-    if found is None:
+    if found is None or (found[4] or "").upper().endswith("BC"):
         raise _misfit(text.strip(BLANKS))
     cycles, rest = divmod(int(found[1]), 400)  # Python's calendar ends with the year 9999
     try:
         days = date(2000 + rest, int(found[2]), int(found[3])).toordinal() - _DAY_OF_1970
     except ValueError:
-        raise Misfit(text) from None
+        raise _misfit(text.strip(BLANKS)) from None
     return _within(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), found[4]
 
 
@@ -265,6 +270,8 @@ def _date_of_days(days: int) -> int:
 
 
 def _micros_within(ticks: int, unit: Unit) -> int:
+    if unit == "ns" and ticks in _ENDS_OF_NANOS:
+        raise Beyond(ticks, ticks > 0)
     return _held(_micros(_within(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit), MICROS)
 
 
@@ -296,4 +303,4 @@ def _held(value: int, ends: tuple[int, int]) -> int:
 def _misfit(text: str) -> Misfit:
     """Why a text is no date and no timestamp."""
     found = _BEYOND.fullmatch(text)
-    return Misfit(text) if found is None else Beyond(text, not (found[1] or found[2]))
+    return Misfit(text) if found is None else Beyond(text, not any(found.groups()))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakehouse.config.table import Table
-from silver.decode.arrow import READ
+from silver.decode.arrow import OF_RECORD
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
@@ -221,7 +221,7 @@ def test_envelopes_of_one_schema_are_read_together() -> None:
     records = [sent(packed(schema, 1, value), key, at) for at, value in enumerate(values * 6)]
     columns = decoded(table(), [replace(one) for one in records], schemas)[0]
 
-    read = DebeziumDecoder(table(), columns).read(Slice(batch(map(received, records)), READ))
+    read = DebeziumDecoder(table(), columns).read(Slice(batch(map(received, records)), OF_RECORD))
 
     assert read is not None
     assert read.places == [*range(len(records))]

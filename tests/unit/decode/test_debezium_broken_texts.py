@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
+from silver.decode.wrapped import value_inside
 from tests.debezium_records import decoded_with, discovered, event, plain, table, wrapped
 
 ODD = '{}[]",:\\0nx \t'
@@ -32,9 +33,8 @@ def test_a_text_that_is_no_json_is_a_dead_letter(seed: int) -> None:
     decoder = DebeziumDecoder(table(), known_columns(table(), {}))
 
     def reasons(lines: list[str]) -> list[str | None]:
-        records = plain(*lines)
-        for record, line in zip(records, lines, strict=True):
-            record.whole = line.startswith('{"topic"')
+        values = [value_inside(t.encode()) if t.startswith('{"topic"') else t for t in lines]
+        records = plain(*values)
         return [decoder.decode(record).reason for record in records]
 
     assert set(reasons(texts)) == {None}
@@ -60,9 +60,9 @@ Names = (
 
 @given(value=st.dictionaries(st.sampled_from(Names), Values), key=Values, inside=st.booleans())
 def test_no_json_raises(value: dict[str, Any], key: Any, inside: bool) -> None:
-    [record] = plain({"value": value} if inside else value)
+    whole = json.dumps({"value": value}).encode()
+    [record] = plain(value_inside(whole) if inside else value)
     record.key, record.headers = json.dumps(key).encode(), json.dumps(key).encode()
-    record.whole = inside
 
     change = DebeziumDecoder(table(), known_columns(table(), {})).decode(record)
 
@@ -115,8 +115,7 @@ def is_json(text: str) -> bool:
 
 def test_half_a_surrogate_pair_in_a_whole_record_is_a_dead_letter_and_shows_no_column() -> None:
     value = event("c", after={"id": 1, "name": "\ud800"})
-    (record,) = plain(json.dumps({"topic": "t", "value": value}))
-    record.whole = True
+    (record,) = plain(value_inside(json.dumps({"topic": "t", "value": value}).encode()))
 
     columns, shapes = discovered(table(), [record])
 

@@ -14,6 +14,7 @@ from silver.decode.change import Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.opening import FULL, REWRITTEN, waits_for_form
+from silver.decode.wrapped import value_inside
 from tests.debezium_records import decoded, discovered, event, plain, table
 
 Given = dict[str, Any]
@@ -34,7 +35,6 @@ def sent(offset: int | None, key: object, value: object, headers: object = None)
         offset=offset,
         timestamp=9_000_000,
         arrived_at=10_000_000,
-        whole=False,
         arrival=f"{offset or 0:08X}",
     )
 
@@ -148,7 +148,8 @@ def test_lines_of_a_file_are_ordered_by_position_then_by_time() -> None:
     ],
 )
 def test_the_time_is_that_of_the_source_then_of_the_record(members: Given, expected: int) -> None:
-    assert told(flat(), [sent(1, None, {"id": 1} | members)], "_source_time") == [expected]
+    row = {"id": 1, "name": "a"} | members
+    assert told(flat(), [sent(1, None, row)], "_source_time") == [expected]
 
 
 def test_transactions_are_told() -> None:
@@ -333,6 +334,30 @@ def test_a_feed_has_the_form_of_its_first_event() -> None:
     assert discovered(flat(), first_full)[0].names == ["id", "name"]
 
 
+@pytest.mark.parametrize(
+    "line", [{"id": 1}, {"op": "ping"}, {"op": "m", "message": {}}, {"ID": 7}, {"note": "no event"}]
+)
+def test_an_object_that_is_no_event_does_not_decide_the_form(line: Given) -> None:
+    full, row = event("c", after={"id": 1, "name": "a"}), {"id": 2, "name": "b"}
+    gone = sent(2, {"id": 2}, None)
+
+    found = told(flat(), [sent(0, None, line), sent(1, {"id": 1}, full), gone], "_operation")
+    assert found == [None if found[0] is None else "none", "upsert", "none"]
+    found = told(flat(), [sent(0, None, line), sent(1, {"id": 2}, row), gone], "_operation", "id")
+    assert found[1:] == [("upsert", 2), ("delete", 2)]
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_key_alone_is_no_row_without_its_columns(count: int) -> None:
+    keys = plain(*[{"id": at} for at in range(count)])
+    for of in (flat(), flat(envelope="flattened")):
+        rows = decoded(of, [sent(0, {"id": 1}, {"id": 1, "name": "a"}), *keys])
+        assert {row["_reason"] for row in rows[1:]} <= {"unknown_operation", "illegal_change"}
+        assert [row["_operation"] for row in rows] == ["upsert"] + [None] * count
+    [told_key] = decoded(flat(envelope="flattened"), keys[:1])
+    assert "store.kafka.keys" in told_key["_message"]
+
+
 def test_the_form_can_be_declared() -> None:
     row = [sent(1, {"id": 1}, {"id": 1, "name": "a"}), sent(2, {"id": 1}, None)]
 
@@ -409,7 +434,7 @@ ROW = sent(2, {"id": 2}, {"id": 2, "name": "a"})
     [
         ([GONE], True),
         ([GONE, sent(2, None, None)], True),
-        ([replace(GONE, whole=True, raw=WHOLE_GONE.encode())], True),
+        ([replace(GONE, raw=value_inside(WHOLE_GONE.encode()))], True),
         ([GONE, ROW], False),
         ([GONE, replace(ROW, raw=b"no JSON")], True),
         ([replace(ROW, raw=b"no JSON"), sent(2, None, {"ts_ms": 5}), GONE], True),

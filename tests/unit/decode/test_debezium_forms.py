@@ -28,7 +28,6 @@ def record(sent: Sent, offset: int) -> Record:
         offset=offset,
         timestamp=sent.ms * 1000,
         arrived_at=0,
-        whole=False,
         arrival=f"{offset:08X}",
     )
 

@@ -314,7 +314,7 @@ def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
     }
     source = SourceBlock(**sources[connector], ts_us=change["time"])
     partition = change["key"] % 2
-    record = Record(b"", None, None, "t", partition, at, None, 0, False, f"{at:08X}")
+    record = Record(b"", None, None, "t", partition, at, None, 0, f"{at:08X}")
     envelope = Envelope(source=source, op="u")
     return Seen(record, envelope, ordered_change(envelope, "upsert"))
 
@@ -531,7 +531,7 @@ def file_record(
     op: str = "u",
 ) -> Seen:
     """A record that a dropped file brings as the one at this place in order of arrival."""
-    record = Record(b"", None, None, "t", 0, offset, timestamp, 0, True, f"{at:08X}")
+    record = Record(b"", None, None, "t", 0, offset, timestamp, 0, f"{at:08X}")
     source = SourceBlock(ts_us=time, db=db)
     envelope = Envelope(source=source, op=op)
     return Seen(record, envelope, ordered_change(envelope, "upsert"))
@@ -647,3 +647,18 @@ def test_records_that_simply_go_on_are_followed_together(
     log, places = DomainLog("t/0", "s", None), [f"{n:020d}" for n in range(20)]
     log.follow(Moves(places, positions, positions, [5] * 20, [None] * 20))
     assert (alone, len(log.segments())) == ([1], 1)
+
+
+def test_a_server_is_known_by_the_rows_of_an_incremental_snapshot_alone() -> None:
+    def record(at: int, op: str, **given: object) -> Seen:
+        source = SourceBlock(connector="mysql", name="s", ts_us=1_000_000 * at, **given)
+        envelope = Envelope(source=source, op=op)
+        own = Record(b"", None, None, "t", 0, at, None, 0, f"{at:08X}")
+        return Seen(own, envelope, ordered_change(envelope, "upsert"))
+
+    old = {"snapshot": "incremental", "gtid": "aaaa:9", "file": "b.000003", "pos": 40}
+    rows = [record(1, "r", **old), record(2, "r", **old)]
+    new = record(3, "d", gtid="bbbb:1", file="b.000001", pos=4)
+    [restart] = find_restarts(followed([*rows, new], {}), {}, lambda one, known: []).restarts
+
+    assert (restart.place, restart.started) == (f"{3:020d}", 2_000_001)

@@ -658,3 +658,62 @@ def test_a_row_with_infinity_is_a_dead_letter_unless_its_columns_say_otherwise()
     for null in (None, "null"):
         assert (row(null)["_operation"], row(null)["d"], row(null)["t"]) == ("upsert", None, None)
     assert row(None, nullable=False)["_reason"] == "bad_value"
+
+
+OUTSIDE: dict[str, tuple[str, object, str, str]] = {
+    "a year before Christ as PostgreSQL prints it": ("date", "0044-03-15 BC", "years 1", "0001"),
+    "a time before Christ": ("timestamp", "4713-01-01 00:00:00 BC", "years 1", "0001"),
+    "MySQL's zero date": ("date", "0000-00-00", "`infinity: clamp`", "0001"),
+    "MySQL's zero time": ("timestamp", "0000-00-00 00:00:00", "`infinity: clamp`", "0001"),
+    "a year after SQL Server's last": ("timestamp", "10000-01-01T00:00:00Z", "years 1", "9999"),
+    "a time of 24 hours in a timestamp": ("timestamp", "2025-01-01T24:00:00Z", "timestamp", ""),
+    "NaN of a numeric": ("decimal(10,2)", "NaN", "declare double, float or string", ""),
+    "NaN as Debezium writes it": ("decimal(10,2)", "NAN", "declare double, float or string", ""),
+    "NaN among whole numbers": ("bigint", "NaN", "declare double, float or string", ""),
+    "a number beyond the digits": ("decimal(38,0)", 10**38, "expected decimal(38,0)", ""),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_value_outside_of_its_type_is_told_or_what_the_column_declares(name: str) -> None:
+    type, value, said, clamped = OUTSIDE[name]
+    records = plain(event("c", after={"id": 1, "v": value}))
+
+    [refused] = decoded(table(columns={"id": "bigint", "v": type}), records)
+    assert (refused["_reason"], refused["v"]) == ("bad_value", None)
+    assert said in refused["_message"]
+    if clamped:
+        for infinity, expected in (("null", "None"), ("clamp", clamped)):
+            column = {"type": type, "infinity": infinity}
+            [found] = decoded(table(columns={"id": "bigint", "v": column}), records)
+            assert (found["_reason"], str(found["v"])[:4]) == (None, expected)
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "expected"),
+    [
+        ("double", "POSITIVE_INFINITY", "inf"),
+        ("double", "NEGATIVE_INFINITY", "-inf"),
+        ("float", "NAN", "nan"),
+        ("string", "24:00:00Z", "24:00:00Z"),
+        ("string", "P1Y2M3DT4H5M6.78S", "P1Y2M3DT4H5M6.78S"),
+        ("timestamp", "0001-01-01T00:00:00Z", "0001-01-01 00:00:00"),
+        ("timestamp", "9999-12-31T23:59:59.9999999Z", "9999-12-31 23:59:59.999999"),
+    ],
+)
+def test_the_ends_of_what_a_type_holds_are_values(type: str, value: str, expected: str) -> None:
+    [found] = decoded(
+        table(columns={"id": "bigint", "v": type}), plain(event("c", after={"id": 1, "v": value}))
+    )
+    assert (found["_reason"], str(found["v"])) == (None, expected)
+
+
+@pytest.mark.parametrize("ticks", [2**63 - 1, -(2**63)])
+def test_the_ends_of_nanoseconds_stand_for_what_they_do_not_hold(ticks: int) -> None:
+    field = {"field": "v", "type": "int64", "name": "io.debezium.time.NanoTimestamp"}
+    line = wrapped(event("c", after={"id": 1, "v": ticks}), "id", field)
+
+    [found] = decoded(table(columns={"id": "bigint", "v": "timestamp_ntz"}), plain(line))
+
+    assert found["_reason"] == "bad_value"
+    assert "`infinity: null`" in found["_message"]

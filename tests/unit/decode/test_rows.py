@@ -298,3 +298,11 @@ def test_infinity_is_what_its_column_declares(
 
     assert found.values("t") == [expected]
     assert found.told("reason") == [None if infinity else "bad_value"]
+
+
+def test_a_whole_record_is_told_to_be_none_of_the_rows() -> None:
+    users = table("rows", ["id"], sequence_by="seq", columns={"id": "int", "seq": "int"})
+    line = {"topic": "t", "partition": 0, "offset": 1, "payload": '{"id": 1, "seq": 1}'}
+    [(reason, message)] = decoded(users, [line]).told("reason", "message")
+    assert reason == "no_key"
+    assert "expected its value alone (kcat without -J)" in message

@@ -1,7 +1,6 @@
 """The parts of a Debezium record: the envelope of before and after, and its schema block.
 
-A record is a plain value, a value wrapped with its schema (`{"schema":…,"payload":…}`), or a whole
-record with either of them inside. A record is parsed once.
+A record is a plain value, or one wrapped with its schema (`{"schema":…,"payload":…}`).
 """
 
 import re
@@ -103,14 +102,7 @@ class _Value(Envelope, gc=False):
     payload: Envelope | None = None
 
 
-class _Whole(msgspec.Struct, gc=False):
-    """A whole record; its origin and key are columns of bronze."""
-
-    value: _Value | None = None
-
-
 _parse_value = parser_of(_Value)
-_parse_whole = parser_of(_Whole)
 
 
 def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
@@ -122,11 +114,11 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     text = trimmed(record.raw or b"")
     if text in (b"", b"null"):
         return None, None
-    value = _parse_whole(text).value if record.whole else _parse_value(text)
-    block = b"" if value is None else bytes(value.schema)
+    value = _parse_value(text)
+    block = bytes(value.schema)
     if len(text) - len(block) >= 2 * MOST_LEVELS:
         check_levels(text)
-    return (None, None) if value is None else _event_in(value, block)
+    return _event_in(value, block)
 
 
 def _event_in(value: _Value, block: bytes) -> tuple[Envelope | None, bytes | None]:

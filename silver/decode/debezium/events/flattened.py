@@ -198,14 +198,19 @@ def is_flattened(row: Mapping[str, object], keys: Collection[str], record: Recor
 
     It has a member that the transform adds, or it has all key columns together with the record's
     key. `keys` are in lower case. An object of another program can have an `id` too, which is no
-    key of a row.
+    key of a row; and an object of nothing but the key is a key that was written down as a value.
     """
     if is_other(row):
         return False
     if has_added_members(row):
         return True
     names = {name.lower() for name in (*row, *(key_row(record.key) or ()))}
-    return bool(keys) and {*keys} <= names
+    return bool(keys) and {*keys} <= names and not is_key_alone(row, keys, record)
+
+
+def is_key_alone(row: Mapping[str, object], keys: Collection[str], record: Record) -> bool:
+    """Whether an object has no member but `keys`, in lower case, and its record has no key."""
+    return record.key is None and {name.lower() for name in row} <= {*keys}
 
 
 def is_other(row: Mapping[str, object]) -> bool:

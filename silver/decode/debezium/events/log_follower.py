@@ -315,7 +315,8 @@ def _position_moves(seen: Sightings) -> Moves:
     PostgreSQL tells the commit before the change; the change's own comes after it.
 
     Without a position or a commit time a record tells nothing of that log. Rows of an incremental
-    snapshot tell nothing either: they were not read from the log.
+    snapshot, which were not read from the log, tell how far the connector was in it where they name
+    its file, and with that the server.
     """
     connectors = connectors_of(seen.sources)
     columns = seen.sources, connectors, seen.sequences, seen.times, seen.reads, seen.snapshots
@@ -350,7 +351,7 @@ def _position(
         return None
     if snapshot:
         return OF_SNAPSHOT
-    if read or connector is None or connector.commit is None:
+    if connector is None or connector.commit is None or (read and source.file is None):
         return None
     return connector.commit(source, sequence)
 

@@ -1,13 +1,13 @@
 """Which form a feed's events have: full envelopes, or flattened; and an event as an envelope."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from bronze.contract import avro_schema_id
 from lakehouse.config.table import Table
+from silver.contract import TRUNCATE
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import Writer, avro_value, decode_avro
 from silver.decode.change import Record
@@ -20,7 +20,13 @@ from silver.decode.debezium.events.documents import (
     document_of,
     open_document,
 )
-from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, open_record
+from silver.decode.debezium.events.envelope import (
+    OF_SOURCE,
+    Envelope,
+    Row,
+    open_record,
+    operation_of,
+)
 from silver.decode.debezium.events.flattened import (
     FlattenedEvent,
     event_of,
@@ -31,7 +37,7 @@ from silver.decode.debezium.events.flattened import (
     is_other,
 )
 from silver.decode.values.json_values import NotJson, json_text
-from silver.decode.wrapped import OpenedRow, open_row, text_inside
+from silver.decode.wrapped import OpenedRow, open_row
 
 FULL, FLATTENED, REWRITTEN = "full", "flattened", "flattened, deletes as rows"
 """The forms; tombstones of a feed whose deletes are rows say nothing more."""
@@ -98,10 +104,7 @@ class Opener:
         return _full(envelope, block)
 
     def _open_other(self, record: Record) -> Opened | None:
-        """A record within a text, one of documents or a flattened event; None for any other."""
-        inner = text_inside(record)
-        if inner is not None:
-            return self.open(replace(record, raw=inner, whole=False))
+        """A record of documents, or a flattened event; None for any other."""
         found = _found_document(record)
         return self._found_flattened(record) if found is None and self.form is None else found
 
@@ -286,7 +289,8 @@ def form_of(opened: Opened) -> str | None:
         if envelope.after is None is envelope.before:
             return None
         return REWRITTEN if opened.event.rewrites else FLATTENED
-    return None if _says_nothing(envelope) else FULL
+    has_row = envelope.after is not None or envelope.before is not None
+    return FULL if has_row or operation_of(envelope) == TRUNCATE else None
 
 
 def _full(envelope: Envelope, block: bytes | None) -> Opened:
@@ -304,7 +308,3 @@ def _opened(row: OpenedRow, record: Record) -> Opened:
 def _found_document(record: Record) -> Opened | None:
     found = open_document(record)
     return None if found is None else Opened(found.envelope, None, None, found)
-
-
-def _says_nothing(envelope: Envelope) -> bool:
-    return envelope.op is None and envelope.after is None and envelope.before is None

@@ -1,0 +1,50 @@
+"""What connectors write of a source, in any order and any cut: the source's rows and versions."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.budget import budget
+from tests.source_lake import TABLES, SourceLake
+from tests.sources import CONNECTORS, Sent, Source
+
+SEEDS = st.integers(0, 2**32)
+
+
+def check_stream(connector: str, seed: int, steps: int = 14) -> None:
+    """Takes a source's topic in, in batches, and compares what comes out with the source."""
+    random = Random(f"{connector} {seed}")
+    source = Source(random, connector)
+    source.run(random.randint(1, steps))
+    lake = SourceLake(
+        TABLES[source.format],
+        history=connector != "flattened_tombstone" and random.random() < 0.7,
+        cuts=random,
+        whole=random.random() < 0.3,
+        fails_over="failover" in source.can,
+    )
+    for batch in deliveries(random, source.topic):
+        lake.deliver(batch)
+    assert lake.fold.current() == source.truth.rows
+    if lake.history:
+        assert lake.fold.versions() == source.truth.versions
+
+
+def deliveries(random: Random, topic: list[Sent]) -> list[list[Sent]]:
+    """Batches of a topic's records, some of them again; in order or in any."""
+    delivered = topic + [sent for sent in topic if random.random() < 0.1]
+    if random.random() < 0.6:
+        random.shuffle(delivered)
+    cuts = sorted(random.randint(0, len(delivered)) for _ in range(random.randint(0, 4)))
+    bounds = [0, *cuts, len(delivered)]
+    return [delivered[begin:end] for begin, end in pairwise(bounds) if begin < end]
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+@budget(60)
+@given(seed=SEEDS)
+def test_a_stream_in_any_order_and_any_cut_gives_the_source(connector: str, seed: int) -> None:
+    check_stream(connector, seed)
