@@ -26,10 +26,10 @@ def calls() -> list[list[str]]:
         return lambda arguments: called.append([name, *arguments]) or 0
 
     bundle = read(PROJECT, "dev")
-    for job in bundle.jobs:
+    for job in bundle.jobs.keys() - {"rebuild"}:
         run(bundle, job, {name: program(name) for name in ENTRY_POINTS})
     run(bundle, "rebuild", {name: program(name) for name in ENTRY_POINTS}, {"table": "orders"})
-    return [list(call) for call in dict.fromkeys(map(tuple, called))]
+    return [list(call) for call in sorted(set(map(tuple, called)))]
 
 
 def test_the_wheel_holds_what_it_runs_with_and_no_tests(programs: Path) -> None:

@@ -22,6 +22,7 @@ from cdc_lakehouse.project.upgrade import (
     write_record,
 )
 from lakehouse.config.loading import load_tables, load_target
+from lakehouse.errors import ManyTablesFailed, TableFailed
 
 ANSWERS = Answers("shop", "0.3.0", "shop")
 SCHEMA = json.loads((TEMPLATE.parent / "databricks_template_schema.json").read_text())
@@ -254,3 +255,21 @@ def test_a_step_that_is_none_fails_and_says_so(
 ) -> None:
     assert lakehouse("job", "--step", step, "--conf", "shop/conf") == 2
     assert "do:" in capsys.readouterr().err
+
+
+def test_a_step_that_fails_keeps_nothing_from_running(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job's task is `lakehouse job`: the rebuild of one table fails, and so does another's run."""
+
+    def rebuild(table: str, **_: object) -> None:
+        raise TableFailed(table, "cannot be built")
+
+    def run(**_: object) -> None:
+        raise ManyTablesFailed([TableFailed("silver clicks", "is broken")])
+
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.run", run)
+    assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 1
+    told = capsys.readouterr().err
+    assert "2 failed" in told and "orders: cannot be built" in told and "clicks: is broken" in told
