@@ -42,6 +42,8 @@ PLAIN = {
     "delta.enableTypeWidening": "false",
     "delta.checkpointPolicy": "classic",
 }
+NO_VALUES_IN_LOG = {"delta.dataSkippingNumIndexedCols": "0"}
+"""Statistics of a file are values of its rows, which `erase` could not take out of Delta's log."""
 _PLAIN_TYPES = {"timestamp_ntz": "timestamp", "variant": "string"}
 _OF_TYPES = ("type", "elementType", "keyType", "valueType")
 _ODD = str.maketrans(dict.fromkeys(" ,;{}()\n\t=", "_"))
@@ -259,7 +261,7 @@ class PublishedTable:
 
     def _properties(self, **more: str) -> str:
         feed = {"delta.enableChangeDataFeed": str(self.config.change_data_feed).lower()}
-        listed = {**PLAIN, **feed, "keys": ", ".join(self._identity), **more}
+        listed = {**PLAIN, **NO_VALUES_IN_LOG, **feed, "keys": ", ".join(self._identity), **more}
         return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
 
     @contextmanager
