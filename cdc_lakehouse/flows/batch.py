@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import NamedTuple
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -90,7 +91,7 @@ class FlowTarget:
         with _kept(batch.judged):
             if on_invalid == "fail":
                 batch.refuse_invalid()
-            counts, seen = batch.merge()
+            seen, counts = batch.seen, batch.merge()
             _publish(self, batch)
             if seen["rejected"]:
                 self._keep_letters(batch.judged, name)
@@ -180,17 +181,11 @@ class Batch:
         if found:
             raise AutoCdcError(_CONDITION + found[0]["_reason"], f"the row {found[0]['_row']}")
 
-    def merge(self) -> tuple[Counts, Mapping[str, int]]:
-        """Folds the rows into the state; the outcomes, and how many are truncates or rejected."""
-        into, seen = self.into, Observation()
-        if into.definition.apply_as_truncates is not None:
-            self._take_cutoff()
-        marks = {
-            "truncates": F.count_if(F.col("_reason").isNull() & _is(TRUNCATE)),
-            "rejected": F.count_if(F.col("_reason").isNotNull()),
-        }
-        watched = self.judged.observe(seen, *[m.alias(name) for name, m in marks.items()])
-        changes = watched.where(F.col("_reason").isNull() & ~_is(TRUNCATE))
+    def merge(self) -> Counts:
+        """Folds the rows that are no truncates into the state; their outcomes."""
+        into, changes = self.into, self.judged.where(F.col("_reason").isNull() & ~_is(TRUNCATE))
+        if not (self.seen["changes"] or self.cutoff_is_new):
+            return Counts({}, 0, 0)
         stored = self._stored(changes) if self.number > 1 else None
         written = observe(fold(changes.withColumn("_new", F.lit(True)), stored, self._plan()))
         rows = written.rows.withColumn("_batch", F.lit(self.number).cast("bigint"))
@@ -198,9 +193,24 @@ class Batch:
             live = {v: F.when(~F.col("_deleted"), column(v)) for v in into.values}
             rows = rows.withColumns(live)
         result = execute(into.spark, self._merge_sql(), rows).collect()
-        counts = confirmed(written.counts, result[0].asDict())
-        times = max(1, written.counts.rows // max(1, counts.rows))
-        return counts, {name: int(count or 0) // times for name, count in seen.get.items()}
+        return confirmed(written.counts, result[0].asDict())
+
+    @cached_property
+    def seen(self) -> Mapping[str, int]:
+        """How many rows are changes, truncates and rejected; a newer cut-off is remembered."""
+        sound, cuts = F.col("_reason").isNull(), F.col("_reason").isNull() & _is(TRUNCATE)
+        found = self.judged.agg(
+            F.count_if(sound & ~_is(TRUNCATE)).alias("changes"),
+            F.count_if(cuts).alias("truncates"),
+            F.count_if(~sound).alias("rejected"),
+            F.max(F.when(cuts, F.col("_order"))).alias("newest"),
+        ).collect()[0]
+        newest = bytes(found["newest"] or b"")
+        if newest > self._cutoff:
+            self._cutoff, self.cutoff_is_new = newest, True
+            told = {_CUTOFF: newest.hex(), _CUTOFF_BATCH: str(self.number)}
+            self.into.state.set_properties(told)
+        return {name: int(found[name]) for name in ("changes", "truncates", "rejected")}
 
     def _judge(self, source: DataFrame) -> DataFrame:
         into, definition = self.into, self.into.definition
@@ -236,15 +246,6 @@ class Batch:
         rejected = F.when(F.col("_reason").isNotNull(), F.col("_row"))
         own = {"_row": rejected, "_digest": digest([*definition.keys, *into.values])}
         return judged.withColumns(own).drop("_value", "_fits")
-
-    def _take_cutoff(self) -> None:
-        """Remembers the newest truncate of the batch before anything is written."""
-        truncates = self.judged.where(F.col("_reason").isNull() & _is(TRUNCATE))
-        newest = truncates.agg(F.max("_order")).collect()[0][0]
-        if newest is not None and bytes(newest) > self._cutoff:
-            self._cutoff, self.cutoff_is_new = bytes(newest), True
-            told = {_CUTOFF: self._cutoff.hex(), _CUTOFF_BATCH: str(self.number)}
-            self.into.state.set_properties(told)
 
     def _plan(self) -> FoldPlan:
         into = self.into

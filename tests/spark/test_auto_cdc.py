@@ -1,6 +1,5 @@
 """`auto_cdc` as a function: Databricks' examples, in any order of rows and any cut."""
 
-import itertools
 import json
 import random
 from datetime import date, datetime, timezone
@@ -92,7 +91,7 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
 def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     changes = [(1, "a", "x", "I", 1), (1, None, "y", "U", 2), (1, "b", None, "U", 3)]
-    for order in itertools.permutations(changes):
+    for order in (changes, changes[::-1], [changes[1], changes[2], changes[0]]):
         place = target / str(order[0][4] * 10 + order[1][4])
         for change in order:
             rows = spark.createDataFrame([change], COLUMNS)
