@@ -30,7 +30,10 @@ TABLE = {
 }
 PATIENCE = 120.0
 
-pytestmark = pytest.mark.skipif(REMOTE is not None, reason="its run starts a Spark of its own")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(REMOTE is not None, reason="its run starts a Spark of its own"),
+]
 
 
 def project(root: Path, webhook: str) -> dict[str, str]:

@@ -38,7 +38,10 @@ print([row.name for row in spark.sql("SELECT name FROM gold.people ORDER BY id")
 print(spark.catalog.listColumns("gold.people")[0].name)
 """
 
-pytestmark = pytest.mark.skipif(REMOTE is not None, reason="it starts a server of its own")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(REMOTE is not None, reason="it starts a server of its own"),
+]
 
 
 class Project:

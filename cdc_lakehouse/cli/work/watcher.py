@@ -107,7 +107,8 @@ class Watcher:
         from cdc_lakehouse.terminal.console import say
 
         server = _listening(self._place, self)
-        say(f"metrics at http://{server.server_name}:{server.server_port}{PATH}")
+        host, port = server.server_address[:2]
+        say(f"metrics at http://{host!s}:{port}{PATH}")
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield
