@@ -10,9 +10,11 @@ COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --gen
 FOR_JOBS := uv pip compile pyproject.toml --python-version 3.12 --python-platform linux --no-header --no-annotate -q
 OF_THE_RUNTIME := $(foreach name,numpy pandas pyarrow,--no-emit-package $(name))
 
+LISTS := cdc_lakehouse/project/template/environments
+
 QUICK := tests/unit tests/properties tests/spark
 
-.PHONY: venv demo test test-live test-slow test-bundle test-report test-connect bench check docs lock
+.PHONY: venv demo test test-live test-slow test-bundle test-report test-connect bench check docs bundle lock
 
 venv: $(STAMP)
 
@@ -77,3 +79,8 @@ lock:  # resolve pyproject.toml anew
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
 	$(FOR_JOBS) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt
+	for list in lakehouse quality; do { head -n 2 $(LISTS)/$$list.txt.tmpl && printf '{{end}}' && cat environments/$$list.txt; } > build/list && mv build/list $(LISTS)/$$list.txt.tmpl; done
+
+# The repository's own databricks.yml, resources/ and conf/targets, from the template of projects.
+bundle: venv
+	$(BIN)/python docs/generate_bundle.py

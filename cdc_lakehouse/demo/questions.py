@@ -116,7 +116,7 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
 def configuration(conf: Path) -> Path:
     """The folder itself, or the demo's own where there is no such folder."""
     package = Path(str(files("cdc_lakehouse.demo")))
-    places = [conf, package / "conf", package.parents[1] / "conf"]
+    places = [conf, package / "conf"]
     return next((place for place in places if (place / "targets").is_dir()), conf)
 
 

@@ -38,6 +38,8 @@ def test_a_wheel_is_renewed_by_what_changes_and_by_nothing_else(
     """The time of the wheel is its version in development: a newer one changes every job."""
     first = built(project, source)
     assert built(project, source) == first
+    (source / "conf" / "tables" / "orders.yml").write_text("table: mine\n")
+    assert built(project, source) == first
     (source / "gold" / "new.py").write_text('"""New."""\n')
     changed = built(project, source)
     assert changed[0] == first[0] and changed[1] > first[1]
