@@ -260,11 +260,7 @@ def test_a_step_that_is_none_fails_and_says_so(
 def test_a_step_that_fails_keeps_nothing_from_running(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-<<<<<<< HEAD
-    """`lakehouse job`: the rebuild of one table fails, and so does another table's run."""
-=======
     """The rebuild of one table fails, and so does another's run: the job's task names both."""
->>>>>>> docs
 
     def rebuild(table: str, **_: object) -> None:
         raise TableFailed(table, "cannot be built")
