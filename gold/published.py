@@ -10,8 +10,7 @@ Where rows went of which no batch tells (a truncate, a rebuild), all rows are co
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,16 +25,13 @@ from gold.views.selects import shown
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
-from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_notes
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.statements import execute, inserting, updating
+from lakehouse.storage.statements import execute, inserting, noting, updating
 from lakehouse.storage.views import View
 
-NOTE = "spark.databricks.delta.commitInfo.userMetadata"
-"""Spark's setting of what a commit notes; a session of serverless compute refuses to be told."""
 PLAIN = {
     "delta.columnMapping.mode": "none",
     "delta.enableDeletionVectors": "false",
@@ -147,7 +143,7 @@ class PublishedTable:
         query = self.view.applied or self.view.query
         rows = self._shaped(self.lake.spark.sql(query))
         if not there or not self._identity or not self._fits(rows.schema):
-            with self._noting(wanted):
+            with noting(self.lake.spark, wanted.model_dump_json()):
                 self._replace(rows)
             return {"publications": 1, "rewritten": int(there and bool(self._identity))}
         same_form = held is not None and held.configuration == wanted.configuration
@@ -157,7 +153,7 @@ class PublishedTable:
             gone = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
         else:
             changed, gone = self._touched(query, held.batch), ""
-        with self._noting(wanted):
+        with noting(self.lake.spark, wanted.model_dump_json()):
             return {"publications": 1, "published": self._merge(changed, gone)}
 
     @property
@@ -263,20 +259,6 @@ class PublishedTable:
         feed = {"delta.enableChangeDataFeed": str(self.config.change_data_feed).lower()}
         listed = {**PLAIN, **NO_VALUES_IN_LOG, **feed, "keys": ", ".join(self._identity), **more}
         return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
-
-    @contextmanager
-    def _noting(self, mark: Mark) -> Iterator[None]:
-        """Has commits note the mark; without a note the next run compares all rows."""
-        conf, noted = self.lake.spark.conf, True
-        try:
-            conf.set(NOTE, mark.model_dump_json())
-        except SPARK_FAILURES:
-            noted = False
-        try:
-            yield
-        finally:
-            if noted:
-                conf.unset(NOTE)
 
     def _read_mark(self) -> Mark | None:
         """The mark of the newest commit that has one."""

@@ -23,7 +23,6 @@ from lakehouse.durations import seconds
 from silver.storage.row_columns import all_of, column
 
 Source: TypeAlias = DataFrame | str
-OnInvalid: TypeAlias = Literal["dead_letters", "fail"]
 Snapshots: TypeAlias = (
     Iterable[tuple[Any, DataFrame]] | Callable[[Any], tuple[DataFrame, Any] | None]
 )
@@ -36,12 +35,6 @@ def auto_cdc(
     target: str,
     keys: list[str],
     sequence_by: Condition | list[str],
-    *,
-    on_invalid: OnInvalid = "dead_letters",
-    name: str | None = None,
-    once: bool = False,
-    tombstone_retention: str | None = None,
-    checkpoint_location: str | None = None,
     **options: Unpack[FlowOptions],
 ) -> AutoCdcResult | StreamingQuery | None:
     """Applies changes to a Delta table so that it ends as it should, whatever order they come in.
@@ -53,17 +46,17 @@ def auto_cdc(
             `TARGET_auto_cdc`, what the function knows of it, and `TARGET_dead_letters`.
         keys: the columns that identify a row.
         sequence_by: what orders the changes of a key: a column, a list of them, or an expression.
-        on_invalid: rows with a null key or sequence, or a value of another type, become
-            `dead_letters`, or `fail` the call with AUTO CDC's condition.
-        name: names the flow, in dead letters and for `once`; of a streaming flow also the query.
-        once: a batch is applied by the first call with this `name` only; a stream ends when it has
-            read what is there.
-        tombstone_retention: how long deletes of a current table are remembered, such as `30 days`.
-        checkpoint_location: of a stream; beside a target that is a path by default.
-        **options: of `create_auto_cdc_flow`, with its names and defaults: `apply_as_deletes`,
+        **options: those of `create_auto_cdc_flow`, with its names and defaults: `apply_as_deletes`,
             `apply_as_truncates`, `ignore_null_updates` and its two column lists,
             `columns_to_update`, `column_list`, `except_column_list`, `stored_as_scd_type`,
-            `track_history_column_list`, `track_history_except_column_list`.
+            `track_history_column_list`, `track_history_except_column_list`. And:
+            `on_invalid`: rows with a null key or sequence, or a value of another type, become
+            "dead_letters", or "fail" the call with AUTO CDC's condition.
+            `name`: names the flow in dead letters and for `once`; of a stream also the query.
+            `once`: a batch is applied by the first call with this `name` only; a stream ends when
+            it has read what is there.
+            `tombstone_retention`: how long deletes of a current table are remembered ("30 days").
+            `checkpoint_location`: of a stream; by default beside a target that is a path.
 
     Returns:
         What became of the rows; of a streaming source the running query, which applies each change
@@ -72,17 +65,19 @@ def auto_cdc(
     Raises:
         AutoCdcError: the options contradict each other or the target; with AUTO CDC's condition.
     """
-    into = FlowTarget(spark, target, Definition(keys, sequence_by, **options))
-    retention = None if tombstone_retention is None else seconds(tombstone_retention)
+    into = FlowTarget(spark, target, Definition.of(keys, sequence_by, options))
+    name, once = options.get("name"), options.get("once", False)
+    retention = options.get("tombstone_retention")
+    kept = None if retention is None else seconds(retention)
 
     def take(part: DataFrame, _number: int) -> None:
         apply(part.sparkSession, part)
 
     def apply(session: SparkSession, part: DataFrame) -> AutoCdcResult:
         place = FlowTarget(session, target, into.definition)
-        result = place.apply(part, on_invalid, name)
-        if retention is not None:
-            place.forget_deletes(retention)
+        result = place.apply(part, options.get("on_invalid", "dead_letters"), name)
+        if kept is not None:
+            place.forget_deletes(kept)
         return result
 
     rows = _read(spark, source)
@@ -90,7 +85,7 @@ def auto_cdc(
         write = rows.writeStream.foreachBatch(take)
         write = write.queryName(name) if name else write
         write = write.trigger(availableNow=True) if once else write
-        return write.option("checkpointLocation", _checkpoint(into, checkpoint_location)).start()
+        return write.option("checkpointLocation", _checkpoint(into, options)).start()
     done = f"{PREFIX}once.{name or target}"
     if once and into.state.exists and done in into.state.properties():
         return AutoCdcResult()
@@ -106,9 +101,7 @@ def auto_cdc_from_snapshot(
     target: str,
     keys: list[str],
     stored_as_scd_type: ScdType = 1,
-    *,
     mode: Literal["full", "delta"] = "full",
-    on_invalid: OnInvalid = "dead_letters",
     **options: Unpack[HistoryOptions],
 ) -> list[AutoCdcResult]:
     """Applies snapshots of a source, oldest first: what differs from the one before is a change.
@@ -123,7 +116,6 @@ def auto_cdc_from_snapshot(
         keys: the columns that identify a row.
         stored_as_scd_type: 1, or 2 with `__START_AT` and `__END_AT` as versions.
         mode: `full`: a row that a snapshot lacks is deleted. `delta`: it stays.
-        on_invalid: as in `auto_cdc`.
         **options: `track_history_column_list`, `track_history_except_column_list`,
             `column_list`, `except_column_list`.
 
@@ -142,7 +134,7 @@ def auto_cdc_from_snapshot(
     )
     into = FlowTarget(spark, target, definition)
     return [
-        into.apply(_changes(into, version, rows, mode), on_invalid)
+        into.apply(_changes(into, version, rows, mode))
         for version, rows in _snapshots(source, into)
     ]
 
@@ -151,7 +143,8 @@ def _read(spark: SparkSession, source: Source) -> DataFrame:
     return FlowTable(spark, source).read() if isinstance(source, str) else source
 
 
-def _checkpoint(into: FlowTarget, given: str | None) -> str:
+def _checkpoint(into: FlowTarget, options: FlowOptions) -> str:
+    given = options.get("checkpoint_location")
     if given is not None:
         return given
     if into.target.is_path:

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypedDict
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,8 +29,18 @@ class HistoryOptions(TypedDict, total=False):
     track_history_except_column_list: Names
 
 
-class FlowOptions(HistoryOptions, total=False):
-    """Options of `auto_cdc` with the names and defaults of `create_auto_cdc_flow`."""
+class RunOptions(TypedDict, total=False):
+    """Options of a call of `auto_cdc` that say nothing of the table."""
+
+    on_invalid: Literal["dead_letters", "fail"]
+    name: str | None
+    once: bool
+    tombstone_retention: str | None
+    checkpoint_location: str | None
+
+
+class FlowOptions(HistoryOptions, RunOptions, total=False):
+    """Options of `auto_cdc`; those of `create_auto_cdc_flow` have its names and defaults."""
 
     apply_as_deletes: Condition | None
     apply_as_truncates: Condition | None
@@ -87,6 +97,15 @@ class Definition:
         if tracks and not self.history:
             text = "track_history_* goes with stored_as_scd_type=2 only."
             raise AutoCdcError("CANNOT_SET_TOGETHER", text)
+
+    @classmethod
+    def of(
+        cls, keys: Sequence[str], sequence_by: Condition | Sequence[str], options: FlowOptions
+    ) -> "Definition":
+        """The definition of a table among all options of a call."""
+        names = {field.name for field in fields(cls)}
+        own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
+        return cls(keys, sequence_by, **own)
 
     @property
     def history(self) -> bool:

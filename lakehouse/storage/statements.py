@@ -1,13 +1,17 @@
 """SQL statements over a DataFrame, on a plan of any depth."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
 
 ROWS = "{rows}"
+NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+"""Spark's setting of what a commit notes; a session of serverless compute refuses to be told."""
 
 
 def inserting(columns: Iterable[str]) -> str:
@@ -34,3 +38,18 @@ def execute(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
         return spark.sql(text.replace(ROWS, quote(view)))
     finally:
         spark.catalog.dropTempView(view)
+
+
+@contextmanager
+def noting(spark: SparkSession, text: str) -> Iterator[None]:
+    """Has the commits meanwhile note a text, where the session can be told."""
+    conf, noted = spark.conf, True
+    try:
+        conf.set(NOTE, text)
+    except SPARK_FAILURES:
+        noted = False
+    try:
+        yield
+    finally:
+        if noted:
+            conf.unset(NOTE)

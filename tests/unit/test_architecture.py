@@ -80,7 +80,9 @@ def lacking(tree: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=named)
 def test_nothing_is_called_that_spark_connect_or_serverless_lacks(module: Path) -> None:
-    assert lacking(ast.parse(module.read_text(encoding="utf-8"))) == set()
+    """A flow of AUTO CDC keeps its batch where Spark can, and goes without where it cannot."""
+    tried = {"persist", "unpersist"} if named(module) == "cdc_lakehouse/flows/batch.py" else set()
+    assert lacking(ast.parse(module.read_text(encoding="utf-8"))) == tried
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
-from cdc_lakehouse.cli.work.silence import warn_of_open_checks
+from cdc_lakehouse.cli.silence import warn_of_open_checks
 from cdc_lakehouse.drafts.sample import common_type, identifier, read_samples
 from lakehouse.config.loading import load_tables
 from lakehouse.errors import ConfigurationError

@@ -15,7 +15,7 @@ from bronze.feeds import feeds
 from bronze.files.ingest import overwritten_files
 from bronze.files.listing import list_here
 from bronze.loss.missing_input import missing_input
-from cdc_lakehouse.cli.work.silence import Warner, warnings_of, without_yaml
+from cdc_lakehouse.cli.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target

@@ -10,7 +10,7 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, configured, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.silence import warnings_of, without_yaml
+from cdc_lakehouse.cli.silence import warnings_of, without_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import nearest

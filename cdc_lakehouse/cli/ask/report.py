@@ -7,7 +7,7 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.silence import warnings_of
+from cdc_lakehouse.cli.silence import warnings_of
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.words import counted

@@ -8,7 +8,7 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.silence import without_yaml
+from cdc_lakehouse.cli.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned
 from gold.status.plan import plan as planned
 from lakehouse.config.column_types import read_type

@@ -7,7 +7,7 @@ import typer
 
 from cdc_lakehouse.cli.front import command, configured
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.silence import open_checks
+from cdc_lakehouse.cli.silence import open_checks
 from lakehouse.config.table import Table
 from lakehouse.config.unpacking import nearest, refuse_lines, table_schema
 from lakehouse.words import counted

@@ -19,12 +19,12 @@ from cdc_lakehouse.cli.front import (
 )
 from cdc_lakehouse.cli.help import examples
 from cdc_lakehouse.cli.options import Chosen, with_common_options
+from cdc_lakehouse.cli.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import locked
 from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
 from cdc_lakehouse.cli.work.run_lines import show_entries
-from cdc_lakehouse.cli.work.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work.watcher import Watcher
 from cdc_lakehouse.terminal.verbosity import Form, Level, level, set_form
 from lakehouse.config.table import Table

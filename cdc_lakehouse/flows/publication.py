@@ -1,0 +1,91 @@
+"""The second MERGE of a batch: the target follows the state."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cdc_lakehouse.flows.sequences import value_sql
+from cdc_lakehouse.flows.tables import FlowTable
+from lakehouse.storage.names import quote, same
+from lakehouse.storage.statements import execute, inserting, noting, updating
+from silver.fold.order_key import sequence_sql
+from silver.storage import layout
+from silver.storage.row_columns import column
+
+if TYPE_CHECKING:
+    from cdc_lakehouse.flows.batch import Batch, FlowTarget
+
+START, END = "__START_AT", "__END_AT"
+
+
+def publish(into: "FlowTarget", batch: "Batch") -> None:
+    """Has the target show what the state has of this batch, and of one that was not published."""
+    keys, target = [*into.definition.keys], into.target
+    note = f"auto_cdc {batch.number}"
+    wanted = _wanted(into, batch.sequence)
+    with noting(into.spark, note):
+        if not target.exists:
+            target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
+        elif not _grow(target, wanted.schema):
+            target.replace(wanted)
+            return
+        before = f"auto_cdc {batch.number - 1}"
+        since = batch.number if before in target.last_notes() else batch.number - 1
+        written = into.state.read().where(F.col("_batch") >= since)
+        if batch.cutoff_is_new:
+            rows = _with_gone(wanted, target.read(), keys)
+        elif into.definition.history:
+            touched = written.select(*map(column, keys)).distinct()
+            there = target.read().join(touched, keys, "left_semi")
+            rows = _with_gone(wanted.join(touched, keys, "left_semi"), there, [*keys, START])
+        else:
+            shown = [column(name) for name in wanted.columns]
+            rows = written.select(*shown, F.col("_deleted").alias("_remove"))
+        execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
+
+
+def _wanted(into: "FlowTarget", sequence: T.DataType) -> DataFrame:
+    """All rows that the state shows, as the target has them."""
+    shown = [column(field.name) for field in into.fields]
+    if not into.definition.history:
+        return into.state.read().where("NOT _deleted").select(*shown)
+    ends = F.expr(sequence_sql("_from_order")) == F.expr(sequence_sql("_to_order"))
+    versions = into.state.read().where(F.col("_shown") & ~F.coalesce(ends, F.lit(False)))
+    bounds = {START: "_from_order", END: "_to_order"}
+    read = [F.expr(value_sql(order, sequence)).alias(name) for name, order in bounds.items()]
+    return versions.select(*shown, *read)
+
+
+def _with_gone(wanted: DataFrame, there: DataFrame, identity: list[str]) -> DataFrame:
+    """The wanted rows, and those of the target that are none of them, to be removed."""
+    named = [column(name) for name in identity]
+    gone = there.select(*named).join(wanted.select(*named), identity, "left_anti")
+    marked = gone.withColumn("_remove", F.lit(True))
+    return wanted.withColumn("_remove", F.lit(False)).unionByName(marked, allowMissingColumns=True)
+
+
+def _target_sql(target: FlowTable, columns: list[str], into: "FlowTarget") -> str:
+    """The MERGE into the target; a row that is there as it is wanted is not written."""
+    identity = [*into.definition.keys, *([START] if into.definition.history else [])]
+    others = [name for name in columns if name not in identity]
+    differs = " OR ".join(f"NOT (t.{quote(c)} <=> s.{quote(c)})" for c in others) or "false"
+    if any("map<" in field.dataType.simpleString() for field in into.fields):
+        differs = "true"  # Spark does not compare maps.
+    return (
+        f"MERGE INTO {target.name} t USING {{rows}} s ON {same('t', 's', identity, ())}"
+        " WHEN MATCHED AND s._remove THEN DELETE"
+        f" WHEN MATCHED AND ({differs}) THEN {updating(others)}"
+        f" WHEN NOT MATCHED AND NOT s._remove THEN {inserting(columns)}"
+    )
+
+
+def _grow(target: FlowTable, wanted: T.StructType) -> bool:
+    """Adds columns that the target lacks; whether its other columns have the wanted types."""
+    there = {f.name: f.dataType for f in (target.schema or T.StructType()).fields}
+    if any(there.get(f.name, f.dataType) != f.dataType for f in wanted.fields):
+        return False
+    if new := [f for f in wanted.fields if f.name not in there]:
+        target.add(layout.columns_sql(new, ()))
+    return True
