@@ -4,6 +4,7 @@ import re
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
+from shutil import copy2
 from typing import Any
 
 import pyarrow as pa
@@ -199,7 +200,9 @@ def csv_records(
         "columns": dict.fromkeys(columns, "string"),
     }
     feed = feeds([Table.model_validate(table)])[0]
-    dropped = DroppedFile(str(file), 0, 9)
+    day = file.parent / "p" / "2026-01-31"
+    day.mkdir(parents=True, exist_ok=True)
+    dropped = DroppedFile(str(copy2(file, day)), 0, 9)
     found = lines(spark, feed, [dropped]).orderBy("_url", "_block", "_row").select("_raw")
     texts = [row[0] for row in found.collect()]
     return [json.loads(text) if text.startswith("{") else text for text in texts]
@@ -411,11 +414,11 @@ def test_parquet_types_that_spark_cannot_read_are_read(spark: SparkSession, tmp_
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     first, second = records(spark, "parquet", tmp_path / "a.parquet")
     assert first == (
-        '{"id":18446744073709551615,"at":"2026-01-02T03:04:05.123456",'
-        '"utc":"2026-01-02T03:04:05.123456Z","opens":"08:30:00","shuts":"08:30:00.5",'
+        '{"id":18446744073709551615,"at":"2026-01-02T03:04:05.123456789",'
+        '"utc":"2026-01-02T03:04:05.123456789Z","opens":"08:30:00","shuts":"08:30:00.5",'
         '"price":1.50,"raw":"/wA=","ratio":"NaN"}'
     )
-    assert json.loads(second)["utc"] == "1969-12-31T23:59:59.999999Z"
+    assert json.loads(second)["utc"] == "1969-12-31T23:59:59.999999999Z"
 
 
 def test_bytes_of_a_parquet_column_are_text_where_the_table_declares_text(

@@ -27,7 +27,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rebuild", "order"], "did you mean orders?"),
         (["erase", "order", "--key", '{"id": 7}'], "did you mean orders?"),
         (["erase", "orders", "--key", '{"name": 7}'], "--key"),
-        (["erase", "orders", "--key", "7"], "--key"),
+        (["erase", "orders", "--key", '{"id": 7, "more": 1}'], "--key"),
         (["maintain", "--table", "order"], "did you mean orders?"),
     ],
 )
