@@ -17,6 +17,7 @@ from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark import flow_examples
 
 CHANGES = flow_examples.CHANGES
+SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 COLUMNS = "userId INT, name STRING, city STRING, operation STRING, sequenceNum INT"
 
 
@@ -31,7 +32,7 @@ def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ..
     return sorted((tuple(row) for row in found), key=repr)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_current_table_has_what_the_example_shows_in_any_order_and_cut(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
@@ -44,7 +45,7 @@ def test_a_current_table_has_what_the_example_shows_in_any_order_and_cut(
     assert result.rejected == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_has_what_the_example_shows_in_any_order_and_cut(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_history_has_what_the_example_shows_in_any_order_and_cut(
     assert _rows(spark, target) == flow_examples.VERSIONS
 
 
+@pytest.mark.slow
 def test_only_tracked_columns_open_versions(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "users"
     whole = [row for row in CHANGES if row[3] != "TRUNCATE"]
@@ -79,6 +81,7 @@ def test_rejected_rows_are_kept_apart_or_fail_the_call(spark: SparkSession, tmp_
     assert _flow(spark, text, target).rejected == 3
 
 
+@pytest.mark.slow
 def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
@@ -88,6 +91,7 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
     assert _rows(spark, target) == []
 
 
+@pytest.mark.slow
 def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     changes = [(1, "a", "x", "I", 1), (1, None, "y", "U", 2), (1, "b", None, "U", 3)]
@@ -99,6 +103,7 @@ def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_pat
         assert _rows(spark, place) == [(1, "b", "y")]
 
 
+@pytest.mark.slow
 def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path) -> None:
     target = str(tmp_path / "t")
     first = spark.sql("SELECT 1 AS id, 10 AS n, 1 AS seq")
@@ -128,6 +133,7 @@ def _end(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
     arriving = tmp_path / "arriving"
     for at, change in enumerate(CHANGES):
