@@ -64,7 +64,11 @@ def decode_debezium(
         ]
     )
     arrival = F.format_string("%032X", F.monotonically_increasing_id())
-    told = {"_arrival": arrival, "_arrived_at": F.current_timestamp(), "_batch": F.lit(1)}
+    told = {
+        "_arrival": arrival,
+        "_arrived_at": F.current_timestamp(),
+        "_batch": F.lit(1).cast("bigint"),
+    }
     named = raw.withColumns({**told, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})
     declared = {name: {"type": kind} for name, kind in (columns or {}).items()}
     table = Table.model_validate(

@@ -211,7 +211,7 @@ def test_raw_debezium_records_become_changes(spark: SparkSession, tmp_path: Path
         )  # fmt: skip
     assert _rows(spark, tmp_path / "t") == [(2, "é")]
     assert (result.inserted, result.superseded) == (1, 1)
-    assert _rows(spark, tmp_path / "t_dead_letters", "reason") == [("NULL_SEQUENCE",)]
+    assert _rows(spark, tmp_path / "t_dead_letters", "reason") == [("NULL_KEY",)]
 
 
 def _event(
