@@ -149,5 +149,5 @@ def test_gold_is_exported(spark: SparkSession, target: Target, tmp_path: Path) -
     assert pl.read_delta(str(tmp_path / "delta"))["b_c"].to_list() == ["x", None]
     assert len(pl.read_parquet(str(tmp_path / "parquet/*.parquet"))) == 2
     files = (tmp_path / "csv").glob("*.csv")
-    rows = [row for file in files for row in csv.DictReader(file.open())]
+    rows = [row for file in files for row in csv.DictReader(file.read_text().splitlines())]
     assert {row["id"]: row["b c"] for row in rows} == {"1": "x", "2": ""}
