@@ -8,6 +8,7 @@ customer 1 is held back and dropped last, in a file of its own, so that it arriv
 import gzip
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -114,10 +115,11 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
 
 
 def configuration(conf: Path) -> Path:
-    """The folder itself, or the demo's own where there is no such folder."""
-    package = Path(str(files("cdc_lakehouse.demo")))
-    places = [conf, package / "conf"]
-    return next((place for place in places if (place / "targets").is_dir()), conf)
+    """The folder; the demo's own tables and target are copied there where it has no target."""
+    if not (conf / "targets").is_dir():
+        own = Path(str(files("cdc_lakehouse.demo"))) / "conf"
+        shutil.copytree(own, conf, dirs_exist_ok=True)
+    return conf
 
 
 def _is_late(record: Mapping[str, object]) -> bool:

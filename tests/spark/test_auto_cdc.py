@@ -123,7 +123,7 @@ def test_a_batch_that_ended_before_it_was_published_is_published_by_the_next(
     target = tmp_path / "t"
     _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(batch, "_publish", _end)
+        patch.setattr(batch, "publish", _end)
         _flow(spark, spark.createDataFrame([(2, "b", "x", "I", 2)], COLUMNS), target)
     _flow(spark, spark.createDataFrame([(3, "c", "x", "I", 3)], COLUMNS), target)
     assert [row[0] for row in _rows(spark, target)] == [1, 2, 3]
