@@ -6,7 +6,7 @@
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc_lakehouse.project.rendering import Answers, render_project
+from cdc_lakehouse.project.rendering import ProjectAnswers, render_project
 
 ROOT = Path(__file__).parents[1]
 OWN = ("databricks.yml", "resources/", "environments/", "conf/targets/")
@@ -53,7 +53,7 @@ def repository_files() -> dict[str, str]:
         ValueError: the template no longer has what is replaced here.
     """
     current = version("cdc-lakehouse")
-    texts = render_project(Answers("cdc_lakehouse", current))
+    texts = render_project(ProjectAnswers("cdc_lakehouse", current))
     own = {path: text for path, text in texts.items() if path.startswith(OWN)}
     replaced = {path: text.replace(NAMED, BUILT) for path, text in own.items()}
     main = replaced["databricks.yml"]

@@ -46,7 +46,7 @@ _ODD = str.maketrans(dict.fromkeys(" ,;{}()\n\t=", "_"))
 """Characters that a column of a plain Delta table cannot have in its name."""
 
 
-class Mark(Strict):
+class PublishedMark(Strict):
     """What a published table shows: a batch of silver's, and when rows went without one.
 
     `configuration` is a digest of the YAML and of the treatment of sensitive columns.
@@ -58,7 +58,7 @@ class Mark(Strict):
     configuration: str
 
 
-def marks(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, Mark]:
+def marks(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, PublishedMark]:
     """What silver has merged of the tables that are to be published."""
     wanted = [table for table in tables if table.publish == "table"]
     if not wanted:
@@ -68,16 +68,18 @@ def marks(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[
     return {t.table: _mark(target, t, json.loads(states.get(t.table, "{}"))) for t in wanted}
 
 
-def _mark(target: Target, table: Table, state: Mapping[str, Any]) -> Mark:
+def _mark(target: Target, table: Table, state: Mapping[str, Any]) -> PublishedMark:
     batch = state.get("logged" if table.on_stale_key == "hide" else "batch", 0)
     text = f"{table.model_dump_json()} {target.sensitive}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Mark(
+    return PublishedMark(
         table=table.table, batch=batch, replaced_at=state.get("replaced_at"), configuration=digest
     )
 
 
-def publish_tables(lake: Lake, table: Table, views: Sequence[View], mark: Mark) -> dict[str, int]:
+def publish_tables(
+    lake: Lake, table: Table, views: Sequence[View], mark: PublishedMark
+) -> dict[str, int]:
     """Brings the plain tables of a table's views up to what silver has merged.
 
     Returns:
@@ -132,7 +134,7 @@ class PublishedTable:
         """The SQL name."""
         return self.lake.name("gold", _own_name(self.lake.target, self.view.name))
 
-    def advance(self, mark: Mark) -> dict[str, int]:
+    def advance(self, mark: PublishedMark) -> dict[str, int]:
         """Brings the table up to the mark; counts of what was done."""
         version = self.view.pinned[1] if self.view.pinned else mark.batch
         wanted = mark.model_copy(update={"batch": version})
@@ -169,7 +171,7 @@ class PublishedTable:
         keys = zip(self.config.keys, self._identity, strict=False)
         return {name for key, name in keys if key in self.config.nullable_keys}
 
-    def _tells_keys(self, held: Mark, wanted: Mark) -> bool:
+    def _tells_keys(self, held: PublishedMark, wanted: PublishedMark) -> bool:
         """Whether the batches after the held one tell all keys that may have changed."""
         return (
             self.view.pinned is None
@@ -260,7 +262,7 @@ class PublishedTable:
         listed = {**PLAIN, **NO_VALUES_IN_LOG, **feed, "keys": ", ".join(self._identity), **more}
         return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
 
-    def _read_mark(self) -> Mark | None:
+    def _read_mark(self) -> PublishedMark | None:
         """The mark of the newest commit that has one."""
         folder = names.location(self.lake.target, "gold", self.view.name)
         if folder is not None and "://" not in folder:
@@ -271,7 +273,7 @@ class PublishedTable:
             notes = (row["userMetadata"] for row in rows.collect())
         for note in notes:
             try:
-                mark = Mark.model_validate_json(note)
+                mark = PublishedMark.model_validate_json(note)
             except ValueError:
                 continue
             if mark.table == self.config.table:

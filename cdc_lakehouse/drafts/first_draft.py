@@ -27,7 +27,7 @@ class Draft(NamedTuple):
     text: str
     is_there: bool
     sample: Sample | None = None
-    place: "Place | None" = None
+    place: "LandingPlace | None" = None
 
     @property
     def checks(self) -> int:
@@ -35,7 +35,7 @@ class Draft(NamedTuple):
         return self.text.count("# check")
 
 
-class Place(NamedTuple):
+class LandingPlace(NamedTuple):
     """Where a table's files are to lie: a folder below the landing root, and whether it is sure."""
 
     folder: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 def write_draft(
-    table: str, files: Sequence[Path], conf: Path, place_of: Callable[[Path], Place]
+    table: str, files: Sequence[Path], conf: Path, place_of: Callable[[Path], LandingPlace]
 ) -> Draft:
     """Write conf/tables/TABLE.yml; `place_of` a file is where its table's files lie.
 
@@ -58,7 +58,7 @@ def write_draft(
 
 
 def write_drafts(
-    files: Sequence[Path], conf: Path, place_of: Callable[[Path], Place]
+    files: Sequence[Path], conf: Path, place_of: Callable[[Path], LandingPlace]
 ) -> list[Draft]:
     """Write a YAML per table in the files; those that are there are left alone.
 
@@ -73,12 +73,12 @@ def write_drafts(
     for name, sample in samples.items():
         place = place_of(sample.files[0])
         if sample.format in FLAT and flat.count(place.folder) > 1:
-            place = Place(f"{place.folder}/{name}", is_sure=False)
+            place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
         written.append(_write(conf / "tables" / f"{name}.yml", sample, place))
     return written
 
 
-def _write(file: Path, sample: Sample, place: Place) -> Draft:
+def _write(file: Path, sample: Sample, place: LandingPlace) -> Draft:
     drafted = write_text(file, draft(file.stem, sample, *place))
     return drafted._replace(sample=sample, place=place)
 

@@ -119,7 +119,7 @@ class FlowTarget:
             text = f"DELETE FROM {self.state.name} WHERE _deleted AND _source_time < {since}"
             self.spark.sql(text)
 
-    def _begin(self, source: DataFrame) -> "Batch":
+    def _begin(self, source: DataFrame) -> "FlowBatch":
         definition, state = self.definition, self.state
         fields, sequence = definition.columns_of(source), definition.sequence_type(source)
         if not state.exists:
@@ -137,7 +137,7 @@ class FlowTarget:
             self.spark.sql(text)
         if growth:
             state.forget()
-        return Batch(self, source, sequence, newest + 1, known)
+        return FlowBatch(self, source, sequence, newest + 1, known)
 
     def _keep_letters(self, judged: DataFrame, name: str | None) -> None:
         if not self.letters.exists:
@@ -153,7 +153,7 @@ class FlowTarget:
         )
 
 
-class Batch:
+class FlowBatch:
     """The rows of a source with what the fold takes of them.
 
     Attributes:

@@ -15,12 +15,12 @@ from silver.storage import layout
 from silver.storage.row_columns import column
 
 if TYPE_CHECKING:
-    from cdc_lakehouse.flows.batch import Batch, FlowTarget
+    from cdc_lakehouse.flows.batch import FlowBatch, FlowTarget
 
 START, END = "__START_AT", "__END_AT"
 
 
-def publish(into: "FlowTarget", batch: "Batch") -> None:
+def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
     """Has the target show what the state has of this batch, and of one that was not published."""
     keys, target = [*into.definition.keys], into.target
     note = f"auto_cdc {batch.number}"

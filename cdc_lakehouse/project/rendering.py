@@ -27,7 +27,7 @@ _CONDITION = re.compile(r'if (?:(eq|ne) )?\.(\w+)(?: ("\w+"))?')
 _SKIP = re.compile(r'skip ("[^"]+")')
 
 
-class Answers(NamedTuple):
+class ProjectAnswers(NamedTuple):
     """What a project was made with.
 
     Attributes:
@@ -45,7 +45,7 @@ class Answers(NamedTuple):
     wheel_volume: str = ""
 
 
-def render_project(answers: Answers) -> dict[str, str]:
+def render_project(answers: ProjectAnswers) -> dict[str, str]:
     """Every file of a project, by its path below the project's folder."""
     given = answers._asdict()
     skipped: list[str] = []

@@ -13,14 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
-from cdc_lakehouse.project.rendering import Answers, is_example
+from cdc_lakehouse.project.rendering import ProjectAnswers, is_example
 from lakehouse.errors import ConfigurationError
 
 RECORD = Path(".lakehouse", "generated.json")
 Effect = Literal["added", "updated", "merged", "conflict", "removed", "kept"]
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """What an upgrade does with one file.
 
     `before` is its text now, None where there is none; `after` the text that it gets, None where
@@ -33,14 +33,14 @@ class Change(NamedTuple):
     after: str | None
 
 
-class Record(NamedTuple):
+class ProjectRecord(NamedTuple):
     """The answers that a project was made with, and every generated text by its path."""
 
-    answers: Answers
+    answers: ProjectAnswers
     files: Mapping[str, str]
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> ProjectRecord:
     """What a project records of its generated files.
 
     Raises:
@@ -49,7 +49,7 @@ def read_record(folder: Path) -> Record:
     file = folder / RECORD
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return Record(Answers(**found["answers"]), found["files"])
+        return ProjectRecord(ProjectAnswers(**found["answers"]), found["files"])
     except FileNotFoundError:
         action = "go to the project's folder, or make one: `lakehouse init --bundle`"
         expected = "a project made by `lakehouse init --bundle`"
@@ -60,7 +60,7 @@ def read_record(folder: Path) -> Record:
         raise ConfigurationError(str(file), "(file)", str(failure), expected, action) from None
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: ProjectRecord) -> None:
     """Records what was generated."""
     file = folder / RECORD
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -68,12 +68,12 @@ def write_record(folder: Path, record: Record) -> None:
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
+def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) -> list[FileChange]:
     """What becomes of each file for which an upgrade has something to do or to say.
 
     The example's files are the user's from the first day: an upgrade leaves them alone.
     """
-    found: list[Change] = []
+    found: list[FileChange] = []
     for path in sorted(path for path in {*base, *new} if not is_example(path)):
         file = folder / path
         mine = file.read_text(encoding="utf-8") if file.is_file() else None
@@ -82,7 +82,7 @@ def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) 
     return found
 
 
-def apply_change(folder: Path, change: Change) -> None:
+def apply_change(folder: Path, change: FileChange) -> None:
     """Writes or removes one file."""
     file = folder / change.path
     if change.after is None:
@@ -92,25 +92,25 @@ def apply_change(folder: Path, change: Change) -> None:
         file.write_text(change.after, encoding="utf-8")
 
 
-def _change(path: str, mine: str | None, base: str | None, new: str | None) -> Change | None:
+def _change(path: str, mine: str | None, base: str | None, new: str | None) -> FileChange | None:
     if new in (base, mine):
         return None
     if new is None:
-        return Change(
+        return FileChange(
             path, "removed" if mine == base else "kept", mine, mine if mine != base else None
         )
     if mine is None:
-        return Change(path, "added", None, new) if base is None else None
+        return FileChange(path, "added", None, new) if base is None else None
     if mine == base:
-        return Change(path, "updated", mine, new)
+        return FileChange(path, "updated", mine, new)
     return _merged(path, mine, base, new)
 
 
-def _merged(path: str, mine: str, base: str | None, new: str) -> Change:
+def _merged(path: str, mine: str, base: str | None, new: str) -> FileChange:
     """Both sides' changes; without git, or without a text that both began with, yours stays."""
     git = shutil.which("git")
     if git is None or base is None:
-        return Change(path, "kept", mine, mine)
+        return FileChange(path, "kept", mine, mine)
     with TemporaryDirectory() as scratch:
         names = ("yours", "generated", "new")
         for name, text in zip(names, (mine, base, new), strict=True):
@@ -119,4 +119,4 @@ def _merged(path: str, mine: str, base: str | None, new: str) -> Change:
         command = [git, "merge-file", "-p", *labels, *names]
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
     effect: Effect = "conflict" if done.returncode else "merged"
-    return Change(path, effect, mine, done.stdout)
+    return FileChange(path, effect, mine, done.stdout)

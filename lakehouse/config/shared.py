@@ -21,7 +21,7 @@ _RIVALS = (*NEVER_TOGETHER, ("max_staleness", "consistency_group"))
 _DEBEZIUM_CHANGES = ("widen", "drop_column")
 
 
-class Rules(Strict):
+class SharedRules(Strict):
     """The expectations of a file in `conf/rules`."""
 
     expectations: list[Expectation]
@@ -98,7 +98,7 @@ def check_rules(document: object, file: str) -> list[Any]:
     if not isinstance(document, list):
         action = "begin each with `- {type: expect_…`"
         raise ConfigurationError(file, "(file)", "no list", "a list of expectations", action)
-    unpack(Rules, {"expectations": document}, file)
+    unpack(SharedRules, {"expectations": document}, file)
     return document
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cdc_lakehouse.project.rendering import MODES, Answers, render_project
+from cdc_lakehouse.project.rendering import MODES, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import Change, apply_change
 from docs.generate_bundle import repository_files
 from tests.bundle.lint import lint
@@ -283,7 +283,7 @@ def test_a_fault_planted_in_the_good_bundle_is_found_by_name(bundle: Path, fault
 
 
 CHOICES = {
-    mode: Answers("shop", "0.3.0", "shop", mode, volume)
+    mode: ProjectAnswers("shop", "0.3.0", "shop", mode, volume)
     for mode, volume in zip(
         MODES, ("", "/Volumes/main/tools/wheels", "/Volumes/a/b/c"), strict=True
     )

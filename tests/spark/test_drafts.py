@@ -8,7 +8,7 @@ import pytest
 from pyarrow.parquet import write_table
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.drafts.first_draft import Place, write_drafts
+from cdc_lakehouse.drafts.first_draft import LandingPlace, write_drafts
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
 from tests import lake
@@ -22,7 +22,9 @@ def test_a_capture_has_no_dead_letters_by_its_own_drafts(
     spark: SparkSession, target: Target, tmp_path: Path, capture: str
 ) -> None:
     conf = tmp_path / "conf"
-    write_drafts([EVENTS / f"{capture}.jsonl.gz"], conf, lambda _: Place("shop", is_sure=True))
+    write_drafts(
+        [EVENTS / f"{capture}.jsonl.gz"], conf, lambda _: LandingPlace("shop", is_sure=True)
+    )
     tables = load_tables(conf)
     lake.land(target, "shop", "events.jsonl", lines(capture))
     entries = lake.run(spark, target, tables)
@@ -41,7 +43,7 @@ def test_a_csv_file_has_no_dead_letters_by_its_own_draft(
     rows = ["zip,id,price,updated_at", "01234,1,2.5,2024-01-01", "99999,2,3,2024-01-02", ""]
     sample = tmp_path / "prices.csv"
     sample.write_text("\n".join(rows))
-    write_drafts([sample], tmp_path / "conf", lambda _: Place("prices", is_sure=True))
+    write_drafts([sample], tmp_path / "conf", lambda _: LandingPlace("prices", is_sure=True))
     lake.land(target, "prices", "prices.csv", rows[:-1])
     lake.run(spark, target, load_tables(tmp_path / "conf"))
     assert [row["zip"] for row in lake.rows(spark, target, "prices")] in (
@@ -60,7 +62,7 @@ def test_a_parquet_file_has_no_dead_letters_by_its_own_draft(
     tags = pa.array([["a"], [], None])
     columns = {"amount": amounts, "id": pa.array([1, 2, 3], pa.int32()), "at": times, "tags": tags}
     write_table(pa.table(columns), landed)
-    write_drafts([landed], tmp_path / "conf", lambda _: Place("pay", is_sure=True))
+    write_drafts([landed], tmp_path / "conf", lambda _: LandingPlace("pay", is_sure=True))
     lake.run(spark, target, load_tables(tmp_path / "conf"))
     found = {row["id"]: (row["amount"], row["tags"]) for row in lake.rows(spark, target, "pay")}
     assert found == {1: (Decimal("1.10"), ["a"]), 2: (None, []), 3: (Decimal("-2.00"), None)}

@@ -12,10 +12,10 @@ import yaml
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
-from cdc_lakehouse.project.rendering import MODES, TEMPLATE, Answers, render_project
+from cdc_lakehouse.project.rendering import MODES, TEMPLATE, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import (
     RECORD,
-    Record,
+    ProjectRecord,
     apply_change,
     find_changes,
     read_record,
@@ -24,7 +24,7 @@ from cdc_lakehouse.project.upgrade import (
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.errors import ManyTablesFailed, TableFailed
 
-ANSWERS = Answers("shop", "0.3.0", "shop")
+ANSWERS = ProjectAnswers("shop", "0.3.0", "shop")
 SCHEMA = json.loads((TEMPLATE.parent / "databricks_template_schema.json").read_text())
 VOLUME = "/Volumes/main/tools/wheels"
 
@@ -148,7 +148,7 @@ def test_three_changes_of_the_owner_and_five_of_ours_are_all_there(project: Path
     }:
         (project / path).write_text(old[path])
     (project / "resources/old.job.yml").write_text(old["resources/old.job.yml"])
-    write_record(project, Record(new.answers._replace(version="0.0.1"), old))
+    write_record(project, ProjectRecord(new.answers._replace(version="0.0.1"), old))
     replace(project / "databricks.yml", "0 0/30 * * * ?", "0 0/10 * * * ?")
     replace(project / "resources/cdc.job.yml", "value: 7200", "value: 3600")
     replace(project / "README.md", "# shop", "# Our shop")
@@ -178,7 +178,7 @@ def test_lines_that_both_changed_are_marked_and_told(
 ) -> None:
     record = read_record(project)
     old = record.files["databricks.yml"].replace("0 0/30 * * * ?", "0 0 * * * ?")
-    write_record(project, Record(record.answers, {**record.files, "databricks.yml": old}))
+    write_record(project, ProjectRecord(record.answers, {**record.files, "databricks.yml": old}))
     (project / "databricks.yml").write_text(old.replace("0 0 * * * ?", "0 0/7 * * * ?"))
     assert lakehouse("upgrade", "--conf", "shop/conf") == 1
     told = capsys.readouterr()
@@ -232,12 +232,12 @@ def test_a_folder_that_is_no_project_is_refused(capsys: pytest.CaptureFixture[st
 
 def test_databricks_asks_for_every_answer_with_the_same_choices() -> None:
     asked = SCHEMA["properties"]
-    assert set(asked) == set(Answers._fields)
+    assert set(asked) == set(ProjectAnswers._fields)
     assert tuple(asked["mode"]["enum"]) == MODES
     settings = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert f'version = "{asked["version"]["default"]}"' in settings
     defaults = {name: asked[name]["default"] for name in ("catalog", "mode", "wheel_volume")}
-    assert Answers("x", "1")._asdict() == {"name": "x", "version": "1", **defaults}
+    assert ProjectAnswers("x", "1")._asdict() == {"name": "x", "version": "1", **defaults}
     assert re.fullmatch(asked["wheel_volume"]["pattern"], VOLUME)
 
 

@@ -11,11 +11,11 @@ import typer
 
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.project.rendering import MODES, Answers, Mode, is_example, render_project
+from cdc_lakehouse.project.rendering import MODES, Mode, ProjectAnswers, is_example, render_project
 from cdc_lakehouse.project.upgrade import (
     RECORD,
-    Change,
-    Record,
+    FileChange,
+    ProjectRecord,
     apply_change,
     find_changes,
     read_record,
@@ -46,7 +46,9 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
         print(f"there is a project already: {folder}; lakehouse upgrade --dry-run compares it")
         return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
-    answers = Answers(name, version(PACKAGE), catalog, mode or MODES[0], _volume(wheel_volume))
+    answers = ProjectAnswers(
+        name, version(PACKAGE), catalog, mode or MODES[0], _volume(wheel_volume)
+    )
     for option, text in (("FOLDER", name), ("--catalog", catalog)):
         if not re.fullmatch(IDENTIFIER, text):
             expected, action = "a letter, then letters, digits and _", "choose another name"
@@ -56,8 +58,8 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
     wanted = {path: text for path, text in texts.items() if not (own_tables and is_example(path))}
     there = sorted(path for path in wanted if (folder / path).exists())
     for path in wanted.keys() - set(there):
-        apply_change(folder, Change(path, "added", None, wanted[path]))
-    write_record(folder, Record(answers, texts))
+        apply_change(folder, FileChange(path, "added", None, wanted[path]))
+    write_record(folder, ProjectRecord(answers, texts))
     print(f"made {counted(len(wanted) - len(there), 'file')} in {folder}")
     for path in there:
         print(f"{folder / path} is there already and was left alone")
@@ -91,7 +93,7 @@ def upgrade(
         else:
             apply_change(folder, change)
     if not dry_run:
-        write_record(folder, Record(answers, texts))
+        write_record(folder, ProjectRecord(answers, texts))
     before, now = record.answers.version, answers.version
     if not changes:
         print(f"nothing to change: {now}")
@@ -100,7 +102,7 @@ def upgrade(
     _tell_conflicts(changes, dry_run)
 
 
-def _tell_conflicts(changes: Sequence[Change], dry_run: bool) -> None:
+def _tell_conflicts(changes: Sequence[FileChange], dry_run: bool) -> None:
     """Ends with exit code 1 where a person has to choose.
 
     Raises:
@@ -114,7 +116,7 @@ def _tell_conflicts(changes: Sequence[Change], dry_run: bool) -> None:
         raise UpgradeConflict(conflicts)
 
 
-def _difference(change: Change) -> str:
+def _difference(change: FileChange) -> str:
     before = (change.before or "").splitlines(keepends=True)
     after = (change.after or "").splitlines(keepends=True)
     return "".join(difflib.unified_diff(before, after, change.path, change.path))

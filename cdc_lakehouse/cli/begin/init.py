@@ -116,18 +116,18 @@ def _check(table: str | None, sample: Sequence[Path] | None, source: str | None)
 
 
 def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
-    from cdc_lakehouse.drafts.first_draft import Place, write_draft, write_drafts
+    from cdc_lakehouse.drafts.first_draft import LandingPlace, write_draft, write_drafts
     from cdc_lakehouse.drafts.sample import home_of
     from cdc_lakehouse.terminal.console import wrapped
 
     landing = _landing(chosen)
 
-    def place_of(file: Path) -> Place:
+    def place_of(file: Path) -> LandingPlace:
         home = home_of(file)
         inside = home.is_relative_to(landing)
         folder = str(home.relative_to(landing)) if inside else home.name
         named = folder if folder not in ("", ".") else file.name.partition(".")[0]
-        return Place(named, inside and home != landing)
+        return LandingPlace(named, inside and home != landing)
 
     files = _files(given)
     if table is not None:
