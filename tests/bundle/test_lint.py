@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from cdc_lakehouse.project.rendering import MODES, ProjectAnswers, render_project
-from cdc_lakehouse.project.upgrade import Change, apply_change
+from cdc_lakehouse.project.upgrade import FileChange, apply_change
 from docs.generate_bundle import repository_files
 from tests.bundle.lint import lint
 from tests.bundle.models import check_models
@@ -296,7 +296,7 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     mode, index, _ = request.param.partition(" ")
     answers = CHOICES[mode]._replace(wheel_volume="") if index else CHOICES[mode]
     for path, text in render_project(answers).items():
-        apply_change(tmp_path, Change(path, "added", None, text))
+        apply_change(tmp_path, FileChange(path, "added", None, text))
     return tmp_path
 
 
@@ -327,7 +327,7 @@ def test_a_fault_planted_in_a_project_is_found(
 def test_a_writer_beside_the_one_that_never_stops_is_found(tmp_path: Path) -> None:
     for path, text in render_project(CHOICES["continuous"]).items():
         changed = text.replace("    default: PAUSED", "    default: UNPAUSED")
-        apply_change(tmp_path, Change(path, "added", None, changed))
+        apply_change(tmp_path, FileChange(path, "added", None, changed))
     assert {finding.rule for finding in lint(tmp_path)} == {"concurrent_writers"}
 
 
