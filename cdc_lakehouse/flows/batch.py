@@ -171,8 +171,13 @@ class FlowBatch:
     ) -> None:
         self.into, self.sequence, self.number = into, sequence, number
         self._cutoff = bytes.fromhex(known.get(_CUTOFF, ""))
-        self.cutoff_is_new = bool(self._cutoff) and int(known[_CUTOFF_BATCH]) >= number
+        self.cutoff_batch = int(known.get(_CUTOFF_BATCH, "-1"))
         self.judged = self._judge(source)
+
+    @property
+    def cutoff_is_new(self) -> bool:
+        """Whether rows before the newest truncate may still be in the state."""
+        return self.cutoff_batch >= self.number
 
     def refuse_invalid(self) -> None:
         """Raises an `AutoCdcError` for the first row that is rejected, if there is one."""
@@ -206,7 +211,7 @@ class FlowBatch:
         ).collect()[0]
         newest = bytes(found["newest"] or b"")
         if newest > self._cutoff:
-            self._cutoff, self.cutoff_is_new = newest, True
+            self._cutoff, self.cutoff_batch = newest, self.number
             told = {_CUTOFF: newest.hex(), _CUTOFF_BATCH: str(self.number)}
             self.into.state.set_properties(told)
         return {name: int(found[name]) for name in ("changes", "truncates", "rejected")}

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from cdc_lakehouse.flows.batch import FlowBatch, FlowTarget
 
 START, END = "__START_AT", "__END_AT"
+_NOTE = "auto_cdc "
 
 
 def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
-    """Has the target show what the state has of this batch, and of one that was not published."""
+    """Has the target show what the state has of this batch, and of others not published yet.
+
+    Commits of the target note the batch. Where none of the newest commits notes one, all batches
+    are published once more.
+    """
     keys, target = [*into.definition.keys], into.target
-    note = f"auto_cdc {batch.number}"
+    note = f"{_NOTE}{batch.number}"
     wanted = _wanted(into, batch.sequence)
     with noting(into.spark, note):
         if not target.exists:
@@ -31,10 +36,9 @@ def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
         elif not _grow(target, wanted.schema):
             target.replace(wanted)
             return
-        before = f"auto_cdc {batch.number - 1}"
-        since = batch.number if before in target.last_notes() else batch.number - 1
+        since = 1 + max(_published(target), default=0)
         written = into.state.read().where(F.col("_batch") >= since)
-        if batch.cutoff_is_new:
+        if batch.cutoff_batch >= since:
             rows = _with_gone(wanted, target.read(), keys)
         elif into.definition.history:
             touched = written.select(*map(column, keys)).distinct()
@@ -44,6 +48,12 @@ def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
             shown = [column(name) for name in wanted.columns]
             rows = written.select(*shown, F.col("_deleted").alias("_remove"))
         execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
+
+
+def _published(target: FlowTable) -> list[int]:
+    """The batches that the newest commits of the target note."""
+    notes = (note.removeprefix(_NOTE) for note in target.last_notes() if note.startswith(_NOTE))
+    return [int(number) for number in notes if number.isdigit()]
 
 
 def _wanted(into: "FlowTarget", sequence: T.DataType) -> DataFrame:

@@ -115,18 +115,20 @@ def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path) -> Non
         auto_cdc(spark, more, target, ["id"], "seq", stored_as_scd_type=2)
 
 
-def test_a_batch_that_ended_before_it_was_published_is_published_by_the_next(
+def test_batches_that_ended_before_they_were_published_are_published_by_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cdc_lakehouse.flows import batch
 
-    target = tmp_path / "t"
+    target, truncates = tmp_path / "t", {"apply_as_truncates": "operation = 'T'"}
     _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(batch, "publish", _end)
-        _flow(spark, spark.createDataFrame([(2, "b", "x", "I", 2)], COLUMNS), target)
-    _flow(spark, spark.createDataFrame([(3, "c", "x", "I", 3)], COLUMNS), target)
-    assert [row[0] for row in _rows(spark, target)] == [1, 2, 3]
+    cut = [(None, None, None, "T", 2), (2, "b", "x", "I", 3)]
+    for rows in (cut, [(3, "c", "x", "I", 4)]):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(batch, "publish", _end)
+            _flow(spark, spark.createDataFrame(rows, COLUMNS), target, **truncates)
+    _flow(spark, spark.createDataFrame([(4, "d", "x", "I", 5)], COLUMNS), target)
+    assert [row[0] for row in _rows(spark, target)] == [2, 3, 4]
 
 
 def _end(*_: object) -> None:
