@@ -66,33 +66,40 @@ def auto_cdc(
         AutoCdcError: the options contradict each other or the target; with AUTO CDC's condition.
     """
     into = FlowTarget(spark, target, Definition.of(keys, sequence_by, options))
-    name, once = options.get("name"), options.get("once", False)
+    rows = FlowTable(spark, source).read() if isinstance(source, str) else source
+    if rows.isStreaming:
+        return _start(rows, into, options)
+    if not options.get("once"):
+        return _apply(into, rows, options)
+    done = f"{PREFIX}once.{options.get('name') or target}"
+    if into.state.exists and done in into.state.properties():
+        return AutoCdcResult()
+    result = _apply(into, rows, options)
+    into.state.set_properties({done: "true"})
+    return result
+
+
+def _apply(into: FlowTarget, rows: DataFrame, options: FlowOptions) -> AutoCdcResult:
+    """Applies a batch, and forgets deletes that are old enough."""
     retention = options.get("tombstone_retention")
     kept = None if retention is None else seconds(retention)
+    result = into.apply(rows, options.get("on_invalid", "dead_letters"), options.get("name"))
+    if kept is not None:
+        into.forget_deletes(kept)
+    return result
+
+
+def _start(rows: DataFrame, into: FlowTarget, options: FlowOptions) -> StreamingQuery:
+    """Starts a stream; a batch that comes again after a crash is known by its changes."""
+    place, definition, name = into.target.place, into.definition, options.get("name")
 
     def take(part: DataFrame, _number: int) -> None:
-        apply(part.sparkSession, part)
+        _apply(FlowTarget(part.sparkSession, place, definition), part, options)
 
-    def apply(session: SparkSession, part: DataFrame) -> AutoCdcResult:
-        place = FlowTarget(session, target, into.definition)
-        result = place.apply(part, options.get("on_invalid", "dead_letters"), name)
-        if kept is not None:
-            place.forget_deletes(kept)
-        return result
-
-    rows = _read(spark, source)
-    if rows.isStreaming:
-        write = rows.writeStream.foreachBatch(take)
-        write = write.queryName(name) if name else write
-        write = write.trigger(availableNow=True) if once else write
-        return write.option("checkpointLocation", _checkpoint(into, options)).start()
-    done = f"{PREFIX}once.{name or target}"
-    if once and into.state.exists and done in into.state.properties():
-        return AutoCdcResult()
-    result = apply(spark, rows)
-    if once:
-        into.state.set_properties({done: "true"})
-    return result
+    write = rows.writeStream.foreachBatch(take)
+    write = write.queryName(name) if name else write
+    write = write.trigger(availableNow=True) if options.get("once") else write
+    return write.option("checkpointLocation", _checkpoint(into, options)).start()
 
 
 def auto_cdc_from_snapshot(
@@ -137,10 +144,6 @@ def auto_cdc_from_snapshot(
         into.apply(_changes(into, version, rows, mode))
         for version, rows in _snapshots(source, into)
     ]
-
-
-def _read(spark: SparkSession, source: Source) -> DataFrame:
-    return FlowTable(spark, source).read() if isinstance(source, str) else source
 
 
 def _checkpoint(into: FlowTarget, options: FlowOptions) -> str:

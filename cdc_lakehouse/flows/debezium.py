@@ -50,6 +50,29 @@ def decode_debezium(
     Raises:
         AutoCdcError: the DataFrame streams, or has neither `value` nor one column.
     """
+    named = _as_bronze(df)
+    declared = {name: {"type": kind} for name, kind in (columns or {}).items()}
+    table = Table.model_validate(
+        {
+            "table": "records",
+            "source": {"path": "records", "format": "debezium"},
+            "keys": [*keys],
+            "columns": declared,
+        }
+    )
+    decoded = decode_alone(named, table, ())
+    changes = decoded.where("_reason IS NOT NULL OR _operation <> 'none'")
+    business = [name for name in decoded.columns if not name.startswith("_")]
+    every = F.array(*[F.lit(name) for name in business])
+    carried = F.when(F.col("_absent").isNotNull(), F.array_except(every, F.col("_absent")))
+    sequence = F.when(F.col("_reason").isNull(), F.col("_sequence"))
+    return changes.withColumns({"_columns": carried, "_sequence": sequence}).select(
+        *map(column, business), *CHANGE_COLUMNS
+    )
+
+
+def _as_bronze(df: DataFrame) -> DataFrame:
+    """Records with the columns that bronze gives them."""
     value = "value" if "value" in df.columns else df.columns[0]
     if df.isStreaming or (value != "value" and len(df.columns) > 1):
         text = "decode_debezium takes Kafka's columns or one column of text, of a batch."
@@ -69,22 +92,4 @@ def decode_debezium(
         "_arrived_at": F.current_timestamp(),
         "_batch": F.lit(1).cast("bigint"),
     }
-    named = raw.withColumns({**told, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})
-    declared = {name: {"type": kind} for name, kind in (columns or {}).items()}
-    table = Table.model_validate(
-        {
-            "table": "records",
-            "source": {"path": "records", "format": "debezium"},
-            "keys": [*keys],
-            "columns": declared,
-        }
-    )
-    decoded = decode_alone(named, table, ())
-    changes = decoded.where("_reason IS NOT NULL OR _operation <> 'none'")
-    business = [name for name in decoded.columns if not name.startswith("_")]
-    every = F.array(*[F.lit(name) for name in business])
-    carried = F.when(F.col("_absent").isNotNull(), F.array_except(every, F.col("_absent")))
-    sequence = F.when(F.col("_reason").isNull(), F.col("_sequence"))
-    return changes.withColumns({"_columns": carried, "_sequence": sequence}).select(
-        *map(column, business), *CHANGE_COLUMNS
-    )
+    return raw.withColumns({**told, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})

@@ -24,29 +24,30 @@ _NOTE = "auto_cdc "
 def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
     """Has the target show what the state has of this batch, and of others not published yet.
 
-    Commits of the target note the batch. Where none of the newest commits notes one, all batches
-    are published once more.
+    A commit that writes rows of the target notes the batch. Where none of the newest commits notes
+    one, all rows of the target are compared with the state.
     """
     keys, target = [*into.definition.keys], into.target
-    note = f"{_NOTE}{batch.number}"
+    identity = [*keys, *([START] if into.definition.history else [])]
     wanted = _wanted(into, batch.sequence)
-    with noting(into.spark, note):
-        if not target.exists:
-            target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
-        elif not _grow(target, wanted.schema):
+    if not target.exists:
+        target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
+    elif not _grow(target, wanted.schema):
+        with noting(into.spark, f"{_NOTE}{batch.number}"):
             target.replace(wanted)
-            return
-        since = 1 + max(_published(target), default=0)
-        written = into.state.read().where(F.col("_batch") >= since)
-        if batch.cutoff_batch >= since:
-            rows = _with_gone(wanted, target.read(), keys)
-        elif into.definition.history:
-            touched = written.select(*map(column, keys)).distinct()
-            there = target.read().join(touched, keys, "left_semi")
-            rows = _with_gone(wanted.join(touched, keys, "left_semi"), there, [*keys, START])
-        else:
-            shown = [column(name) for name in wanted.columns]
-            rows = written.select(*shown, F.col("_deleted").alias("_remove"))
+        return
+    since = 1 + max(_published(target), default=0)
+    written = into.state.read().where(F.col("_batch") >= since)
+    if batch.cutoff_batch >= since or since == 1 < batch.number:
+        rows = _with_gone(wanted, target.read(), identity)
+    elif into.definition.history:
+        touched = written.select(*map(column, keys)).distinct()
+        there = target.read().join(touched, keys, "left_semi")
+        rows = _with_gone(wanted.join(touched, keys, "left_semi"), there, identity)
+    else:
+        shown = [column(name) for name in wanted.columns]
+        rows = written.select(*shown, F.col("_deleted").alias("_remove"))
+    with noting(into.spark, f"{_NOTE}{batch.number}"):
         execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
 
 

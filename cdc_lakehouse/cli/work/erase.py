@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -126,7 +127,7 @@ def foretell(
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> bool:
     """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
 
-    Returns whether that nothing is left is proved.
+    Returns whether it is proved that nothing of the key is left.
 
     Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
     A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger is
@@ -143,7 +144,6 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from gold.published import published_names
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
-    from silver import job
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
     from silver.run import SilverTable
@@ -152,11 +152,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     table = wanted.table
     together = whole_groups([table], tables)
     present = _present(target, table)
-    with progress("taking in what is new") as note:
-        if present:
-            given = Round(spark, target, wanted.run_id)
-            fail_at_the_end(do_layer(given, together, "bronze", note))
-        fail_at_the_end(job.apply_all(spark, target, together, wanted.run_id, note))
+    _take_in(Round(spark, target, wanted.run_id), together, bool(present))
     rebuild.abandon(spark, target, table)
     with progress("looking for the key"):
         found = erase.find(spark, target, table, wanted.key)
@@ -181,6 +177,18 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     for name in published_names(spark, target, table):
         _forget(spark, wanted, name)
     return prove(spark, target, wanted, found.values)
+
+
+def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:
+    """Ingests new files where some lie there, and applies all that bronze has."""
+    from cdc_lakehouse.terminal.console import progress
+    from silver import job
+
+    with progress("taking in what is new") as note:
+        if dropped:
+            fail_at_the_end(do_layer(given, tables, "bronze", note))
+        run_id = given.run_id or uuid.uuid4().hex
+        fail_at_the_end(job.apply_all(given.spark, given.target, tables, run_id, note))
 
 
 def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> bool:
