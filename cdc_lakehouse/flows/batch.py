@@ -91,7 +91,7 @@ class FlowTarget:
             if on_invalid == "fail":
                 batch.refuse_invalid()
             seen, counts = batch.seen, batch.merge()
-            publish(self, batch)
+            publish(self, batch, batch.number if counts.rows else batch.number - 1)
             if seen["rejected"]:
                 self._keep_letters(batch.judged, name)
         known = {n: count for n, count in counts.outcomes.items() if n in AutoCdcResult._fields}

@@ -21,11 +21,13 @@ START, END = "__START_AT", "__END_AT"
 _NOTE = "auto_cdc "
 
 
-def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
+def publish(into: "FlowTarget", batch: "FlowBatch", newest: int) -> None:
     """Has the target show what the state has of this batch, and of others not published yet.
 
-    A commit that writes rows of the target notes the batch. Where none of the newest commits notes
-    one, all rows of the target are compared with the state.
+    `newest` is the highest batch number that rows of the state have: a batch that wrote none has
+    its number taken by the next one. A commit that writes
+    rows of the target notes that number. Where none of the newest commits notes one, all rows of
+    the target are compared with the state.
     """
     keys, target = [*into.definition.keys], into.target
     identity = [*keys, *([START] if into.definition.history else [])]
@@ -33,12 +35,12 @@ def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
     if not target.exists:
         target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
     elif not _grow(target, wanted.schema):
-        with noting(into.spark, f"{_NOTE}{batch.number}"):
+        with noting(into.spark, f"{_NOTE}{newest}"):
             target.replace(wanted)
         return
     since = 1 + max(_published(target), default=0)
     written = into.state.read().where(F.col("_batch") >= since)
-    if batch.cutoff_batch >= since or since == 1 < batch.number:
+    if batch.cutoff_batch >= since or since == 1 < newest:
         rows = _with_gone(wanted, target.read(), identity)
     elif into.definition.history:
         touched = written.select(*map(column, keys)).distinct()
@@ -47,7 +49,7 @@ def publish(into: "FlowTarget", batch: "FlowBatch") -> None:
     else:
         shown = [column(name) for name in wanted.columns]
         rows = written.select(*shown, F.col("_deleted").alias("_remove"))
-    with noting(into.spark, f"{_NOTE}{batch.number}"):
+    with noting(into.spark, f"{_NOTE}{newest}"):
         execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
 
 

@@ -90,7 +90,9 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
     assert _rows(spark, target) == [(2, "b", "x")]
     late = _flow(spark, spark.createDataFrame([(1, "late", "x", "U", 3)], COLUMNS), target)
     assert late.superseded == 1
-    assert _rows(spark, target) == [(2, "b", "x")]
+    new = _flow(spark, spark.createDataFrame([(3, "new", "x", "I", 1)], COLUMNS), target)
+    assert new.inserted == 1
+    assert _rows(spark, target) == [(2, "b", "x"), (3, "new", "x")]
 
 
 @pytest.mark.slow
