@@ -236,7 +236,8 @@ def _texts_with_names(table: Table) -> Iterator[tuple[str, str]]:
     for key, said in own.items():
         for text in said if isinstance(said, list) else [said]:
             if isinstance(text, str):
-                yield key, text if key in _SQL or text.isidentifier() else f"`{text}`"
+                is_sql = key.rpartition(".")[2] in _SQL
+                yield key, text if is_sql or text.isidentifier() else f"`{text}`"
 
 
 def _check_column(table: Table, column: str) -> Iterator[Problem]:

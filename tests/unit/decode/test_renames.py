@@ -4,9 +4,12 @@ import json
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
@@ -40,13 +43,13 @@ Fields = dict[str, Any]
 def table(kind: str, **options: Any) -> Table:
     source = {"format": FORMATS.get(kind, kind), **SOURCES[kind]}
     ordered = {"sequence_by": "note"} if source["format"] == "rows" else {}
-    given = {"table": "t", "keys": ["id"], "source": source, "columns": COLUMNS}
-    return Table.model_validate(given | ordered | options)
+    keys = {"table": "t", "keys": ["id"], "source": source, "columns": COLUMNS}
+    return Table.model_validate(keys | ordered | options)
 
 
 def record(kind: str, row: Fields) -> Fields:
     """A record of a row, whose key is what it calls `id` or `no`."""
-    key = {name: row[name] for name in ("id", "no") if name in row}
+    key = {name: value for name, value in row.items() if name.lower() in ("id", "no")}
     said = json.dumps(key).encode()
     if kind == "debezium":
         return {"_raw": json.dumps(event("c", after=row)).encode(), "_key": said}
@@ -131,9 +134,9 @@ def test_old_and_new_records_show_the_same_columns_and_no_other(kind: str) -> No
 
 
 def discovered(of: Table, kind: str, rows: Sequence[Fields]) -> list[Discovery]:
-    given = batch([record(kind, row) for row in rows])
+    records = batch([record(kind, row) for row in rows])
     plan = DiscoveryPlan(of, known_columns(of, {}))
-    parts = discover_batches(plan, iter([given]))
+    parts = discover_batches(plan, iter([records]))
     return [pickle.loads(row["discovery"]) for part in parts for row in part.to_pylist()]
 
 
@@ -144,13 +147,13 @@ def test_captured_records_give_the_same_by_either_name(monkeypatch: pytest.Monke
     of = Table.model_validate({"table": "t", "keys": ["id"], "source": source, "columns": columns})
     lines = captured("small_with_schemas", "accounts")
     texts = [json.dumps(line["value"]) for line in lines if line["value"] is not None]
-    given = [[{"_raw": each.encode()} for each in texts]]
-    given.append([{"_raw": each.replace('"owner"', '"holder"').encode()} for each in texts])
+    named = [texts, [text.replace('"owner"', '"holder"') for text in texts]]
     told = replace(known(of, "currency", "legacy"), settled=True)
 
     shown = []
-    for records in given:
-        by_columns, alone = both_ways(of, told, batch(records), monkeypatch)
+    for each in named:
+        records = batch([{"_raw": text.encode()} for text in each])
+        by_columns, alone = both_ways(of, told, records, monkeypatch)
         same(by_columns, alone)
         names = ("id", "holder", "currency", "_operation", "_reason", "_absent")
         shown.append([tuple(row[name] for name in names) for row in alone])
@@ -234,3 +237,60 @@ def test_a_row_without_old_names_is_left_as_it_is() -> None:
     assert by_column(table("rows"), {"id": 1, "client": "a", "customer": "b"}) == {
         "id": 1, "client": "a", "customer_name": "b",
     }  # fmt: skip
+
+
+NAMES = {"id": ("id", "no", "NO"), "customer_name": ("customer_name", "customer", "client")}
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[list[Fields], list[Fields], list[int]]:
+    """Rows with any of a column's names, the same rows with today's, and where to cut them."""
+    said, now = [], []
+    for at in range(draw(st.integers(2, 12))):
+        row: Fields = {"id": draw(st.integers(1, 3)), "note": str(at)}
+        row |= draw(st.sampled_from([{}, {"customer_name": f"c{at}"}, {"customer_name": None}]))
+        row |= draw(st.sampled_from([{}, {"more": "x"}]))
+        now.append(row)
+        said.append({draw(st.sampled_from(NAMES.get(n, (n,)))): v for n, v in row.items()})
+    return said, now, sorted(draw(st.sets(st.integers(1, len(said) - 1), max_size=3)))
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@given(stream=streams())
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_of_any_names_gives_the_changes_of_new_names_in_one_batch(
+    kind: str, stream: tuple[list[Fields], list[Fields], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch is decoded by the columns that it and those before it have shown."""
+    said, now, cuts = stream
+    of = table(kind)
+    columns, found = known_columns(of, {}), list[Fields]()
+    for first, last in pairwise([0, *cuts, len(said)]):
+        columns, changes = in_turn(of, kind, columns, said[first:last], monkeypatch)
+        found += changes
+    _, wanted = in_turn(of, kind, known_columns(of, {}), now, monkeypatch)
+
+    assert [business(row) for row in found] == [business(row) for row in wanted]
+
+
+def in_turn(
+    of: Table, kind: str, columns: Columns, rows: Sequence[Fields], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Columns, list[Fields]]:
+    """The columns that are known after some rows, and their changes."""
+    discovery: Discovery = PROTOCOLS[of.format].discovery(of, columns)
+    for part in discovered(of, kind, rows):
+        discovery.merge(part)
+    settled, _ = discovery.settle()
+    file = "/l/p/2024-05-01/a.json" if kind == "snapshot" else None
+    records = batch([record(kind, row) for row in rows], file)
+    by_columns, alone = both_ways(of, settled, records, monkeypatch)
+    same(by_columns, alone)
+    learned = [replace(c, provisional=False) for c in settled.columns if c.name[:2] != "__"]
+    return replace(settled, columns=tuple(learned), settled=False), alone
+
+
+def business(row: Fields) -> Fields:
+    """What a change says of its row; a column that came later is null before."""
+    names = ("id", "customer_name", "note", "more", "_operation", "_reason", "_message")
+    carried = [name for name in row["_absent"] or () if name != "more"]
+    return {name: row.get(name) for name in names} | {"_absent": carried}
