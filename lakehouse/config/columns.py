@@ -20,9 +20,7 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-OldNames = Annotated[
-    tuple[str, ...], BeforeValidator(_listed, json_schema_input_type=str | list[str])
-]
+OldNames = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
 Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_word)]
 
 
@@ -41,7 +39,7 @@ class Column(BaseModel):
         " of the record's key.",
     )
     renamed_from: OldNames = Field(
-        default=(),
+        default_factory=list,
         description="What the source called the column before, or a list of such names, the newest"
         " first. Records with the old name fill the column too.",
     )
