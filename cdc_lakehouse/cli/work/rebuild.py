@@ -64,6 +64,8 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
             rebuild_table(given.spark, given.target, table, be_silent, given.everything or [table])
         except ManyTablesFailed as several:
             failures += several.failures
+        except TableFailed as failed:
+            failures.append(failed)
         except TABLE_FAILURES as failure:
             failures.append(TableFailed(f"silver {table.table}", in_short(failure)))
     return failures
