@@ -70,6 +70,8 @@ def _columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
     for name, column in table.columns.items():
         before, now = held.columns.get(name), str(read_type(column.type))
         kept = name not in left_out and (table.column_list is None or name in table.column_list)
+        if not held.columns.keys().isdisjoint(column.renamed_from):
+            continue  # what it was built with differs, or no record fills the old column any more
         if before is None and kept:
             yield "add", f"column {name}: new records fill it; older ones do after a rebuild"
         elif before is not None and before != now:
