@@ -30,6 +30,7 @@ from silver.state.epochs import (
     ordered,
     truncates,
 )
+from silver.state.key_ranges import bounded, condition
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
 from silver.storage import layout
@@ -82,7 +83,9 @@ class Batch:
     @cached_property
     def summary(self) -> Summary:
         """What the new rows hold."""
-        return self.after.waits or summarize(self.new_rows)
+        if self.after.waits is not None:
+            return self.after.waits
+        return summarize(self.new_rows, bounded(self.table.config, self.rows.schema))
 
     @property
     def logged(self) -> TableState:
@@ -169,6 +172,15 @@ class Batch:
     def first(self) -> bytes | None:
         """The lowest order key of the changes, where that is known."""
         return None if self.of_whole_keys else self.summary.first_order
+
+    def key_range(self, alias: str = "") -> str | None:
+        """SQL of whether a row of the table may have a key of the batch; None where every one may.
+
+        A change that takes values from another key, or a new cut-off, may concern any row.
+        """
+        if self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
+            return None
+        return condition(self.summary.keys, self.table.kept.schema, alias)
 
     @property
     def few(self) -> bool:
