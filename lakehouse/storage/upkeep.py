@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.names import clustering, folder_of, literal, properties
@@ -257,15 +258,20 @@ def forget_the_past(spark: SparkSession, table: str, with_log: bool = True) -> N
     they go by themselves, after their own time.
     """
     spark.sql(f"REORG TABLE {table} APPLY (PURGE)").collect()
-    spark.sql(set_sql(table, _MEANWHILE))
+    shown = spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
+    before = {row["key"]: row["value"] for row in shown.collect()}
     folder = folder_of(table)
+    spark.sql(set_sql(table, _MEANWHILE))
     try:
         spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
         if with_log and folder is not None and "://" not in folder:
             forget_old_log(Path(folder))
     finally:
-        kept = ", ".join(map(literal, _MEANWHILE))
-        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({kept})")
+        gone = ", ".join(literal(key) for key in _MEANWHILE if key not in before)
+        if gone:
+            spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({gone})")
+        if before:
+            spark.sql(set_sql(table, before))
 
 
 def _replaces(commit: Mapping[str, Any]) -> bool:

@@ -48,9 +48,7 @@ def listed(fields: list[StructField], table: Table) -> list[str]:
     return statistics(fields, CURRENT_COLUMNS, table).split(",")
 
 
-def test_the_first_columns_have_statistics_and_keys_and_cluster_columns_anywhere() -> (
-    None
-):
+def test_the_first_columns_have_statistics_and_keys_and_cluster_columns_anywhere() -> None:
     fields = [StructField(f"c{n}", LongType()) for n in range(40)]
     fields += [StructField("day", DateType()), StructField("id", LongType())]
     days = of(columns={"day": "date"}, cluster_by=["day"])
