@@ -36,7 +36,7 @@ ACTIONS = {
 
 @command("plan")
 def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
-    """Tell what the YAML as it is now would change: nothing, widen, or rebuild which tables.
+    """Tell what the YAML as it is now would change: nothing, cluster, widen, rebuild.
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
     """
