@@ -1,11 +1,13 @@
 """What a filter on gold reads: one percent of the range of a date column, in a clustered table.
 
-Two tables take the same rows from a Parquet file. One is clustered by the column and maintained;
-the other has neither order nor statistics, as every table had before version 0.3. Beside the times
-stand the files that each query reads, of how many.
+The table takes its rows from a Parquet file and is maintained. Beside it stands a copy of silver's
+table with neither order nor statistics, as every table was kept before version 0.3, read by the
+same view. Beside the times stand the files that each query reads, of how many.
 """
 
 import functools
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +19,14 @@ from benchmarks.events import Workload
 from benchmarks.measure import Parts, Plan, counted, in_turn
 from benchmarks.result import Line
 from cdc_lakehouse.cli.work.maintain import tend
-from gold.views.catalog import open_catalog
 from lakehouse.config.loading import load_tables
-from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.upkeep import STATISTICS
+from lakehouse.storage.views import stored
+from silver.storage import layout
 
 QUESTION = "A filter on a date column of gold: one percent of its range"
-CLUSTERED, PLAIN, FILE = "clustered", "plain", "rows.parquet"
+CLUSTERED, PLAIN, FILE = "gold, clustered", "as before 0.3", "rows.parquet"
 DAYS, FIRST, LAST = 1000, "2024-01-01", "2024-01-10"
 QUERIES = {
     "the range": f"placed_on BETWEEN DATE'{FIRST}' AND DATE'{LAST}'",
@@ -44,27 +45,23 @@ def title(work: Workload) -> str:
 
 
 def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
-    """Every query on both tables, in turn; both must answer alike."""
-    spark = _loaded(work, root / "ours")
-    steps = {
-        f"{query}: {name}": functools.partial(_asked, spark, _text(name, condition))
+    """Every query on both, in turn; both must answer alike."""
+    spark, views = _loaded(work, root / "ours")
+    asked = {
+        f"{query}: {name}": f"SELECT count(*), sum(total), max(note) FROM {rows} WHERE {condition}"
         for query, condition in QUERIES.items()
-        for name in (PLAIN, CLUSTERED)
+        for name, rows in views.items()
     }
-    for query, condition in QUERIES.items():
-        answers = [spark.sql(_text(name, condition)).collect() for name in (PLAIN, CLUSTERED)]
+    for query in QUERIES:
+        answers = [spark.sql(asked[f"{query}: {name}"]).collect() for name in views]
         assert answers[0] == answers[1], f"{query}: {answers}"
-        for name in (PLAIN, CLUSTERED):
-            print(f"  {query}: {name}: {_files(spark, name, condition)}", flush=True)
+    for query, condition in QUERIES.items():
+        for name, rows in views.items():
+            read, of = (_files(spark, f"{rows} WHERE {c}") for c in (condition, "true"))
+            print(f"  {query}: {name}: {read} of {of} files", flush=True)
+    steps = {name: functools.partial(_asked, spark, text) for name, text in asked.items()}
     taken = in_turn([steps] * plan.most, plan)
     return [counted(name, runs) for name, runs in taken.items()]
-
-
-def table_of(name: str, **options: object) -> dict[str, object]:
-    """A table of rows from Parquet files."""
-    source = {"format": "rows", "path": "orders", "file_format": "parquet"}
-    given = {"table": name, "source": source, "keys": ["id"], "sequence_by": "version"}
-    return given | {"columns": COLUMNS} | options
 
 
 def write_rows(work: Workload, folder: Path) -> None:
@@ -83,39 +80,28 @@ def write_rows(work: Workload, folder: Path) -> None:
     rows.write_parquet(folder / FILE)
 
 
-def _loaded(work: Workload, root: Path) -> SparkSession:
-    ours.configure(root, table_of(PLAIN), table_of(CLUSTERED, cluster_by=["placed_on"]))
+def _loaded(work: Workload, root: Path) -> tuple[SparkSession, Mapping[str, str]]:
+    """The session, and what the queries select from, by name."""
+    source = {"format": "rows", "path": "orders", "file_format": "parquet"}
+    given = {"table": "orders", "source": source, "keys": ["id"], "sequence_by": "version"}
+    ours.configure(root, given | {"columns": COLUMNS, "cluster_by": ["placed_on"]})
     write_rows(work, root / "landing" / "orders")
     spark, target = ours.session(root, open_ended=True)
     ours.engine(spark, target).load([])
-    tables = load_tables(root / "conf")
-    _forget_statistics(spark, target)
-    tend(spark, target, _only(tables, CLUSTERED), False, print, shared=False)
-    open_catalog(spark, target, f"gold.{PLAIN} gold.{CLUSTERED}")
-    return spark
-
-
-def _forget_statistics(spark: SparkSession, target: Target) -> None:
-    """Has the plain table written anew without statistics."""
-    name = names.name(target, "silver", PLAIN)
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{STATISTICS}' = '_batch')")
-    spark.sql(f"INSERT OVERWRITE {name} SELECT * FROM {name}")
-
-
-def _only(tables: list[Table], name: str) -> list[Table]:
-    return [table for table in tables if table.table == name]
-
-
-def _text(name: str, condition: str) -> str:
-    return f"SELECT count(*), sum(total), max(note) FROM gold.{name} WHERE {condition}"
-
-
-def _files(spark: SparkSession, name: str, condition: str) -> str:
-    read, all_of = (
-        len(spark.sql(f"SELECT * FROM gold.{name} WHERE {c}").inputFiles())
-        for c in (condition, "true")
+    name, plain = names.name(target, "silver", "orders"), f"delta.`{root / 'plain'}`"
+    own = layout.PROPERTIES | layout.OF_UPDATED_TABLES | {STATISTICS: "_batch"}
+    parts = 2 * (os.cpu_count() or 1)
+    spark.sql(
+        f"CREATE TABLE {plain} USING delta TBLPROPERTIES {names.properties(own)}"
+        f" AS SELECT /*+ REPARTITION({parts}, id) */ * FROM {name}"
     )
-    return f"{read} of {all_of} files"
+    tend(spark, target, load_tables(root / "conf"), False, print, shared=False)
+    shown = stored(target, "gold")["orders"].query
+    return spark, {PLAIN: f"({shown.replace(name, plain)})", CLUSTERED: f"({shown})"}
+
+
+def _files(spark: SparkSession, rows: str) -> int:
+    return len(spark.sql(f"SELECT * FROM {rows}").inputFiles())
 
 
 def _asked(spark: SparkSession, query: str) -> Parts:
