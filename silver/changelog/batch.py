@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.spark.local_rows import as_text
+from lakehouse.storage.delta_log import read_table_log
 from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff
@@ -30,7 +31,7 @@ from silver.state.epochs import (
     ordered,
     truncates,
 )
-from silver.state.key_ranges import bounded, condition
+from silver.state.key_ranges import KeyBounds, bounded, condition, pays
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
 from silver.storage import layout
@@ -176,11 +177,18 @@ class Batch:
     def key_range(self, alias: str = "") -> str | None:
         """SQL of whether a row of the table may have a key of the batch; None where every one may.
 
-        A change that takes values from another key, or a new cut-off, may concern any row.
+        Also where few files of the table would be left out by that.
         """
-        if self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
+        return condition(self._key_bounds, self.table.kept.schema, alias)
+
+    @cached_property
+    def _key_bounds(self) -> KeyBounds | None:
+        """A change that takes values from another key, or a new cut-off, may concern any row."""
+        bounds = self.summary.keys
+        if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
             return None
-        return condition(self.summary.keys, self.table.kept.schema, alias)
+        kept = read_table_log(self.table.target, "silver", self.table.kept.table)
+        return bounds if pays(bounds, kept) else None
 
     @property
     def few(self) -> bool:

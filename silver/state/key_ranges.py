@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pyspark.sql.types import DataType, StructType
 
 from lakehouse.config.table import Table
+from lakehouse.storage.delta_log import Action, TableLog
 from lakehouse.storage.names import literal, quote
 
 KeyBounds: TypeAlias = dict[str, tuple[Any, Any]]
@@ -33,6 +34,28 @@ def united(one: KeyBounds, other: KeyBounds) -> KeyBounds:
     """The bounds of both; of the columns that both have."""
     pairs = {name: (one[name], other[name]) for name in one if name in other}
     return {n: (min(a[0], b[0]), max(a[1], b[1])) for n, (a, b) in pairs.items()}
+
+
+def pays(bounds: KeyBounds, log: TableLog | None) -> bool:
+    """Whether at least half of the table's files hold no key within the bounds.
+
+    Literals are part of a plan: with others Spark compiles it anew, which takes longer than to read
+    a few files. Where nobody can tell without a query (a catalog's table), they are worth a try.
+    """
+    if log is None:
+        return True
+    spared = sum(any(_is_apart(log, each, *item) for item in bounds.items()) for each in log.stats)
+    return 2 * spared >= max(1, len(log.stats))
+
+
+def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) -> bool:
+    """Whether the bounds of a file's column are all below or above."""
+    inside = log.physical.get(name, name)
+    lowest, highest = (stats.get(k, {}).get(inside) for k in ("minValues", "maxValues"))
+    if lowest is None or highest is None or None in ends:
+        return False
+    first, last = (str(end) if isinstance(end, date) else end for end in ends)
+    return bool(last < lowest or first > highest)
 
 
 def condition(bounds: KeyBounds | None, schema: StructType, alias: str = "") -> str | None:

@@ -11,7 +11,8 @@ from pyspark.sql.types import (
 )  # fmt: skip
 
 from lakehouse.config.table import Table
-from silver.state.key_ranges import bounded, condition, united
+from lakehouse.storage.delta_log import TableLog
+from silver.state.key_ranges import bounded, condition, pays, united
 from silver.state.summary import Summary
 from silver.state.table_state import TableState, from_text
 
@@ -65,3 +66,27 @@ def test_the_ledger_keeps_no_bound_of_a_key() -> None:
     state = TableState(waits=Summary(3, 2, keys={"name": ("Ada", "Zoe")}))
     assert "Ada" not in state.to_text()
     assert from_text(state.to_text()) == TableState(waits=Summary(3, 2))
+
+
+def told(*files: tuple[object, object]) -> TableLog:
+    """The log of a table whose column `id` is called `c` inside of its files."""
+    stats = [{"minValues": {"c": low}, "maxValues": {"c": high}} for low, high in files]
+    return TableLog(1, 10, {"id": "long"}, {"id": "c"}, [], stats)
+
+
+def test_a_range_pays_where_half_of_the_files_have_no_key_in_it() -> None:
+    assert pays({"id": (20, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
+    assert not pays({"id": (19, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
+    assert not pays({"id": (0, 99)}, told((0, 9), (10, 19)))
+    assert not pays({"id": (20, 30)}, told())
+
+
+def test_a_file_without_statistics_may_hold_every_key() -> None:
+    assert not pays({"id": (20, 30)}, told((None, None), (None, None), (0, 1)))
+    assert pays({"id": (20, 30)}, None)
+
+
+def test_dates_are_compared_as_the_log_writes_them() -> None:
+    days = {"id": (date(2024, 5, 1), date(2024, 5, 9))}
+    assert pays(days, told(("2024-04-01", "2024-04-30"), ("2024-05-02", "2024-05-03")))
+    assert not pays(days, told(("2024-04-01", "2024-05-01")))
