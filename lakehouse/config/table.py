@@ -293,6 +293,11 @@ class Table(Strict):
         default=False,
         description="With `publish: table`: Delta's change data feed of the published tables.",
     )
+    cluster_by: list[str] = Field(
+        default_factory=list,
+        max_length=4,
+        description="At most four declared columns, by which `maintain` orders the table's files.",
+    )
     expectations: list[Expectation] = Field(
         default_factory=list, description="Rules for rows and tables, by Great Expectations."
     )

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from lakehouse.config.column_types import EXPECTED, is_nested, is_type, meant_type
+from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
 from lakehouse.config.columns import ROUTED
 from lakehouse.config.formats import Format
 from lakehouse.config.source_rules import source_contradictions
@@ -24,7 +24,10 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
     "max_staleness": ("debezium", "ydb", "bigquery", "rows"),
 }
-NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
+NEEDS_KEYS = (
+    "sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type",
+    "cluster_by",
+)  # fmt: skip
 NEVER_TOGETHER = (
     ("column_list", "except_column_list"),
     ("track_history_column_list", "track_history_except_column_list"),
@@ -43,6 +46,7 @@ def contradictions(table: Table) -> Iterator[Problem]:
     yield from _check_kept_columns(table)
     yield from _check_history(table)
     yield from _check_groups(table)
+    yield from _check_clustering(table)
     if table.consistency_group is not None and table.max_staleness is not None:
         found = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
@@ -164,6 +168,29 @@ def _check_groups(table: Table) -> Iterator[Problem]:
                     f"{key}.columns", column, "no key and each column in one group", "remove it"
                 )
             seen.add(column)
+
+
+def _check_clustering(table: Table) -> Iterator[Problem]:
+    """Files are ordered by least and greatest values, which Delta's log keeps of each file."""
+    for name, times in Counter(table.cluster_by).items():
+        declared = table.columns.get(name)
+        if times > 1:
+            yield Problem("cluster_by", f"{name} {times} times", "each column once", "remove one")
+        if declared is None:
+            yield Problem("cluster_by", name, "a declared column", f"declare it: columns.{name}")
+        elif declared.sensitive:
+            expected = "no sensitive column: Delta's log would hold values of it"
+            yield Problem("cluster_by", name, expected, f"remove {name} from the list")
+        elif is_type(declared.type) and not has_bounds(declared.type):
+            expected = "a number, text, date or timestamp"
+            yield Problem("cluster_by", f"{name} of type {declared.type}", expected, "remove it")
+        elif not _is_kept(table, name):
+            yield Problem("cluster_by", name, "a column that the table keeps", "keep or remove it")
+
+
+def _is_kept(table: Table, name: str) -> bool:
+    left_out = name in (table.except_column_list or [])
+    return not left_out and (table.column_list is None or name in table.column_list)
 
 
 def _check_change_data_feed(table: Table) -> Iterator[Problem]:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.run.ledger import Entry
-    from lakehouse.storage.upkeep import FileFacts, Step
+    from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
 COUNTED = {
+    "settle": "table_settings",
     "compact": "tables_compacted",
     "cluster": "tables_clustered",
     "vacuum": "tables_vacuumed",
@@ -74,6 +75,7 @@ def tend(
     from cdc_lakehouse.terminal.console import progress
     from gold.views.pins import pinned
     from lakehouse.run import ledger
+    from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_all
 
     with progress("looking at what views need"):
@@ -83,7 +85,7 @@ def tend(
     entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
     if shared:
         common = of_all(spark, target)
-        feeds = dict.fromkeys(of_feeds(spark, target, tables))
+        feeds = dict.fromkeys(of_feeds(spark, target, tables), NO_LAYOUT)
         entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
         entries.append(_entry(work, "bronze", "*", partial(_files, work, feeds)))
     if not dry_run:
@@ -128,10 +130,11 @@ def _entry(
 
 def _table(work: Upkeep, table: Table) -> dict[str, int]:
     from gold.published import published_names
+    from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_table
 
     counts = _purge(work, table)
-    published = dict.fromkeys(published_names(work.spark, work.target, table))
+    published = dict.fromkeys(published_names(work.spark, work.target, table), NO_LAYOUT)
     return counts | _files(work, of_table(work.spark, work.target, table) | published)
 
 
@@ -151,7 +154,7 @@ def _purge(work: Upkeep, table: Table) -> dict[str, int]:
     return {"tombstones_purged": found.purged.tombstones}
 
 
-def _shared(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
+def _shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     """The files of tables to which other runs write: those wait meanwhile."""
     from lakehouse.storage.locks import sharing
 
@@ -159,16 +162,16 @@ def _shared(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
         return _files(work, tables)
 
 
-def _files(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
+def _files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     from cdc_lakehouse.terminal.console import progress
     from lakehouse.storage import upkeep
 
     counts: dict[str, int] = {}
-    for name, cluster_by in tables.items():
+    for name, wanted in tables.items():
         with progress("looking at the files of tables"):
             known = upkeep.facts(work.spark, name)
         work.tell(f"{name}: {known.files} files, {known.vectors} deletion vectors")
-        for step in _due(work, name, known, cluster_by):
+        for step in _due(work, name, known, wanted):
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
                 with progress(step.action):
@@ -177,11 +180,12 @@ def _files(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
     return counts
 
 
-def _due(work: Upkeep, name: str, known: "FileFacts", cluster_by: str | None) -> "Iterable[Step]":
+def _due(work: Upkeep, name: str, known: "FileFacts", wanted: "Layout") -> "Iterable[Step]":
     """The steps one after the other, so that VACUUM is looked at after the compaction."""
     from lakehouse.storage import upkeep
 
-    rewrite = upkeep.compaction(name, known, cluster_by)
+    yield from upkeep.laying(name, known, wanted)
+    rewrite = upkeep.compaction(name, known, wanted)
     if rewrite is not None:
         yield rewrite
     hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
