@@ -1,7 +1,11 @@
 """`job`: the one task of the bundle's main job, a step that was asked for and then a run."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -25,17 +29,28 @@ def job(chosen: Chosen, step: StepText = "none") -> None:
     """Do the step that was asked for, if any, and then what `run` does: a job's one task.
 
     A step that fails keeps nothing from running. The exit code is 1 at the end, with every failure.
+    The YAML is that of the beginning: a deploy meanwhile changes the next run.
     """
     failures: list[TableFailed] = []
-    common = chosen._asdict()
-    for work in (_step(chosen, step.split()), run):
-        try:
-            work(**common)
-        except TableFailed as failure:
-            failures.append(failure)
-        except ManyTablesFailed as several:
-            failures += several.failures
+    first = _step(chosen, step.split())
+    with _unchanging(chosen) as fixed:
+        for work in (first, run):
+            try:
+                work(**fixed._asdict())
+            except TableFailed as failure:
+                failures.append(failure)
+            except ManyTablesFailed as several:
+                failures += several.failures
     raise_all(failures)
+
+
+@contextmanager
+def _unchanging(chosen: Chosen) -> Iterator[Chosen]:
+    """The same options with a copy of the configuration, which no deploy changes."""
+    configured(chosen)
+    with TemporaryDirectory() as folder:
+        copied = shutil.copytree(chosen.conf, Path(folder, "conf"))
+        yield chosen._replace(conf=copied)
 
 
 def _step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
