@@ -1,6 +1,5 @@
 """`job`: the one task of the bundle's main job, a step that was asked for and then a run."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -49,8 +48,11 @@ def _unchanging(chosen: Chosen) -> Iterator[Chosen]:
     """The same options with a copy of the configuration, which no deploy changes."""
     configured(chosen)
     with TemporaryDirectory() as folder:
-        copied = shutil.copytree(chosen.conf, Path(folder, "conf"))
-        yield chosen._replace(conf=copied)
+        for file in (file for file in chosen.conf.rglob("*") if file.is_file()):
+            copy = Path(folder, file.relative_to(chosen.conf))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+        yield chosen._replace(conf=Path(folder))
 
 
 def _step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
