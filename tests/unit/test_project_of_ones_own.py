@@ -6,12 +6,14 @@ import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import configured, enter
+from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.project.rendering import MODES, TEMPLATE, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import (
     RECORD,
@@ -281,8 +283,9 @@ def test_a_deploy_while_a_job_runs_changes_the_next_run_only(
     def rebuild(**_: object) -> None:
         replace(table, "keys: [id]", "keys: [status]")
 
-    def run(conf: Path, **_: object) -> None:
-        seen.append(load_tables(conf)[0].keys)
+    def run(**common: Any) -> None:
+        _, (orders,) = configured(Chosen(**common))
+        seen.append(orders.keys)
 
     monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)
     monkeypatch.setattr("cdc_lakehouse.cli.work.job.run", run)

@@ -1,17 +1,14 @@
 """`job`: the one task of the bundle's main job, a step that was asked for and then a run."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from cdc_lakehouse.cli.check.dead_letters import replay
 from cdc_lakehouse.cli.front import command, configured
-from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.options import Chosen, reading_once
 from cdc_lakehouse.cli.work.maintain import maintain
 from cdc_lakehouse.cli.work.rebuild import rebuild
 from cdc_lakehouse.cli.work.run import raise_all, run
@@ -31,28 +28,15 @@ def job(chosen: Chosen, step: StepText = "none") -> None:
     The YAML is that of the beginning: a deploy meanwhile changes the next run.
     """
     failures: list[TableFailed] = []
-    first = _step(chosen, step.split())
-    with _unchanging(chosen) as fixed:
-        for work in (first, run):
+    with reading_once():
+        for work in (_step(chosen, step.split()), run):
             try:
-                work(**fixed._asdict())
+                work(**chosen._asdict())
             except TableFailed as failure:
                 failures.append(failure)
             except ManyTablesFailed as several:
                 failures += several.failures
     raise_all(failures)
-
-
-@contextmanager
-def _unchanging(chosen: Chosen) -> Iterator[Chosen]:
-    """The same options with a copy of the configuration, which no deploy changes."""
-    configured(chosen)
-    with TemporaryDirectory() as folder:
-        for file in (file for file in chosen.conf.rglob("*") if file.is_file()):
-            copy = Path(folder, file.relative_to(chosen.conf))
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(file.read_bytes())
-        yield chosen._replace(conf=Path(folder))
 
 
 def _step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
