@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -9,11 +10,15 @@ from bronze.feed_state import Note, read_state
 from bronze.feeds import feeds
 from bronze.files.cleaning import clean_files, held_files
 from bronze.files.listing import list_here
+from cdc_lakehouse.cli.work.maintain import Upkeep, tend_bronze
 from lakehouse.config.loading import load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
 from lakehouse.config.unpacking import unpack_target
 from lakehouse.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NOW = 1_800_000_000
 CLEAN = CleanLanding(after="30 days")
@@ -119,3 +124,22 @@ def test_another_root_cleans_nothing(tmp_path: Path) -> None:
     (tmp_path / "targets" / "local.yml").write_text("root: .\nclean_landing: {after: 1 day}\n")
     assert load_target(tmp_path, "local").clean_landing is not None
     assert load_target(tmp_path, "local", str(tmp_path)).clean_landing is None
+
+
+def test_maintain_tells_what_goes_and_a_dry_run_only_tells(target: Target, tmp_path: Path) -> None:
+    """Of a lake without bronze's tables, so that no Spark is asked."""
+    orders, told = table("orders", "shop"), list[str]()
+    file = drop(target, "shop/a", 2000)
+    read_all(target, orders)
+    cleaning = target.model_copy(update={"clean_landing": CLEAN})
+    work = Upkeep(cast("SparkSession", None), cleaning, "r", {}, True, told.append)
+    assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
+    assert told == ["landing: 1 file of bronze, older than 30 days, would be deleted"]
+    assert file.exists()
+    moving = CLEAN.model_copy(update={"move_to": str(tmp_path / "old")})
+    cleaning = target.model_copy(update={"clean_landing": moving})
+    work = work._replace(target=cleaning, dry_run=False)
+    assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
+    assert told[1].endswith(f"are moved to {tmp_path / 'old'}")
+    assert not file.exists() and (tmp_path / "old" / "shop" / "a").is_file()
+    assert tend_bronze(work._replace(target=target), {}, [orders]) == {}

@@ -87,7 +87,7 @@ def tend(
         common = of_all(spark, target)
         feeds = dict.fromkeys(of_feeds(spark, target, tables))
         entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
-        entries.append(_entry(work, "bronze", "*", partial(_bronze, work, feeds, tables)))
+        entries.append(_entry(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
         ledger.append(spark, target, worth)
@@ -161,7 +161,7 @@ def _shared(work: Upkeep, tables: Mapping[str, str | None]) -> dict[str, int]:
         return _files(work, tables)
 
 
-def _bronze(
+def tend_bronze(
     work: Upkeep, names: Mapping[str, str | None], tables: Sequence[Table]
 ) -> dict[str, int]:
     """The files of bronze's tables, and the landing files that bronze has held for long."""
