@@ -56,6 +56,7 @@ ACCOUNT_NOTES: Mapping[str, str] = {
     "table_settings": "Settings of tables that `maintain` changed, such as `cluster_by`.",
     "tables_clustered": "Tables that `maintain` clustered.",
     "tables_vacuumed": "Tables that `maintain` vacuumed.",
+    "landing_files_cleaned": "Landing files of bronze that `maintain` deleted or moved.",
     "bytes": "The size of the table that the run merged into, where `max_staleness` is declared.",
     "D": "Keys that a full snapshot file lacks; they are deleted.",
     "X": "Keys that a delta snapshot file does not carry; they stay.",

@@ -22,6 +22,9 @@ def _duration(text: str | int) -> str | int:
     return text
 
 
+Duration = Annotated[str | int, AfterValidator(_duration)]
+
+
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys."""
 
@@ -272,11 +275,11 @@ class Table(Strict):
         default_factory=SchemaChanges,
         description="What happens when the columns of the source change.",
     )
-    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = Field(
+    max_staleness: Duration | None = Field(
         default=None,
         description="How long a change may wait before gold shows it, such as `10 minutes` or `0`.",
     )
-    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = Field(
+    tombstone_retention: Duration = Field(
         default="2 days",
         description="How long a delete is remembered, in the source's time, to stop older changes.",
     )

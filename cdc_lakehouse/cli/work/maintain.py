@@ -14,6 +14,7 @@ from cdc_lakehouse.cli.work.locking import alone
 from cdc_lakehouse.cli.work.run import fail_at_the_end
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,7 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
+    Landing files go only where the target's clean_landing says so.
     """
     from cdc_lakehouse.terminal.console import tell_of
 
@@ -87,7 +89,7 @@ def tend(
         common = of_all(spark, target)
         feeds = dict.fromkeys(of_feeds(spark, target, tables), NO_LAYOUT)
         entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
-        entries.append(_entry(work, "bronze", "*", partial(_files, work, feeds)))
+        entries.append(_entry(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
         ledger.append(spark, target, worth)
@@ -160,6 +162,24 @@ def _shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
 
     with sharing(work.target):
         return _files(work, tables)
+
+
+def tend_bronze(
+    work: Upkeep, names: "Mapping[str, Layout]", tables: Sequence[Table]
+) -> dict[str, int]:
+    """The files of bronze's tables, and the landing files that bronze has held for long."""
+    from bronze.files.cleaning import clean_files, held_files
+
+    counts, clean = _files(work, names), work.target.clean_landing
+    if clean is None:
+        return counts
+    found = held_files(work.target, tables, clean, datetime.now(timezone.utc).timestamp())
+    deed = f"moved to {clean.move_to}" if clean.move_to else "deleted"
+    would = "would be" if work.dry_run else "are"
+    number = counted(len(found), "file")
+    work.tell(f"landing: {number} of bronze, older than {clean.after}, {would} {deed}")
+    gone = 0 if work.dry_run else clean_files(work.target, found, clean.move_to)
+    return counts | {"landing_files_cleaned": len(found) if work.dry_run else gone}
 
 
 def _files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
