@@ -22,6 +22,7 @@ from silver.decode.arrow import (
 )
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.events.log_follower import segments_of
+from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.source_log import find_restarts
 from silver.fold.order_key import make_order
 from silver.fold.rules import Cutoff
@@ -186,7 +187,7 @@ def _order(row: Row, epochs: Sequence[Epoch], of_log: bool) -> bytes:
 
 def _is_of(row: Row, epoch: Epoch) -> bool:
     if row["_snapshot"] is not None:
-        return bool(row["_snapshot"] == epoch.snapshot)
+        return bool(row["_snapshot"].partition(OF_TABLE)[0] == epoch.snapshot)
     first, started = epoch.first.get(f"{TOPIC}/0"), epoch.started or 0
     committed = row["_source_time"] if row["_source_time"] is not None else started
     begins = committed >= started if first is None else _position(row) >= first
