@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from bronze.files.csv_files import SEPARATORS
+from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.table import Table
 from silver.storage.row_columns import column, has_key
 
