@@ -6,6 +6,7 @@ in order of partition and offset, or of arrival where they have no offset.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from silver.decode.change import Change, Record
@@ -179,9 +180,22 @@ def _snapshot(source: SourceBlock, lsn: object, sequence: str | None) -> str | N
     if place is None:
         return None
     name = "" if source.name is None else text_of(source.name)
-    parts = (source.db, source.schema, source.table)
+    return f"{name}:{place}{_table_mark(source)}"
+
+
+def _table_mark(source: SourceBlock) -> str:
+    """What stands in the id of a snapshot behind its place; empty where no table is told."""
+    parts = source.db, source.schema, source.table
+    try:
+        return _mark_of(*parts)
+    except TypeError:  # no names
+        return _mark_of(*[None if part is None else text_of(part) for part in parts])
+
+
+@lru_cache(maxsize=64)
+def _mark_of(*parts: object) -> str:
     table = ".".join([text_of(part) for part in parts if part is not None])
-    return f"{name}:{place}{OF_TABLE}{table}" if table else f"{name}:{place}"
+    return f"{OF_TABLE}{table}" if table else ""
 
 
 def _transaction_name(id: object) -> str | None:
