@@ -49,3 +49,20 @@ def deliveries(random: Random, topic: list[Sent]) -> list[list[Sent]]:
 @given(seed=SEEDS)
 def test_a_stream_in_any_order_and_any_cut_gives_the_source(connector: str, seed: int) -> None:
     check_stream(connector, seed)
+
+
+def test_a_snapshot_of_one_source_table_leaves_the_rows_of_the_other() -> None:
+    lake = SourceLake(TABLES["debezium"], history=True, cuts=Random(1))
+
+    def read(at: int, db: str, id: int, a: str) -> Sent:
+        named = {"connector": "postgresql", "name": "s", "db": db, "schema": "p", "table": "t"}
+        block = {**named, "lsn": at, "ts_ms": 1000 * at, "snapshot": "last"}
+        row = {"id": id, "a": a, "b": None}
+        value = {"op": "r", "before": None, "after": row, "source": block}
+        return Sent(at, {"id": id}, value)
+
+    lake.deliver([read(1, "one", 1, "x"), read(2, "two", 2, "y")])
+    lake.deliver([read(3, "one", 1, "z")])
+
+    assert lake.fold.current() == {1: {"a": "z", "b": None}, 2: {"a": "y", "b": None}}
+    assert [version[1:3] for version in lake.fold.versions()] == [(1, 3), (3, None), (2, None)]
