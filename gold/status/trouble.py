@@ -65,7 +65,10 @@ def _keys(record: Record) -> Iterator[Trouble]:
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
         text = f"the records are of several source tables, which {', '.join(others)} tells apart"
-        effect = "rows with one key are one row here, and a snapshot or truncate of one removes all"
+        effect = (
+            "rows with one key are one row here, a full snapshot removes rows only where it shows "
+            "all of the tables, and a truncate of one is a dead letter"
+        )
         action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
     if own:
@@ -110,6 +113,13 @@ def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source tells no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
+    if record["order"] == "change":
+        text = "PostgreSQL's records lack source.sequence: positions that start over go unseen"
+        action = (
+            f"use Debezium 1.6 or newer, of flattened events add.fields=source.sequence; until "
+            f"then `lakehouse rebootstrap {record['table']}` after a restore or a move"
+        )
+        yield Trouble("order: change", f"{text}; do: {action}")
     of_layers = [name for name in record["left_out"] if name.startswith("_")]
     if of_layers:
         text = f"fields whose names begin with _ are left out: {', '.join(of_layers)}"

@@ -101,6 +101,8 @@ def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
     assert "struct has not are left out: s.zip" in second.text
     assert "positions run backwards" in moved.text
     assert arrival.word == "order: arrival"
+    (change,) = troubles(record("t", order="change"))
+    assert "positions that start over go unseen; do: use Debezium 1.6" in change.text
     assert troubles(record("t", order="source")) == []
     assert worst_first([WARNED, MIXED_UP])[0] == MIXED_UP
 
