@@ -21,6 +21,8 @@ Action: TypeAlias = Mapping[str, Any]
 
 MOST_FILES = 100
 NESTED = ("array", "map", "struct", "variant")
+_BOUNDED = ("NONE", "INT", "STRING")
+"""Kinds of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
@@ -28,6 +30,8 @@ class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
     `physical` are the columns' names inside of the files, `stats` what the log says of each file.
+    `features` are those that a reader of the table must know, `vectors` tell of each file which of
+    its rows are hidden.
     """
 
     version: int
@@ -36,6 +40,8 @@ class TableLog(NamedTuple):
     physical: dict[str, str]
     files: list[Path]
     stats: Sequence[Action] = ()
+    features: frozenset[str] = frozenset()
+    vectors: Sequence[Action | None] = ()
 
     def highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -113,7 +119,7 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
         return None
     inside = [table.physical[name] for name in columns]
     try:
-        parts = [pq.read_table(file, columns=inside, partitioning=None) for file in table.files]
+        parts = [pq.ParquetFile(file).read(columns=inside) for file in table.files]
     except (OSError, ValueError):
         return None
     return [
@@ -143,12 +149,14 @@ def _actions(log: Path) -> tuple[int, list[Action]]:
 def _checkpoint(file: Path) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
-    for row in pq.read_table(file, columns=["metaData", "add"], partitioning=None).to_pylist():
+    wanted = ["protocol", "metaData", "add"]
+    for row in pq.ParquetFile(file).read(columns=wanted).to_pylist():
         yield {name: action for name, action in row.items() if action is not None}
 
 
 def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _files(actions)
     stats = [_stats(file) for file in files.values()]
@@ -157,7 +165,9 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(path) for path in files]
-    return TableLog(version, rows, columns, physical, places, stats)
+    vectors = [file.get("deletionVector") for file in files.values()]
+    features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
+    return TableLog(version, rows, columns, physical, places, stats, features, vectors)
 
 
 def _files(actions: Sequence[Action]) -> dict[str, Action]:
@@ -197,7 +207,8 @@ def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
     stats = chunk.statistics
     if stats is None or not stats.has_null_count:
         return None
-    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    told = stats.has_min_max and stats.logical_type.type in _BOUNDED
+    bounds: Any = (stats.min, stats.max) if told else (None, None)
     whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
     numbers, texts = bounds if whole else None, bounds if text else None
     return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)
