@@ -202,7 +202,7 @@ def _type(written: str) -> str | None:
 def _from_json(written: re.Match[str]) -> str:
     """Spark's `from_json` of plain columns, as DuckDB says it."""
     column, fields = written.groups()
-    named = re.findall(r'"([^"]+)" ([^,]+(?:\([^)]*\))?)', fields)
+    named = re.findall(r'"([^"]+)" (\w+(?:\([^)]*\))?)', fields)
     if not named:
         return written[0]
     kinds = {v: _TYPES[k] for k, v in _SPARKS.items()} | _TYPES
