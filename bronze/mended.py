@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS, MENDED_AT, WHOLE_RECORD_FORMATS, mended_name
 from bronze.files.batches import with_origin
+from bronze.storage import PROPERTIES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.names import name
@@ -29,7 +30,7 @@ def mend(
     feed, arrival = place
     columns = [*((c.name, c.type, c.comment) for c in COLUMNS), MENDED_AT]
     comment = f"records of {feed} as somebody mended them"
-    mended = DeclaredTable("bronze", mended_name(feed), comment, columns)
+    mended = DeclaredTable("bronze", mended_name(feed), comment, columns, PROPERTIES)
     mended.ensure(spark, target)
     came = spark.table(name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
     row = came.withColumn("_raw", F.lit(text))

@@ -96,7 +96,10 @@ class QuickLake:
             log = read_table_log(self.target, layer, table)
             if log is None or not log.features <= _KNOWN or _is_large(log):
                 raise NotQuick(f"{name} is not read here")
-            self._register(name, log)
+            try:
+                self._register(name, log)
+            except (self._failure, OSError, ValueError) as failure:
+                raise NotQuick(str(failure)) from failure
             self._names.add(name)
         return f"`{name}`"
 
@@ -161,10 +164,7 @@ class QuickLake:
             rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options})"
         rows = f"({rows}) AS data{self._without_hidden(name, log)}"
         view = f"CREATE VIEW {_quoted(name)} AS SELECT {', '.join(columns)}, filename AS _data_file"
-        try:
-            self._duck.execute(f"{view} FROM {rows}")
-        except self._failure as failure:
-            raise NotQuick(str(failure)) from failure
+        self._duck.execute(f"{view} FROM {rows}")
 
     def _note_files(self, files: Sequence[Path]) -> None:
         times = [[str(file), file.stat().st_mtime] for file in files]

@@ -117,7 +117,7 @@ def test_a_mended_record_of_a_shared_feed_and_of_an_extract_keeps_its_place_and_
     assert shown == [{"id": 1, "name": None}, {"id": 2, "name": "Lovelace"}]
     terminal("rebuild", "t")
     assert len(terminal("sql", query, "--format", "json").splitlines()) == 2
-    told = terminal("erase", "t", "--key", "2", "--landing", "--yes")
+    told = terminal("erase", "t", "--key", "2", "--landing")
     assert "proved" in told
     target = load_target(tmp_path / "conf", "local", str(tmp_path))
     assert spark.table(name(target, "bronze", "_mended_t")).isEmpty()

@@ -182,6 +182,9 @@ MISTAKES = {
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),
     "no such kind of database": Mistake("init --source sqlite:///a", "sqlite", "--from FILE"),
+    "an erasure of two tables": Mistake(
+        "erase orders --key 7 --table other", "--table other beside orders", "leave one out"
+    ),
     "memory that Java cannot read": Mistake(
         "validate --set driver_memory=2gb", "driver_memory", "correct it"
     ),
