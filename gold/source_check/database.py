@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from gold.source_check import postgres, rows
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError, SourceUnreachable, TableFailed
+from lakehouse.remedies import install_extra
 
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
@@ -45,7 +46,7 @@ def checked_url(url: str) -> URL:
         raise _wrong(url, "correct it") from wrong
     except ImportError as wrong:
         package = EXTRAS.get(named.drivername)
-        action = f"pip install 'cdc-lakehouse[{package}]'" if package else f"install {wrong.name}"
+        action = install_extra(package) if package else f"install {wrong.name}"
         raise _wrong(url, f"install the driver: {action}") from wrong
     return _with_password(named)
 

@@ -13,6 +13,7 @@ Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 Kind = Literal["local", "connect", "databricks"]
 Sensitive = Literal["hash", "omit", "separate"]
+MEMORY = r"^[1-9]\d*[mgMG]$"
 WEBHOOK = r"^(https?://.+|env:\w+)$"
 """A URL, or the variable that holds it."""
 
@@ -84,7 +85,9 @@ class Target(Strict):
     )
     master: str = Field(default="local[*]", description="Spark's master, with kind `local`.")
     driver_memory: str = Field(
-        default="2g", description="The memory of Spark's Java, with kind `local`."
+        default="2g",
+        pattern=MEMORY,
+        description="The memory of Spark's Java, with kind `local`: `512m` or `4g`.",
     )
     sensitive: Sensitive = Field(
         default="hash",

@@ -21,6 +21,8 @@ Action: TypeAlias = Mapping[str, Any]
 
 MOST_FILES = 100
 NESTED = ("array", "map", "struct", "variant")
+_BOUNDED = ("NONE", "INT", "STRING")
+"""Kinds of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
@@ -28,7 +30,8 @@ class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
     `physical` are the columns' names inside of the files, `stats` what the log says of each file;
-    `clustered` are the columns by which the files are to be clustered.
+    `clustered` are the columns by which the files are to be clustered. `features` are those that a
+    reader of the table must know, `vectors` tell of each file which of its rows are hidden.
     """
 
     version: int
@@ -38,6 +41,8 @@ class TableLog(NamedTuple):
     files: list[Path]
     stats: Sequence[Action] = ()
     clustered: Sequence[str] = ()
+    features: frozenset[str] = frozenset()
+    vectors: Sequence[Action | None] = ()
 
     def highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -115,7 +120,7 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
         return None
     inside = [table.physical[name] for name in columns]
     try:
-        parts = [pq.read_table(file, columns=inside, partitioning=None) for file in table.files]
+        parts = [pq.ParquetFile(file).read(columns=inside) for file in table.files]
     except (OSError, ValueError):
         return None
     return [
@@ -156,14 +161,15 @@ def _checkpoint(file: Path) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as opened:
-        known = {"metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
-        rows = opened.read(sorted(known)).to_pylist()
+        wanted = {"protocol", "metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
+        rows = opened.read(sorted(wanted)).to_pylist()
     for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
 
 def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _files(actions)
     stats = [_stats(file) for file in files.values()]
@@ -173,7 +179,9 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(path) for path in files]
     clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
-    return TableLog(version, rows, columns, physical, places, stats, clustered)
+    vectors = [file.get("deletionVector") for file in files.values()]
+    features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
+    return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
 
 def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
@@ -220,7 +228,8 @@ def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
     stats = chunk.statistics
     if stats is None or not stats.has_null_count:
         return None
-    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    told = stats.has_min_max and stats.logical_type.type in _BOUNDED
+    bounds: Any = (stats.min, stats.max) if told else (None, None)
     whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
     numbers, texts = bounds if whole else None, bounds if text else None
     return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lakehouse.cli.ask.queries import show_status
+from cdc_lakehouse.cli.ask.queries import in_six, show_status
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
@@ -21,10 +21,12 @@ from cdc_lakehouse.terminal.console import (
     say,
     show_error,
     show_grid,
+    tell_of,
     wrapped,
 )
 from cdc_lakehouse.terminal.verbosity import Level, level, set_level
-from gold.status.trouble import troubles, worst_first
+from gold.status.trouble import list_serious, troubles, worst_first
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.ledger import Entry
 
@@ -88,6 +90,14 @@ def test_trouble_comes_first() -> None:
 def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
     (found,) = troubles(table)
     assert "; do: " in found.text
+
+
+def test_dead_letters_that_are_allowed_are_no_trouble_to_status_and_report() -> None:
+    allowed = record("t", dead_letters={"no_key": 14}, dead_letters_total=14)
+    assert in_six(allowed)["state"] == "ok"
+    assert list_serious(allowed) == []
+    assert [each.word for each in list_serious(REJECTED)] == ["dead letters"]
+    assert in_six(REJECTED)["state"] == "dead letters"
 
 
 def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
@@ -249,6 +259,7 @@ def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     set_level(quiet=True, verbose=False)
     try:
         say("news")
+        tell_of(Target(root="/lake"), news=True)("t: swapping it in")
         with progress("silver") as tell:
             tell("orders")
     finally:

@@ -1,7 +1,7 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,15 +17,18 @@ from lakehouse.config.unpacking import nearest
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.spark.failures import in_short
+from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
     from gold.status.trouble import Record
+    from lakehouse.quick.lake import QuickLake
     from lakehouse.run.unread import Unread
 
 MOST_TROUBLE_LINES = 10
+ALL_SHOWN = "--format csv or json shows all"
 
 _ASKS = "SELECT, WITH, FROM, VALUES, TABLE, SHOW, DESCRIBE or EXPLAIN"
 _READING_COMMANDS = ("Show", "Describe", "Explain")
@@ -79,6 +82,8 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
+    if moment is None and print_quickly(target, tables, query[0], shown):
+        return
     spark, began = start(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
     from gold.status.reads import note
@@ -98,21 +103,56 @@ def status(
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables, everything = configured_whole(chosen)
     check_lake(target)
-    spark = start(target, tables, asks=True)
-    if shown == "prometheus":
-        print_metrics(spark, target, tables)
-    else:
-        print_status(spark, target, tables, shown == "json", wide, everything)
+
+    def answer(lake: AskedLake) -> None:
+        if shown == "prometheus":
+            print_metrics(lake, tables)
+        else:
+            print_status(lake, tables, shown == "json", wide, everything)
+
+    if not asked_quickly(target, answer):
+        answer(Lake(start(target, tables, asks=True), target))
 
 
-def print_metrics(spark: "SparkSession", target: Target, tables: list[Table]) -> None:
+def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bool:
+    """Whether a lake that needs no Spark could answer; else nothing has been printed."""
+    from gold.status.quick import quick_lake
+    from lakehouse.quick.lake import NotQuick
+
+    try:
+        answer(quick_lake(target))
+    except NotQuick:
+        return False
+    return True
+
+
+def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -> bool:
+    """Whether a query was answered without Spark; else nothing has been printed."""
+    from cdc_lakehouse.terminal.console import show_grid
+    from gold.views.quick import answer
+    from lakehouse.quick import texts
+    from lakehouse.quick.lake import NotQuick
+
+    try:
+        found = answer(target, tables, query)
+        if shown == "table":
+            show_grid(found.columns, texts.texts(found), ALL_SHOWN)
+        else:
+            lines = texts.json_lines(found) if shown == "json" else texts.csv_lines(found)
+            print("".join(f"{line}\n" for line in lines), end="")
+    except NotQuick:
+        return False
+    return True
+
+
+def print_metrics(lake: AskedLake, tables: list[Table]) -> None:
     """The status as Prometheus reads it."""
     from cdc_lakehouse.terminal.console import progress
     from gold.status import table_status
     from gold.status.metrics import exposition
 
     with progress("asking how the tables do"):
-        records = table_status.status(spark, target, tables)
+        records = table_status.status_of(lake, tables)
     print(exposition(records, version("cdc-lakehouse")), end="")
 
 
@@ -152,8 +192,7 @@ def print_answer(
 
 
 def print_status(
-    spark: "SparkSession",
-    target: Target,
+    lake: AskedLake,
     tables: list[Table],
     as_json: bool,
     wide: bool = False,
@@ -169,14 +208,14 @@ def print_status(
     from bronze.files.unreadable import unreadable_files
     from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.status import table_status
-    from gold.status.unread import unread_records, waiting_deletes
+    from gold.status.unread import unread_of, waiting_deletes
 
-    everything = everything or tables
+    everything, target = everything or tables, lake.target
     with progress("asking how the tables do"):
-        of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
-        found = [warnings_of(target, tables), *of_spark]
-        unread = unread_records(spark, target, everything)
-        known = table_status.status(spark, target, tables)
+        asked = [of(lake, tables) for of in (unreadable_files, waiting_deletes)]
+        found = [warnings_of(target, tables), *asked]
+        unread = unread_of(lake, everything)
+        known = table_status.status_of(lake, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
     unread = [each for each in unread if each.feed in read]
@@ -351,8 +390,7 @@ def _print_rows(answer: "DataFrame", shown: str) -> None:
     elif shown == "pages":
         page_grid(answer.columns, awaited("asking", answers.texts(answer)))
     elif shown == "table":
-        rest = "--format csv or json shows all"
-        show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
+        show_grid(answer.columns, awaited("asking", answers.texts(answer)), ALL_SHOWN)
     else:
         lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
         for line in awaited("asking", lines):

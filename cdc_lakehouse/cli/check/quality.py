@@ -17,6 +17,7 @@ from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, refuse_lines, unpack
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
+from lakehouse.remedies import install_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,7 +169,7 @@ def _look_for_great_expectations() -> None:
             "great_expectations",
             "not installed",
             "the package great-expectations",
-            "pip install 'cdc-lakehouse[quality]'",
+            install_extra("quality"),
         )
 
 
