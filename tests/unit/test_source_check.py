@@ -26,7 +26,7 @@ GONE = Difference("l", {"id": "2"}, {"id": "2"}, None)
 def checked(
     monkeypatch: pytest.MonkeyPatch, real: list[Difference], in_flight: list[Difference], json: bool
 ) -> None:
-    def verdict(*_: object) -> Verdict:
+    def verdict(*_: object, **__: object) -> Verdict:
         return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
 
     monkeypatch.setattr("gold.source_check.verdict.verdict", verdict)
