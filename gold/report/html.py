@@ -99,9 +99,11 @@ def _link(docs: Path | None, file: Path) -> str | None:
 def recent(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
     """The ledger's newest entries about these tables."""
     rows = ledger.read(spark, target).where(F.col("table").isin(tables))
-    rows = rows.where(f"started_at > current_timestamp() - INTERVAL {DAYS} DAYS")
-    newest = rows.orderBy(F.desc("ended_at")).limit(MOST_ENTRIES).collect()
-    return [_entry(row.asDict()) for row in newest]
+    rows = rows.where(
+        f"status <> 'begun' AND started_at > current_timestamp() - INTERVAL {DAYS} DAYS"
+    )
+    newest = rows.drop(ledger.STATE, "positions").orderBy(F.desc("ended_at")).limit(MOST_ENTRIES)
+    return [_entry(row.asDict()) for row in newest.collect()]
 
 
 def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
