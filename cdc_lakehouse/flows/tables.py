@@ -1,9 +1,8 @@
 """The Delta tables of a flow: the target, its state, and its dead letters.
 
-The state `TARGET_auto_cdc` has what `silver.fold` needs of every key: order keys, tombstones, and
-of a history the changes that make no version. The target has the source's columns only, and follows
-the state: a batch is written to the state by one MERGE, and from there to the target by another.
-A process that ends between the two leaves a batch that the next call publishes.
+The target has the source's columns only, and follows the state: the rows of a batch are added to
+the state, and from there merged into the target. A process that ends between the two leaves a batch
+that the next call publishes.
 """
 
 from collections.abc import Mapping
