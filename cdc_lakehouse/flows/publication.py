@@ -25,9 +25,8 @@ def publish(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
     """Has the target show what the state has of the newest batch, and of others before it.
 
     `newest` is the highest batch number that rows of the state have: a batch that wrote none has
-    its number taken by the next one. A commit that writes
-    rows of the target notes that number. Where none of the newest commits notes one, all rows of
-    the target are compared with the state.
+    its number taken by the next one. A commit that writes rows of the target notes that number.
+    Where none of the newest commits notes one, all rows of the target are compared with the state.
     """
     state, target = into.state, into.target
     wanted = _wanted(into, state.table.read(), sequence)
@@ -35,7 +34,7 @@ def publish(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
         target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
     elif not _grow(target, wanted.schema):
         with noting(into.spark, f"{_NOTE}{newest}"):
-            target.replace(wanted)
+            target.replace(wanted, retyped=True)
         return
     since = 1 + max(_published(target), default=0)
     if state.cutoff_batch >= since or since == 1 < newest:

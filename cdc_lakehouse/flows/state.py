@@ -84,7 +84,8 @@ class FlowState:
     def grow(self, fields: list[T.StructField]) -> None:
         """Adds the columns that the table lacks, and widens types, for the batch that begins."""
         name, spark = self.table.name, self.table.spark
-        growth = layout.growth_sql(name, self.table.read().schema, fields, self.newest + 1)
+        there = self.table.schema or T.StructType()
+        growth = layout.growth_sql(name, there, fields, self.newest + 1)
         for text in growth:
             spark.sql(text)
         if growth:
@@ -124,9 +125,10 @@ class FlowState:
         own = dict.fromkeys(["_batch", *(name for name, _ in facts)])
         late = layout.late(held.schema)
         if late:
-            known = (F.col("_operation"), F.col("_absent")) if history else (F.lit(UPSERT), None)
+            operation = F.col("_operation") if history else F.lit(UPSERT)
+            absent = F.col("_absent") if history else F.lit(None)
             own["_absent"] = None
-            held = held.withColumn("_absent", absent_before(late, *known))
+            held = held.withColumn("_absent", absent_before(late, operation, absent))
         keys = [*map(column, self.definition.keys)]
         wanted = held.select(*[column(f.name) for f in self.fields], *own)
         if not history:

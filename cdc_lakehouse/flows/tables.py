@@ -95,9 +95,9 @@ class FlowTable:
         self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({columns})")
         self.forget()
 
-    def replace(self, rows: DataFrame) -> None:
-        """Puts rows, with whatever columns they have, in place of the table's."""
-        write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+    def replace(self, rows: DataFrame, retyped: bool = False) -> None:
+        """Puts rows in place of the table's; `retyped` ones with whatever columns they have."""
+        write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", retyped)
         if self.is_path:
             write.save(self.place)
         else:

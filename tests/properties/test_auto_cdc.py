@@ -129,7 +129,7 @@ def flow(spark: SparkSession, rows: DataFrame, target: Path, scd: int, **options
 def stream(random: Random, scd: int) -> list[Event]:
     """What a source with four rows does: upserts, some of them partial, deletes, truncates."""
     events: list[Event] = []
-    for at in range(1, random.randint(10, 25)):
+    for at in range(1, random.randint(8, 16)):
         kind, key = random.random(), random.randint(1, 4)
         if kind < 0.07 and scd == 1:
             events.append(Event("truncate", at, position=at, time=at))

@@ -12,11 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse import AutoCdcError, auto_cdc, auto_cdc_from_snapshot, decode_debezium
+from cdc_lakehouse.flows import state
 from cdc_lakehouse.flows.debezium import CHANGE_COLUMNS
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark import flow_examples
 from tests.spark.flow_examples import COLUMNS, COMMON, EXAMPLES, FROM_SNAPSHOTS, SNAPSHOTS
 
+QUICK = ["SCD 1 with truncate", "SCD 2"]
+CASES = [
+    pytest.param(case, seed, marks=[] if case in QUICK and not seed else [pytest.mark.slow])
+    for case in EXAMPLES
+    for seed in range(3)
+]
 SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 
 
@@ -29,8 +36,7 @@ def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ..
     return sorted((tuple(row) for row in found), key=repr)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("case", EXAMPLES)
+@pytest.mark.parametrize(("case", "seed"), CASES)
 def test_the_target_has_what_the_example_prints_in_any_order_and_cut(
     spark: SparkSession, tmp_path: Path, case: str, seed: int
 ) -> None:
@@ -109,6 +115,29 @@ def test_batches_that_ended_before_they_were_published_are_published_by_the_next
             _flow(spark, spark.createDataFrame(rows, COLUMNS), target, **truncates)
     _flow(spark, spark.createDataFrame([(4, "d", "x", "I", 5)], COLUMNS), target)
     assert [row[0] for row in _rows(spark, target)] == [2, 3, 4]
+
+
+@pytest.mark.slow
+def test_a_forgotten_delete_leaves_the_number_of_its_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "PACKED_EVERY", 1)
+    changes = [(1, "a", "x", "I", 1), (1, None, None, "DELETE", 2), (2, "b", "x", "I", 3)]
+    for change in changes:
+        rows = spark.createDataFrame([change], COLUMNS)
+        _flow(spark, rows, tmp_path / "t", tombstone_retention="0s")
+    assert _rows(spark, tmp_path / "t") == [(2, "b", "x")]
+    assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(2,)]
+
+
+def test_a_call_that_began_before_another_wrote_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), tmp_path / "t")
+    monkeypatch.setattr(state.FlowState, "newest", 0)
+    with pytest.raises(AutoCdcError, match="AUTOCDC_CONCURRENT_BATCH"):
+        _flow(spark, spark.createDataFrame([(2, "b", "x", "I", 2)], COLUMNS), tmp_path / "t")
+    assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(1,)]
 
 
 def _end(*_: object) -> None:
