@@ -155,7 +155,7 @@ def holding(folder: Path, texts: list[str]) -> set[str]:
 def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoint(
     spark: SparkSession, target: Target
 ) -> None:
-    """The key is the first of all: it is the least value of its file, and a MERGE's first bound."""
+    """The key is the first of all, and so the least value of its file."""
     arrive(spark, target, CLUSTERED, [person(n, f"person{n:02}", "London") for n in range(9)], 1)
     applied(spark, target, CLUSTERED)
     changed = [person(20, "aaron.first", "Atown"), person(21, "person05", "London")]
