@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.durations import spoken
 from lakehouse.remedies import find_remedy
+from lakehouse.run.unread import Unread
 from lakehouse.words import counted
 
 Record = Mapping[str, Any]
@@ -19,6 +20,20 @@ class Trouble(NamedTuple):
     text: str
 
 
+class PipelineStatus(NamedTuple):
+    """What `status` and the report tell: a record per table, and what is about no table.
+
+    Attributes:
+        records: the status records, each with its `warnings`.
+        unread: what no table reads of each feed.
+        notes: sentences about tables that no YAML describes.
+    """
+
+    records: list[dict[str, Any]]
+    unread: list[Unread]
+    notes: list[str]
+
+
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
     return [*list_serious(record), *_hints(record)]
@@ -27,6 +42,26 @@ def troubles(record: Record) -> list[Trouble]:
 def list_serious(record: Record) -> list[Trouble]:
     """What is wrong, without hints."""
     return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
+
+
+def name_state(record: Record) -> str:
+    """The words of everything that is wrong with a table, or `ok`."""
+    return ", ".join(dict.fromkeys(each.word for each in troubles(record))) or "ok"
+
+
+def list_lines(told: PipelineStatus) -> list[tuple[str, str, bool]]:
+    """What `status` and the report say, as (table, sentence, whether that is serious).
+
+    The tables come in the order of `worst_first`; what is about no table comes last, under "".
+    """
+    found = [
+        (record["table"], each.text, each in serious)
+        for record in worst_first(told.records)
+        for serious in [list_serious(record)]
+        for each in troubles(record)
+    ]
+    others = [*(text for each in told.unread for text in each.sentences()), *told.notes]
+    return [*found, *(("", text, False) for text in others)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
