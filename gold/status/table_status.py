@@ -48,10 +48,10 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
     `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
-    `order` says what the records of Debezium are ordered by (`source` or `arrival`), `key_parts`
-    which parts of their keys are no keys of the table, `lacked_keys` which keys of the table their
-    keys lack and have unknown old values, `left_out` which fields are in no column. Times are ISO
-    8601 in UTC.
+    `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
+    `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
+    table their keys lack and have unknown old values, `left_out` which fields are in no column.
+    Times are ISO 8601 in UTC.
     """
     kept = sources(lake)
     known = [facts(lake, table) for table in tables]

@@ -29,9 +29,9 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names inside of the files, `stats` what the log says of each file.
-    `features` are those that a reader of the table must know, `vectors` tell of each file which of
-    its rows are hidden.
+    `physical` are the columns' names inside of the files, `stats` what the log says of each file;
+    `clustered` are the columns by which the files are to be clustered. `features` are those that a
+    reader of the table must know, `vectors` tell of each file which of its rows are hidden.
     """
 
     version: int
@@ -40,6 +40,7 @@ class TableLog(NamedTuple):
     physical: dict[str, str]
     files: list[Path]
     stats: Sequence[Action] = ()
+    clustered: Sequence[str] = ()
     features: frozenset[str] = frozenset()
     vectors: Sequence[Action | None] = ()
 
@@ -129,6 +130,16 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
     ]
 
 
+def forget_old_log(folder: Path) -> None:
+    """Deletes what the table's log holds from before its newest checkpoint."""
+    log = folder / "_delta_log"
+    newest = int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+    for file in log.iterdir():
+        number = file.name.lstrip(".").partition(".")[0]
+        if number.isdigit() and int(number) < newest:
+            file.unlink(missing_ok=True)
+
+
 def _actions(log: Path) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
     pointer = log / "_last_checkpoint"
@@ -149,8 +160,10 @@ def _actions(log: Path) -> tuple[int, list[Action]]:
 def _checkpoint(file: Path) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
-    wanted = ["protocol", "metaData", "add"]
-    for row in pq.ParquetFile(file).read(columns=wanted).to_pylist():
+    with pq.ParquetFile(file) as opened:
+        wanted = {"protocol", "metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
+        rows = opened.read(sorted(wanted)).to_pylist()
+    for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
 
@@ -165,9 +178,17 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(file["path"]) for file in files]
+    clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
     vectors = [file.get("deletionVector") for file in files]
     features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
-    return TableLog(version, rows, columns, physical, places, stats, features, vectors)
+    return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
+
+
+def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
+    told = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    newest = [domain for domain in told if domain["domain"] == "delta.clustering"][-1:]
+    kept = [json.loads(domain["configuration"]) for domain in newest if not domain["removed"]]
+    return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
 
 
 def _files(actions: Sequence[Action]) -> list[Action]:

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from selenium.webdriver import Chrome
 
 from cdc_lakehouse.cli.ask.queries import print_status
+from cdc_lakehouse.cli.ask.told import ask_status
 from gold.report import html
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
@@ -23,7 +24,7 @@ def test_the_report_of_a_lake_shows_what_status_prints(
 ) -> None:
     fill(spark, target)
     page = tmp_path / "report.html"
-    html.write(spark, target, TABLES, page)
+    html.write(spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES))
     print_status(Lake(spark, target), TABLES, as_json=True)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     opened = look(driver, page, 1280, "light")

@@ -68,6 +68,23 @@ def test_they_happen_when_the_file_comes_again_repaired(lake: Lake, name: str) -
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
+def test_a_header_that_comes_again_is_a_dead_letter_and_no_row(
+    spark: SparkSession, target: Target
+) -> None:
+    of = extract_lake.table(file_format="csv", columns={"id": "int", "a": "string"})
+    days = [b"id;a\n1;x\n2;x\n", b'\xef\xbb\xbfID;"A"\n1;x\n\xef\xbb\xbfID;"A"\n3;x\n']
+    for day, text in enumerate(days, 1):
+        file = extract_lake.land(target, f"2024-01-0{day}", "a.csv", [])
+        file.write_bytes(text)
+        extract_lake.ingest(spark, target, of, day, file)
+
+    counts = extract_lake.apply(spark, target, of)
+
+    assert counts == {"records": 5, "I": 3, "N": 1, "D": 1, "dead_letter:not_csv": 1}
+    assert waiting_deletes(spark, target, [of]) == {"t": []}
+    assert {row["id"] for row in extract_lake.rows(spark, target, of, "t")} == {1, 3}
+
+
 @pytest.mark.slow
 def test_a_part_that_comes_later_is_no_repaired_file(lake: Lake) -> None:
     assert lake.come(2, "b", [line(3)]) == {1, 2, 3}
