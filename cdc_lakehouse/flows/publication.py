@@ -10,6 +10,7 @@ from cdc_lakehouse.flows.sequences import value_sql
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.storage.names import quote, same
 from lakehouse.storage.statements import execute, inserting, noting, updating
+from silver.decode.types import parse_type
 from silver.fold.order_key import sequence_sql
 from silver.storage import layout
 from silver.storage.row_columns import column
@@ -29,16 +30,18 @@ def publish(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
     Where none of the newest commits notes one, all rows of the target are compared with the state.
     """
     state, target = into.state, into.target
-    wanted = _wanted(into, state.table.read(), sequence)
+    bounds = (START, END) if into.definition.history else ()
+    kept = parse_type(sequence.simpleString())  # as Delta has it: every field may be null
+    fields = [*state.fields, *(T.StructField(name, kept) for name in bounds)]
     if not target.exists:
-        target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
-    elif not _grow(target, wanted.schema):
+        target.create(layout.columns_sql(fields, ()), "", {})
+    elif not _grow(target, fields):
         with noting(into.spark, f"{_NOTE}{newest}"):
-            target.replace(wanted, retyped=True)
+            target.replace(_wanted(into, state.table.read(), sequence), retyped=True)
         return
     since = 1 + max(_published(target), default=0)
     if state.cutoff_batch >= since or since == 1 < newest:
-        rows = _with_gone(into, wanted, target.read())
+        rows = _with_gone(into, _wanted(into, state.table.read(), sequence), target.read())
     elif since > newest:
         return
     elif into.definition.history:
@@ -46,10 +49,10 @@ def publish(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
     else:
         written = state.table.read().where(F.col("_batch") >= since)
         written = written if since == newest else state.counting(written)
-        shown = [column(name) for name in wanted.columns]
+        shown = [column(field.name) for field in fields]
         rows = written.select(*shown, F.col("_deleted").alias("_remove"))
     with noting(into.spark, f"{_NOTE}{newest}"):
-        execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
+        execute(into.spark, _target_sql(into, [f.name for f in fields]), rows).collect()
 
 
 def _of_touched(into: "FlowTarget", since: int, sequence: T.DataType) -> DataFrame:
@@ -95,7 +98,7 @@ def _with_gone(into: "FlowTarget", wanted: DataFrame, there: DataFrame) -> DataF
     return wanted.withColumn("_remove", F.lit(False)).unionByName(marked, allowMissingColumns=True)
 
 
-def _target_sql(target: FlowTable, columns: list[str], into: "FlowTarget") -> str:
+def _target_sql(into: "FlowTarget", columns: list[str]) -> str:
     """The MERGE into the target; a row that is there as it is wanted is not written."""
     identity = _identity(into)
     others = [name for name in columns if name not in identity]
@@ -103,18 +106,18 @@ def _target_sql(target: FlowTable, columns: list[str], into: "FlowTarget") -> st
     if any("map<" in field.dataType.simpleString() for field in into.state.fields):
         differs = "true"  # Spark does not compare maps.
     return (
-        f"MERGE INTO {target.name} t USING {{rows}} s ON {same('t', 's', identity, ())}"
+        f"MERGE INTO {into.target.name} t USING {{rows}} s ON {same('t', 's', identity, ())}"
         " WHEN MATCHED AND s._remove THEN DELETE"
         f" WHEN MATCHED AND ({differs}) THEN {updating(others)}"
         f" WHEN NOT MATCHED AND NOT s._remove THEN {inserting(columns)}"
     )
 
 
-def _grow(target: FlowTable, wanted: T.StructType) -> bool:
+def _grow(target: FlowTable, wanted: list[T.StructField]) -> bool:
     """Adds columns that the target lacks; whether its other columns have the wanted types."""
     there = {f.name: f.dataType for f in (target.schema or T.StructType()).fields}
-    if any(there.get(f.name, f.dataType) != f.dataType for f in wanted.fields):
+    if any(there.get(f.name, f.dataType) != f.dataType for f in wanted):
         return False
-    if new := [f for f in wanted.fields if f.name not in there]:
+    if new := [f for f in wanted if f.name not in there]:
         target.add(layout.columns_sql(new, ()))
     return True

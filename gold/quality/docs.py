@@ -34,7 +34,10 @@ class QualityRun(NamedTuple):
 
 
 class CheckedRule(NamedTuple):
-    """An expectation and what was found: counts of rows or a value, and values that break it."""
+    """An expectation and what was found: counts of rows or a value, and values that break it.
+
+    `observed` is why it could not be evaluated, where it could not.
+    """
 
     rule: str
     arguments: str
@@ -65,6 +68,15 @@ def write_docs(folder: str, run: QualityRun, table: Table, found: Sequence[dict[
     _write(docs / INDEX, _render(page=None, rules=None, pages=pages))
 
 
+def exception_message(found: dict[str, Any]) -> str | None:
+    """Why an expectation could not be evaluated; None where it could."""
+    information = found.get("exception_info") or {}
+    each = [information, *[value for value in information.values() if isinstance(value, dict)]]
+    return next(
+        (entry["exception_message"] for entry in each if entry.get("exception_message")), None
+    )
+
+
 def _pages(docs: Path) -> list[dict[str, Any]]:
     """The pages that are there, newest first."""
     with suppress(OSError, ValueError):
@@ -89,7 +101,7 @@ def _rule(table: Table, rule: Expectation, found: dict[str, Any]) -> CheckedRule
     counts = found["result"]
     unexpected, percent = counts.get("unexpected_count"), counts.get("unexpected_percent") or 0.0
     elements = f"{counts.get('element_count') or 0:,} ({percent:.3g} %)"
-    observed = counts.get("observed_value")
+    observed = exception_message(found) or counts.get("observed_value")
     return CheckedRule(
         rule=rule.type.removeprefix("expect_").replace("_", " "),
         arguments=", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),

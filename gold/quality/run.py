@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gold.quality.docs import QualityRun, write_docs
+from gold.quality.docs import QualityRun, exception_message, write_docs
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -94,13 +94,5 @@ def _result(table: Table, found: dict[str, Any]) -> Result:
         unexpected_count=counts.get("unexpected_count"),
         element_count=counts.get("element_count"),
         observed=None if observed is None else str(observed),
-        message=_exception(found["exception_info"]),
-    )
-
-
-def _exception(information: dict[str, Any]) -> str | None:
-    """The first message of an expectation that raised; one that did not has none."""
-    each = [information, *[value for value in information.values() if isinstance(value, dict)]]
-    return next(
-        (entry["exception_message"] for entry in each if entry.get("exception_message")), None
+        message=exception_message(found),
     )

@@ -217,7 +217,7 @@ def _runs(sources: Sources) -> str:
     return (
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
-        f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
+        f" round(percentile(if({recent}, duration_ms, NULL), 0.95) / 1000, 3) AS apply_p95_seconds"
         f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
     )
 

@@ -13,8 +13,7 @@ from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
-from lakehouse.run import gaps, ledger
-from lakehouse.storage import names
+from lakehouse.run import ledger
 from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
 from silver.contract import (
@@ -146,11 +145,11 @@ def _gaps(lake: AskedLake, kept: Sources) -> dict[str, list[Record]]:
     """The open gaps by the table that they are about, oldest first."""
     found: dict[str, list[Record]] = defaultdict(list)
     if kept.gaps is not None:
-        columns = ", ".join(names.quote(column) for column, _, _ in gaps.COLUMNS)
-        rows = f"SELECT {columns} FROM {kept.gaps} WHERE resolved_at IS NULL ORDER BY found_at"
+        rows = f"SELECT * FROM {kept.gaps} WHERE resolved_at IS NULL ORDER BY found_at"
         for note in lake.ask(rows):
             table = note.pop("table")
-            found[table].append({key: _plain(value) for key, value in note.items()})
+            own = {key: _plain(value) for key, value in note.items() if not key.startswith("_")}
+            found[table].append(own)
     return found
 
 

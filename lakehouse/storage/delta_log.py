@@ -172,14 +172,14 @@ def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _files(actions)
-    stats = [_stats(file) for file in files.values()]
+    stats = [_stats(file) for file in files]
     known = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
-    places = [folder / unquote(path) for path in files]
+    places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
-    vectors = [file.get("deletionVector") for file in files.values()]
+    vectors = [file.get("deletionVector") for file in files]
     features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
     return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
@@ -191,15 +191,29 @@ def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]
     return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
 
 
-def _files(actions: Sequence[Action]) -> dict[str, Action]:
-    """The data files that were added and not removed since, by path."""
-    files: dict[str, Action] = {}
+def _files(actions: Sequence[Action]) -> list[Action]:
+    """The data files that were added and not removed since.
+
+    A file whose rows a new deletion vector hides is removed and added under its old path: a file is
+    known by its path and its vector.
+    """
+    files: dict[tuple[str, str], Action] = {}
     for action in actions:
-        if "add" in action:
-            files[action["add"]["path"]] = action["add"]
-        elif "remove" in action:
-            files.pop(action["remove"]["path"], None)
-    return files
+        for kind in ("remove", "add"):
+            file = action.get(kind) or {}
+            vector = file.get("deletionVector") or {}
+            identity = (str(file.get("path")), _told(vector))
+            if kind == "add" and file:
+                files[identity] = file
+            elif file:
+                files.pop(identity, None)
+    return list(files.values())
+
+
+def _told(vector: Action) -> str:
+    """What tells a deletion vector from another; an empty text without one."""
+    names = ("storageType", "pathOrInlineDv", "offset")
+    return "|".join(str(vector.get(name) or "") for name in names) if vector else ""
 
 
 def _stats(file: Action) -> Action:

@@ -107,7 +107,7 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     if mended is not None:
         text = F.concat(F.lit("mended by hand "), F.date_format("_mended_at", TIME_FORMAT))
         known = spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
-        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), [*told, "_by_hand"]
+        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), ["_by_hand", *told]
     parts = [F.col(name) for name in told] or [F.lit(None).cast("string")]
     there = F.coalesce(*parts).isNotNull()
     return rows.withColumn("_replayed", F.when(there, F.concat_ws(", ", *parts)))

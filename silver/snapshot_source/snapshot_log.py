@@ -98,8 +98,8 @@ def _follow_columns(batch: RawBatch, pending: Pending) -> None:
     types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
     noticed, learned = follow_columns(config, batch.state, types, batch.raw)
     batch.noticed += noticed
-    batch.learned |= learned
     schema_changes.refuse(config, noticed)
+    batch.learned |= learned
 
 
 def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:

@@ -23,11 +23,15 @@ def test_the_report_of_a_lake_shows_what_status_prints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fill(spark, target)
-    page = tmp_path / "report.html"
-    html.write(spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES))
+    page, docs = tmp_path / "report" / "report.html", tmp_path / "_docs"
+    (docs / "docs").mkdir(parents=True)
+    (docs / "docs" / "index.html").write_text("<title>Data Docs</title>")
+    html.write(spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES), docs)
     print_status(Lake(spark, target), TABLES, as_json=True)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     opened = look(driver, page, 1280, "light")
     assert numbers(opened, records) == expected(records)
     assert sum(expected(records).values()) > 0
     assert opened.complaints() == []
+    opened.click("nav a[href$='index.html']")
+    assert opened.driver.title == "Data Docs"

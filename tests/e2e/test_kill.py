@@ -119,7 +119,7 @@ def test_ctrl_c_while_silver_works_is_told_in_three_lines(tmp_path: Path) -> Non
         assert first.startswith("error: interrupted during silver"), said.read_text()
         assert found.startswith("  found:    Ctrl-C") and action.startswith("  do:       run the")
         told = [line for line in said.read_text().splitlines()[:-3] if not line.endswith(" s)")]
-        assert told == []
+        assert [line for line in told if not line.startswith("t  5,000 records")] == []
     succeeds("run", options)
     succeeds("verify", options, "t", "--all")
     (row,) = answer(options, ONCE)
