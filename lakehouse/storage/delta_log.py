@@ -21,13 +21,17 @@ Action: TypeAlias = Mapping[str, Any]
 
 MOST_FILES = 100
 NESTED = ("array", "map", "struct", "variant")
+_BOUNDED = ("NONE", "INT", "STRING")
+"""Kinds of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names inside of the files, `stats` what the log says of each file.
+    `physical` are the columns' names inside of the files, `stats` what the log says of each file;
+    `clustered` are the columns by which the files are to be clustered. `features` are those that a
+    reader of the table must know, `vectors` tell of each file which of its rows are hidden.
     """
 
     version: int
@@ -36,6 +40,9 @@ class TableLog(NamedTuple):
     physical: dict[str, str]
     files: list[Path]
     stats: Sequence[Action] = ()
+    clustered: Sequence[str] = ()
+    features: frozenset[str] = frozenset()
+    vectors: Sequence[Action | None] = ()
 
     def highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -113,7 +120,7 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
         return None
     inside = [table.physical[name] for name in columns]
     try:
-        parts = [pq.read_table(file, columns=inside, partitioning=None) for file in table.files]
+        parts = [pq.ParquetFile(file).read(columns=inside) for file in table.files]
     except (OSError, ValueError):
         return None
     return [
@@ -121,6 +128,16 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
         for part in parts
         for row in zip(*(part[name].to_pylist() for name in inside), strict=True)
     ]
+
+
+def forget_old_log(folder: Path) -> None:
+    """Deletes what the table's log holds from before its newest checkpoint."""
+    log = folder / "_delta_log"
+    newest = int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+    for file in log.iterdir():
+        number = file.name.lstrip(".").partition(".")[0]
+        if number.isdigit() and int(number) < newest:
+            file.unlink(missing_ok=True)
 
 
 def _actions(log: Path) -> tuple[int, list[Action]]:
@@ -143,32 +160,60 @@ def _actions(log: Path) -> tuple[int, list[Action]]:
 def _checkpoint(file: Path) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
-    for row in pq.read_table(file, columns=["metaData", "add"], partitioning=None).to_pylist():
+    with pq.ParquetFile(file) as opened:
+        wanted = {"protocol", "metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
+        rows = opened.read(sorted(wanted)).to_pylist()
+    for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
 
 def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _files(actions)
-    stats = [_stats(file) for file in files.values()]
+    stats = [_stats(file) for file in files]
     known = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
-    places = [folder / unquote(path) for path in files]
-    return TableLog(version, rows, columns, physical, places, stats)
+    places = [folder / unquote(file["path"]) for file in files]
+    clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
+    vectors = [file.get("deletionVector") for file in files]
+    features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
+    return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
 
-def _files(actions: Sequence[Action]) -> dict[str, Action]:
-    """The data files that were added and not removed since, by path."""
-    files: dict[str, Action] = {}
+def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
+    told = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    newest = [domain for domain in told if domain["domain"] == "delta.clustering"][-1:]
+    kept = [json.loads(domain["configuration"]) for domain in newest if not domain["removed"]]
+    return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
+
+
+def _files(actions: Sequence[Action]) -> list[Action]:
+    """The data files that were added and not removed since.
+
+    A file whose rows a new deletion vector hides is removed and added under its old path: a file is
+    known by its path and its vector.
+    """
+    files: dict[tuple[str, str], Action] = {}
     for action in actions:
-        if "add" in action:
-            files[action["add"]["path"]] = action["add"]
-        elif "remove" in action:
-            files.pop(action["remove"]["path"], None)
-    return files
+        for kind in ("remove", "add"):
+            file = action.get(kind) or {}
+            vector = file.get("deletionVector") or {}
+            identity = (str(file.get("path")), _told(vector))
+            if kind == "add" and file:
+                files[identity] = file
+            elif file:
+                files.pop(identity, None)
+    return list(files.values())
+
+
+def _told(vector: Action) -> str:
+    """What tells a deletion vector from another; an empty text without one."""
+    names = ("storageType", "pathOrInlineDv", "offset")
+    return "|".join(str(vector.get(name) or "") for name in names) if vector else ""
 
 
 def _stats(file: Action) -> Action:
@@ -197,7 +242,8 @@ def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
     stats = chunk.statistics
     if stats is None or not stats.has_null_count:
         return None
-    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    told = stats.has_min_max and stats.logical_type.type in _BOUNDED
+    bounds: Any = (stats.min, stats.max) if told else (None, None)
     whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
     numbers, texts = bounds if whole else None, bounds if text else None
     return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
 
-from lakehouse.config.table import LearnedColumn, Table
+from lakehouse.config.columns import LearnedColumn
+from lakehouse.config.table import Table
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
@@ -68,8 +69,9 @@ class Columns:
             `silver.decode.debezium.events` names it; None where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
-        order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
-            where no record has one; None where no record has shown it.
+        order: what Debezium's records are ordered by: positions of the `source`, of PostgreSQL's
+            `change` alone where no record tells its commit, or `arrival` where no record has one;
+            None where no record has shown it.
         feed_mode: `UPDATES` where the table has one feed of YDB and some update in it has the
             columns that it wrote, so that one without any wrote none; the YAML does not declare it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
@@ -217,9 +219,11 @@ def declared_types(table: Table) -> dict[str, T.DataType]:
 
 
 def is_published(table: Table, name: str) -> bool:
-    """Whether the table keeps a column, by its keys and column lists."""
+    """Whether the table keeps a column, by its keys, column lists and renamed columns."""
     if name in table.keys:
         return True
+    if table.renamed and table.fold(name) in table.renamed:
+        return False
     if table.column_list is not None:
         return name in table.column_list
     return name not in (table.except_column_list or [])

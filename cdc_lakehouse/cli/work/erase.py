@@ -175,7 +175,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     for name in published_names(spark, target, table):
-        _forget(spark, wanted, name)
+        _forget(spark, wanted, name, with_log=False)  # it tells no value, and what is published
     return prove(spark, target, wanted, found.values)
 
 
@@ -290,11 +290,11 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
         _delete(wanted, files)
 
 
-def _forget(spark: "SparkSession", wanted: Erasure, name: str) -> None:
+def _forget(spark: "SparkSession", wanted: Erasure, name: str, with_log: bool = True) -> None:
     from lakehouse.storage.upkeep import forget_the_past
 
     wanted.say(f"rewriting {name} and deleting its older versions")
-    forget_the_past(spark, name)
+    forget_the_past(spark, name, with_log)
 
 
 def _delete(wanted: Erasure, files: Iterable[str]) -> None:

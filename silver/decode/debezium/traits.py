@@ -18,10 +18,11 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
-from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS, has_position
+from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock, key_row
 from silver.decode.debezium.events.opening import Opened
-from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
+from silver.decode.debezium.events.order import BY_CHANGE, ORDERS, order_shown
+from silver.decode.renames import column_names
 from silver.decode.values.encodings import block_defaults, declares_decimals, holds_decimals
 from silver.decode.values.inference import MOST_LEFT_OUT, UndeclaredFields
 from silver.decode.values.json_values import text_of
@@ -68,7 +69,7 @@ class Traits:
         self.source_table: _SourceTable | None = known.source_table
         self.mixes = not table.is_shared
         self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
-        self._table_keys = {name.lower() for name in table.keys}
+        self._table = table
         taken = self._origins.values()
         self._keys = {name.lower(): name for name in table.keys if name not in taken}
         self._nullable = table.nullable_keys
@@ -104,8 +105,9 @@ class Traits:
         if envelope.op in _CHANGES:
             self._look_at_key(record)
             self._look_at_table(envelope)
-            if event is None:  # a flattened event's order has rules of its own
-                self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
+            order = order_shown(envelope.source)
+            if event is None or order == BY_CHANGE:  # a flattened event has rules of its own
+                self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
         if block is None and (envelope.source is not None or event is not None):
@@ -146,7 +148,7 @@ class Traits:
         return replace(
             known,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
-            order=BY_SOURCE if BY_SOURCE in self.orders else min(self.orders, default=None),
+            order=next((order for order in ORDERS if order in self.orders), None),
             key_parts=tuple(sorted(parts)),
             source_table=self.source_table if self.mixes else None,
             left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
@@ -164,8 +166,9 @@ class Traits:
         self._keys_to_parse -= 1
         with suppress(NotAvro):
             self._open_key(record)
-        names = [name for name in key_row(record.key) or {} if name not in self._origins]
-        self.key_parts |= {name for name in names if name.lower() not in self._table_keys}
+        names = column_names(self._table, key_row(record.key) or {})
+        others = [name for name in names if name.lower() not in self._table.key_names]
+        self.key_parts |= {name for name in others if name not in self._origins}
 
     def _add_table(self, table: _SourceTable | None) -> None:
         """Notes what tells a record's source table from the first one."""
@@ -178,8 +181,8 @@ class Traits:
     def _look_at_table(self, envelope: Envelope) -> None:
         if envelope.source is not None:
             self._add_table(_table_of(envelope.source))
-            names = {name.lower() for name in envelope.after or ()}
-            self.mixes &= envelope.after is None or self._table_keys <= names
+            names = {name.lower() for name in column_names(self._table, envelope.after or {})}
+            self.mixes &= envelope.after is None or self._table.key_names <= names
 
     def _look_at_decimals(self, envelope: Envelope) -> None:
         if not self._decimals:
@@ -195,8 +198,10 @@ class Traits:
     def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Takes in what a record shows of keys that its own key lacks; whether it is new."""
         before = envelope.before
-        if before is None or record.key is None or not self._keys:
+        if before is None or not self._keys:
             return False
+        if record.key is None:
+            return envelope.op == "u" and self._look_without_key(before, envelope.after or {})
         shape = self._shapes.get(record.topic) or self._shape_of(record)
         if envelope.op == "d" and not self.whole_old_rows:
             found = self._find_made_up(envelope, shape.lacks - self.made_up, block)
@@ -211,7 +216,8 @@ class Traits:
         """What the record's key has; the keys of a topic are of one shape."""
         with suppress(NotAvro):
             self._open_key(record)
-        has = frozenset(name.lower() for name in key_row(record.key) or ())
+        names = column_names(self._table, key_row(record.key) or {})
+        has = frozenset(name.lower() for name in names)
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
         return shape
@@ -250,6 +256,21 @@ class Traits:
         self.moved |= moved
         return True
 
+    def _look_without_key(self, before: Row, after: Row) -> bool:
+        """An update that moves a key is of a whole old row where that has a true value of no key.
+
+        Keys that it does not move are as they are in the new row, or the old row is made up.
+        """
+        moved = {name for name in self._keys if self._is_moved(name, before, after)}
+        if self.whole_old_rows or not moved:
+            return False
+        keys = [self._field_of(name, before) for name in self._keys]
+        columns = zip(column_names(self._table, before), before.values(), strict=True)
+        others = [value for name, value in columns if name.lower() not in self._table.key_names]
+        old = [before[name] for name in keys if name and before[name] != after.get(name)]
+        self.whole_old_rows = _is_true(*old) and any(map(_is_true, others))
+        return self.whole_old_rows
+
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
         is_there = None not in (self._field_of(name, before), self._field_of(name, after))
         return is_there and self._differs(name, before, after)
@@ -264,9 +285,18 @@ class Traits:
         if field in row:
             return field
         found = next((field for field in row if field.lower() == name), None)
+        if found is None and self._table.renamed:
+            named = zip(column_names(self._table, row), row, strict=True)
+            found = next((field for column, field in named if column.lower() == name), None)
         if found is not None:
             self._spellings[name] = found
         return found
+
+
+def _is_true(*values: object) -> bool:
+    """Whether the connector has made up none of the values: a null is a value that it left out."""
+    texts = [None if value is None else text_of(as_json(value)) for value in values]
+    return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
 
 
 def _table_of(source: SourceBlock) -> _SourceTable | None:
