@@ -24,6 +24,7 @@ from lakehouse.run.memory import Arrived, Memory
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.newest import newest_batches
+from lakehouse.words import count_off
 
 # Set when a feed with `once: true` has been read: what comes to it later is left alone.
 ONCE = "lakehouse.once"
@@ -58,8 +59,8 @@ def ingest(
         return _outcome(run, feed)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for outcome in pool.map(read, mine):
-            progress(outcome.told())
+        for at, outcome in enumerate(pool.map(read, mine), 1):
+            progress(count_off(outcome.told(), at, len(mine)))
             outcomes.append(outcome)
     done = published(spark, target, tables, entries(run_id, tables, outcomes))
     return [*done, *unread(run_id, everything, outcomes)]

@@ -20,6 +20,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View
 from lakehouse.storage.views import publish as publish_views
+from lakehouse.words import count_off
 from silver.contract import PENDING
 
 __all__ = ["open_catalog", "publish"]
@@ -46,8 +47,8 @@ def publish(
     entries, shown = [], [*table_status.views(spark, target, configured or tables)]
     sets, broken = groups.published(spark, target, tables), set[str]()
     marks, lake = published.marks(spark, target, tables), Lake(spark, target)
-    for table in tables:
-        progress(f"gold {table.table}")
+    for at, table in enumerate(tables, 1):
+        progress(count_off(f"gold {table.table}", at, len(tables)))
         started, message, own = datetime.now(timezone.utc), None, list[View]()
         counts, mark = dict[str, int](), marks.get(table.table)
         try:

@@ -15,6 +15,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def count_off(text: str, at: int, of: int) -> str:
+    """What is done now, and which of how many that is, where there are several."""
+    return text if of == 1 else f"{text}, {at:,} of {of:,}"
+
+
 def read_columns(text: str) -> tuple[tuple[str, str, str], ...]:
     """The columns of a text, `name | type | meaning` a line each: three texts of each column.
 

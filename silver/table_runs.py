@@ -1,5 +1,6 @@
 """The table runs of one run of silver: many tables at once, recorded together in the ledger."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -13,6 +14,7 @@ from lakehouse.spark.failures import in_short
 from lakehouse.spark.local_settings import SMALL
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
+from lakehouse.words import count_off
 from silver import freshness
 from silver.changelog import bronze_rows, log
 from silver.changelog.batch import Batch
@@ -46,8 +48,10 @@ def run_tables(
     states = _begin(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
+    alone, begun = [t for t in tables if t.consistency_group is None], itertools.count(1)
+
     def work(config: Table) -> TableOutcome:
-        run.progress(f"silver {config.table}")
+        run.progress(count_off(f"silver {config.table}", next(begun), len(alone)))
         table, began = SilverTable(lake, config), datetime.now(timezone.utc)
         state, message = states[config.table], None
         try:
@@ -60,7 +64,6 @@ def run_tables(
             result = TableResult(run.noted.get(config.table, state), {})
         return _outcome(run, table.name, began, result, message)
 
-    alone = [table for table in tables if table.consistency_group is None]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(work, alone))
     moved = advance_groups(run, lake, tables, states, Upstream(logged, feeds), held)

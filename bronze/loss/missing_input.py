@@ -9,7 +9,9 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 from bronze.contract import feed_name
@@ -29,15 +31,40 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
     """
     if target.catalog:
         return {}
+    logs: dict[str, BronzeLog | None] = {}
+    for name in {feed_name(table, source) for table in tables for source in table.feeds}:
+        log = read_table_log(target, "bronze", name)
+        logs[name] = None if log is None else BronzeLog(log)
     found = {
-        table.table: [w for source in table.feeds for w in _warnings(target, table, source)]
+        table.table: [
+            warning
+            for source in table.feeds
+            for warning in _warnings(target, source, logs[feed_name(table, source)])
+        ]
         for table in tables
     }
     return {name: warnings for name, warnings in found.items() if warnings}
 
 
-def _warnings(target: Target, table: Table, source: Source) -> Iterator[str]:
-    log = read_table_log(target, "bronze", feed_name(table, source))
+@dataclass(frozen=True)
+class BronzeLog:
+    """The log of a feed's bronze table."""
+
+    log: TableLog
+
+    @property
+    def rows(self) -> int | None:
+        """How many records the table has; None where unknown."""
+        return self.log.rows
+
+    @cached_property
+    def topics(self) -> set[str] | None:
+        """The topics of the records; None where there are too many files to look at."""
+        values = read_values(self.log, ["_topic"])
+        return None if values is None else {topic for (topic,) in values if topic is not None}
+
+
+def _warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
     if source.path is not None and "://" not in target.landing:
         text = _of_folder(Path(target.landing), source.path, source, bool(log and log.rows))
         if text is not None:
@@ -86,24 +113,18 @@ def _where_to_look(landing: Path, path: str) -> str:
     return "drop files there, or correct source.path"
 
 
-def _no_record(topic: str, source: Source, log: TableLog) -> Iterator[str]:
+def _no_record(topic: str, source: Source, log: BronzeLog) -> Iterator[str]:
     """A warning where bronze has records, but none of the topic."""
     if log.rows == 0:
         yield f"topic {topic} has brought no record; do: check its name and the connector"
         return
-    there = _topics(log) if source.topic is not None else None
+    there = log.topics if source.topic is not None else None
     if there is None or topic in there:
         return
     close = get_close_matches(topic, sorted(there), n=1)
     listed = ", ".join(sorted(there)[:MOST_NAMED]) + (", …" if len(there) > MOST_NAMED else "")
     meant = f"did you mean {close[0]}?" if close else f"the feed has {listed or 'no topic'}"
     yield f"topic {topic} has brought no record: {meant}; do: correct source.topic"
-
-
-def _topics(log: TableLog) -> set[str] | None:
-    """The topics of the feed's records; None where there are too many files to look at."""
-    values = read_values(log, ["_topic"])
-    return None if values is None else {topic for (topic,) in values if topic is not None}
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.interrupts import leave_at_once
 from cdc_lakehouse.cli.warm import ask
+from lakehouse.interrupts import ending, leave_at_once
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from lakehouse.config.target import Layer
+
+QUESTIONS = ("sql", "status")
 
 
 def main() -> None:
@@ -20,9 +24,22 @@ def main() -> None:
     answered = ask()
     if answered is not None:
         sys.exit(answered)
-    from cdc_lakehouse.cli.commands import app, enter
+    _load(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))
+    from cdc_lakehouse.cli.front import app, enter
 
-    enter(app)
+    with ending():
+        enter(app)
+
+
+def _load(command: str) -> "ModuleType":
+    """Registers the command: a question alone, as the others take a while to be imported."""
+    if command in QUESTIONS:
+        from cdc_lakehouse.cli.ask import queries
+
+        return queries
+    from cdc_lakehouse.cli import commands
+
+    return commands
 
 
 def layer_main(layer: "Layer", arguments: Sequence[str] | None = None) -> None:
@@ -30,4 +47,5 @@ def layer_main(layer: "Layer", arguments: Sequence[str] | None = None) -> None:
     leave_at_once()
     from cdc_lakehouse.cli.work.run import run_layer
 
-    run_layer(layer, arguments)
+    with ending():
+        run_layer(layer, arguments)

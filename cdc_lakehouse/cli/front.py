@@ -6,18 +6,18 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSpec
 
 import typer
 
 from cdc_lakehouse.cli.help import CommandsByTask, examples
-from cdc_lakehouse.cli.interrupts import cancel_beside, raise_again
 from cdc_lakehouse.cli.options import Chosen, load, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
+from lakehouse.interrupts import raise_again, was_pressed
 from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shortened
 
@@ -42,6 +42,9 @@ def application(help_text: str, completion: bool = False) -> typer.Typer:
         no_args_is_help=True,
     )
 
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""What Typer raises of wrong usage; its own name for that class is none that it promises."""
 
 app = application("Change data capture on Delta: bronze, silver, gold.", completion=True)
 
@@ -99,9 +102,11 @@ def interruptible(function: Callable[..., None]) -> Callable[..., None]:
         raise_again()
         try:
             function(*args, **given)
-        except KeyboardInterrupt as pressed:
+        except BaseException as failure:
+            if not (isinstance(failure, KeyboardInterrupt) or was_pressed()):
+                raise
             console = sys.modules.get("cdc_lakehouse.terminal.console")
-            raise Interrupted(console.doing() if console else None) from pressed
+            raise Interrupted(console.doing() if console else None) from failure
 
     vars(guarded).update(__signature__=inspect.signature(function))
     return guarded
@@ -178,10 +183,9 @@ def start(
     from cdc_lakehouse.terminal.console import progress
     from lakehouse.spark.session import check_server_python, get_spark
 
-    with progress("starting Spark"):
+    with progress("starting Spark") as tell:
         needed = packages(tables), jars(tables)
-        spark = get_spark(target, *needed, open_ended)
-        cancel_beside()
+        spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind != "local":
             check_server_python(spark)
         return spark
@@ -197,15 +201,35 @@ def expectation_problems(table: Table) -> Sequence[str]:
 
 
 def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
-    """Without the SystemExit(0) of Click, which Databricks takes for a failed task.
+    """Without the SystemExit(0) of Typer, which Databricks takes for a failed task.
 
     The command is called itself, as calling the application replaces the exception hook.
+
+    Raises:
+        ConfigurationError: wrong usage.
     """
+    command = typer.main.get_command(application)
     try:
-        typer.main.get_command(application)(given, prog_name=name)
-    except SystemExit as ended:
-        if ended.code:
-            raise
+        code = command(given, prog_name=name, standalone_mode=False)
+    except typer.Abort:
+        print("nothing more was done", file=sys.stderr)
+        sys.exit(1)
+    except USAGE_ERROR as wrong:
+        told, of = wrong.format_message(), wrong.ctx
+        if told == of.get_help():
+            wrong.show()
+            sys.exit(ConfigurationError.exit_code)
+        raise _usage_error(told, of.command_path, of.get_usage()) from None
+    if code:
+        sys.exit(code)
+
+
+def _usage_error(message: str, command: str, usage: str) -> ConfigurationError:
+    """Wrong usage as Typer tells it, in the words of every other error."""
+    told = message.rstrip(".").replace("Value error, ", "")
+    found, expected = told[:1].lower() + told[1:], " ".join(usage.split()).removeprefix("Usage: ")
+    action = f"`{command} --help` shows what there is"
+    return ConfigurationError("command line", command, found, expected, action)
 
 
 def _leave(error: LakehouseError) -> NoReturn:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import yaml
 
-from cdc_lakehouse.drafts.sample import read_sample, read_samples
+from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples
 from cdc_lakehouse.drafts.sample_files import Sample
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
@@ -54,7 +54,7 @@ def write_draft(
     if file.exists():
         found, action = "a file that is there", "remove it first, or choose another name"
         raise ConfigurationError(str(file), "table", found, "a new table", action)
-    return _write(file, read_sample(files, table), place_of(files[0]))
+    return _write(file, read_sample(files, table, _folders(place_of)), place_of(files[0]))
 
 
 def write_drafts(
@@ -67,7 +67,7 @@ def write_drafts(
     Raises:
         ConfigurationError: the files cannot be used.
     """
-    samples = read_samples(files)
+    samples = read_samples(files, _folders(place_of))
     flat = [place_of(s.files[0]).folder for s in samples.values() if s.format in FLAT]
     written = []
     for name, sample in samples.items():
@@ -76,6 +76,16 @@ def write_drafts(
             place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
         written.append(_write(conf / "tables" / f"{name}.yml", sample, place))
     return written
+
+
+def _folders(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
+    """The names of the folders below the landing root in which files lie already."""
+
+    def folder_of(file: Path) -> str | None:
+        place = place_of(file)
+        return place.folder.rpartition("/")[2] if place.is_sure else None
+
+    return folder_of
 
 
 def _write(file: Path, sample: Sample, place: LandingPlace) -> Draft:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import types as T
 
@@ -37,17 +38,25 @@ SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
 _ROWS = "rows, Debezium's events, or whole records of either, as kcat -J writes them"
 _WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
+FolderOf: TypeAlias = Callable[[Path], str | None]
+"""The name of the folder below the landing root in which a file lies; None of another file."""
 
-def read_sample(files: Sequence[Path], table: str) -> Sample:
-    """What the first records of files show of one table.
+
+def _no_folder(_: Path) -> str | None:
+    return None
+
+
+def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_folder) -> Sample:
+    """What the first records of files show of one table; names are those of `read_samples`.
 
     Raises:
         ConfigurationError: they cannot be read, or do not tell which of their records are meant.
     """
-    parts = _split(files)
-    mine = [part for part in parts if _is_of(part, table)] or parts
+    parts = _named(_split(files), folder_of)
+    mine = [part for name, part in parts if name.lower() == table.lower()]
+    mine = mine or [part for _, part in parts]
     if len(mine) > 1:
-        named = ", ".join(part.topic or _name_of(part.files) for part in mine)
+        named = ", ".join(part.topic or name for name, part in parts if part in mine)
         what = "topics" if all(part.topic for part in mine) else "tables"
         expected = f"one of them, or one ending in .{table}"
         action = "name a table after one of them, or none for the tables of all"
@@ -57,20 +66,22 @@ def read_sample(files: Sequence[Path], table: str) -> Sample:
     return _sampled(mine[0])
 
 
-def read_samples(files: Sequence[Path]) -> dict[str, Sample]:
+def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dict[str, Sample]:
     """What files show of every table in them, by the table's name.
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,
     heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
-    of one table, named after the file; where several files have its columns, the file's name is a
-    number or a day, or it lies in the folder of a day, after the folder.
+    of one table. A folder below the landing root (`folder_of` a file) names the table that is alone
+    in it, as the table reads the folder. Other tables are named after their file; where several
+    files have its columns, the file's name is a number or a day, or it lies in the folder of a day,
+    after the folder.
 
     Raises:
         ConfigurationError: they cannot be read, or hold no record of a table.
     """
     samples: dict[str, Sample] = {}
-    for part in _split(files):
-        name = identifier((part.topic or _name_of(part.files)).rpartition(".")[2])
+    for named, part in _named(_split(files), folder_of):
+        name = identifier(named)
         if name in samples and part.topic is not None:
             name = identifier("_".join(part.topic.split(".")[-2:]))
         elif name in samples:
@@ -125,9 +136,17 @@ def home_of(file: Path) -> Path:
     return folder.parent if is_day_folder(folder) else folder
 
 
-def _is_of(part: _Part, table: str) -> bool:
-    name = part.topic.rpartition(".")[2].lower() if part.topic else _name_of(part.files)
-    return name == table.lower()
+def _named(parts: Sequence[_Part], folder_of: FolderOf) -> list[tuple[str, _Part]]:
+    """The parts, each with the name that its table may have."""
+    homes = Counter(home_of(part.files[0]) for part in parts if part.topic is None)
+
+    def name(part: _Part) -> str:
+        if part.topic is not None:
+            return part.topic.rpartition(".")[2]
+        alone = homes[home_of(part.files[0])] == 1
+        return (folder_of(part.files[0]) if alone else None) or _name_of(part.files)
+
+    return [(name(part), part) for part in parts]
 
 
 def _name_of(files: Sequence[Path]) -> str:

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from cdc_lakehouse.terminal.grid import Row, cut, lay_out
 from cdc_lakehouse.terminal.verbosity import Level, is_json, level
@@ -55,14 +55,28 @@ def width() -> int | None:
     return max(shutil.get_terminal_size().columns, SHORTEST) if sys.stdout.isatty() else None
 
 
+class LiveStep(NamedTuple):
+    """What is being done, and since when: as text, and as the line of a terminal."""
+
+    began: float
+
+    def __str__(self) -> str:
+        """The step with its whole seconds."""
+        return f"{doing() or ''} ({time.monotonic() - self.began:.0f} s)"
+
+    def __rich__(self) -> Text:
+        """The same, as it is when the terminal's line is drawn."""
+        return Text(str(self))
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Progress]:
-    """Say what is being done: a live line on a terminal, elsewhere a line every few seconds.
+    """Say what is being done, and for how long: a live line, elsewhere a line every few seconds.
 
     Call what it gives with the present step. With `--quiet` nothing is said.
     """
     _doing.append(title)
-    console = Console(stderr=True)
+    console, step = Console(stderr=True), LiveStep(time.monotonic())
 
     def note(line: str) -> None:
         named = line.startswith(title) or not line
@@ -72,15 +86,10 @@ def progress(title: str) -> Iterator[Progress]:
         if level() is Level.QUIET:
             yield note
         elif console.is_terminal and not is_json():
-            with console.status(title) as status:
-
-                def note_live(line: str) -> None:
-                    note(line)
-                    status.update(escape(_doing[-1]))
-
-                yield note_live
+            with console.status(step):
+                yield note
         else:
-            with _heartbeat():
+            with _heartbeat(step):
                 yield note
     except KeyboardInterrupt:
         raise  # `doing` is to tell the step that was interrupted
@@ -267,14 +276,13 @@ def _shortened(lines: list[str], room: int, rest: str) -> list[str]:
 
 
 @contextmanager
-def _heartbeat() -> Iterator[None]:
+def _heartbeat(step: LiveStep) -> Iterator[None]:
     """Meanwhile a line on stderr every few seconds says what is being done, and for how long."""
-    ended, began = threading.Event(), time.monotonic()
+    ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(HEARTBEAT_SECONDS):
-            took = time.monotonic() - began
-            say_aside(f"{doing() or ''} ({took:.0f} s)")
+            say_aside(str(step))
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

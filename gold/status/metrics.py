@@ -77,6 +77,11 @@ FAMILIES = (
         "1 if the last work on a layer of the table failed.",
         lambda record: float(record.get("last_failure") is not None),
     ),
+    Family(
+        "verified_timestamp_seconds",
+        "When the table was last found equal to its source.",
+        _time_of("verified_at"),
+    ),
     Family("accounted", "1 if outcomes add up to the records.", _of("accounted")),
     Family("checked_timestamp_seconds", "When these figures were asked.", _time_of("checked_at")),
 )
@@ -96,6 +101,9 @@ def exposition(records: Sequence[Record], version: str) -> str:
         for reason, count in record.get("dead_letters", {}).items()
     ]
     lines += _family("dead_letters", "Unresolved dead letters by reason.", letters)
+    through = [(r["table"], r["verified_through"]) for r in records if r["verified_through"]]
+    positions = [({"table": table, "position": position}, 1.0) for table, position in through]
+    lines += _family("verified_through", "Up to which position that was.", positions)
     return "\n".join([*lines, ""])
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gold.report import story
+from gold.source_check.verified import list_verified
 from gold.status import pipeline, stale
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
@@ -51,18 +52,23 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
     `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
     table their keys lack and have unknown old values, `left_out` which fields are in no column.
-    Times are ISO 8601 in UTC.
+    `verified_through` is the position up to which the table was found equal to its source, at
+    `verified_at`. Times are ISO 8601 in UTC.
     """
     kept = sources(lake)
-    known = [facts(lake, table) for table in tables]
+    applied = _applied(lake, kept)
+    known = [facts(lake, table, applied.get(table.table)) for table in tables]
     parts = [known[n :: lake.at_once] for n in range(min(lake.at_once, len(known)))]
     with ThreadPoolExecutor(lake.at_once) as pool:
         asked = [pool.submit(_asked, lake, part, kept) for part in parts]
         rows = {name: row for part in asked for name, row in part.result().items()}
     counts, lost, states = _counts(lake, kept), _gaps(lake, kept), states_of(lake)
+    names = [table.table for table in tables]
+    verified = list_verified(lake.target, names)
     return [
         _record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
-        for name in (table.table for table in tables)
+        | verified[name]
+        for name in names
     ]
 
 
@@ -85,18 +91,20 @@ def views(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Vi
     return [pipeline.runs(kept), pipeline.status(known, kept)]
 
 
-def facts(lake: AskedLake, table: Table) -> TableFacts:
-    """What the status of a table is asked from."""
+def facts(lake: AskedLake, table: Table, applied: int | None = None) -> TableFacts:
+    """What the status of a table is asked from; a change log that is `applied` whole is not."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
-    place = _place(lake, current)
+    place, changes = _place(lake, current), f"{table.table}_changes"
+    logged = None if applied is None else lake.highest("silver", changes, "_batch")
+    waits = applied is None or logged is None or logged > applied
     live = "_is_current" if history else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
         max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
         current=place,
-        log=_place(lake, f"{table.table}_changes"),
+        log=_place(lake, changes) if waits else None,
         letters=_place(lake, f"{table.table}_dead_letters"),
         files=pipeline.measure(lake, current) if place else pipeline.Files(),
         stale=_stale(lake, table),
@@ -128,6 +136,15 @@ def sources(lake: AskedLake) -> Sources:
 
 def _place(lake: AskedLake, table: str) -> str | None:
     return lake.name("silver", table) if lake.exists("silver", table) else None
+
+
+def _applied(lake: AskedLake, kept: Sources) -> dict[str, int]:
+    """The newest batch that each table has applied, where the lake tells logs without a query."""
+    if kept.ledger is None or isinstance(lake, Lake):
+        return {}
+    newest = f"SELECT `table`, max(batch) AS n FROM {kept.ledger}"
+    done = f"{newest} WHERE layer = 'silver' AND status = 'ok' AND batch IS NOT NULL"
+    return {row["table"]: row["n"] for row in lake.ask(f"{done} GROUP BY `table`")}
 
 
 def _counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:

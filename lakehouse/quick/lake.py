@@ -76,6 +76,7 @@ class QuickLake:
 
         self.target, self.at_once = target, 1
         self._said, self._names = said, set[str]()
+        self._logs, self._times = dict[str, TableLog | None](), list[str]()
         self._duck, self._failure = duckdb.connect(), duckdb.Error
         self._duck.execute("SET TimeZone = 'UTC'")
         self._duck.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
@@ -93,7 +94,7 @@ class QuickLake:
         """
         name = f"{layer}.{table}"
         if name not in self._names:
-            log = read_table_log(self.target, layer, table)
+            log = self._log(layer, table)
             if log is None or not log.features <= _KNOWN or _is_large(log):
                 raise NotQuick(f"{name} is not read here")
             try:
@@ -109,10 +110,15 @@ class QuickLake:
         Raises:
             NotQuick: the log cannot be read.
         """
-        log = read_table_log(self.target, layer, table)
+        log = self._log(layer, table)
         if log is None:
             raise NotQuick(f"{layer}.{table} is not read here")
         return {name: _SPARKS.get(kind, kind) for name, kind in log.columns.items()}
+
+    def highest(self, layer: Layer, table: str, column: str) -> int | None:
+        """The highest whole number in a column, as the table's log tells it; None if unknown."""
+        log = self._log(layer, table)
+        return None if log is None else log.highest(column)
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column.
@@ -130,6 +136,7 @@ class QuickLake:
             NotQuick: DuckDB cannot answer it.
         """
         try:
+            self._note_files(query)
             found = self._duck.sql(query)
             columns, types = list(found.columns), [str(kind) for kind in found.types]
             shown = [f"CAST(#{at} AS {_shown(kind)})" for at, kind in enumerate(types, 1)]
@@ -137,6 +144,13 @@ class QuickLake:
         except (self._failure, UnicodeDecodeError) as failure:
             raise NotQuick(str(failure)) from failure
         return QuickAnswer(columns, types, rows)
+
+    def _log(self, layer: Layer, table: str) -> TableLog | None:
+        """The table's log, read once."""
+        name = f"{layer}.{table}"
+        if name not in self._logs:
+            self._logs[name] = read_table_log(self.target, layer, table)
+        return self._logs[name]
 
     def _folder(self, layer: Layer, table: str) -> Path:
         return Path(str(location(self.target, layer, table)))
@@ -158,7 +172,8 @@ class QuickLake:
         rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
         rows += " WHERE false"
         if log.files:
-            self._note_files(log.files)
+            times = ((_text(str(file)), file.stat().st_mtime) for file in log.files)
+            self._times += [f"({file}, to_timestamp({changed!r}))" for file, changed in times]
             listed = ", ".join(_text(str(file)) for file in log.files)
             options = "union_by_name = true, filename = true, file_row_number = true"
             rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options})"
@@ -166,9 +181,11 @@ class QuickLake:
         view = f"CREATE VIEW {_quoted(name)} AS SELECT {', '.join(columns)}, filename AS _data_file"
         self._duck.execute(f"{view} FROM {rows}")
 
-    def _note_files(self, files: Sequence[Path]) -> None:
-        times = [[str(file), file.stat().st_mtime] for file in files]
-        self._duck.executemany("INSERT INTO _files VALUES (?, to_timestamp(?))", times)
+    def _note_files(self, query: str) -> None:
+        """Keeps when the files of the tables were written, for a query that asks for it."""
+        if self._times and "_files" in query:
+            self._duck.execute(f"INSERT INTO _files VALUES {', '.join(self._times)}")
+            self._times.clear()
 
     def _without_hidden(self, name: str, log: TableLog) -> str:
         hidden = {file: v for file, v in zip(log.files, log.vectors, strict=True) if v}

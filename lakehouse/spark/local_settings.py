@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import URLError
@@ -35,17 +35,20 @@ class Jar(NamedTuple):
         return f"{CENTRAL}/{self.group.replace('.', '/')}/{self.module}/{self.version}/{self.file}"
 
 
-def in_folder(jars: Sequence[Jar], folder: Path) -> list[Path]:
-    """The jars' files in the folder; fetched when they are missing.
+def in_folder(
+    jars: Sequence[Jar], folder: Path, progress: Callable[[str], None] = str
+) -> list[Path]:
+    """The jars' files in the folder; fetched when they are missing, of which `progress` hears.
 
     Raises:
         SparkUnavailable: a jar cannot be fetched, or is not what it should be.
     """
-    return [_there(jar, folder / jar.file) for jar in jars]
+    return [_there(jar, folder / jar.file, progress) for jar in jars]
 
 
-def _there(jar: Jar, file: Path) -> Path:
+def _there(jar: Jar, file: Path, progress: Callable[[str], None]) -> Path:
     if not file.exists():
+        progress(f"downloading {jar.file}")
         _write(file, _fetched(jar))
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.digest:
         raise SparkUnavailable(f"{file} is not the jar of that name", f"put {jar.url} there")
@@ -196,10 +199,12 @@ def socket_settings() -> dict[str, str]:
     return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
 
 
-def jar_settings(jars: Sequence[Jar], folder: Path) -> dict[str, str]:
+def jar_settings(
+    jars: Sequence[Jar], folder: Path, progress: Callable[[str], None] = str
+) -> dict[str, str]:
     """Spark's settings for jars in place of what Ivy would resolve; none without any."""
     if not jars:
         return {}
     modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)
-    files = ",".join(str(file) for file in in_folder(jars, folder))
+    files = ",".join(str(file) for file in in_folder(jars, folder, progress))
     return {"spark.jars.excludes": modules, "spark.jars": files}

@@ -4,11 +4,14 @@ import functools
 import importlib
 import importlib.util
 import os
+import re
+import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable, SparkUnavailable
+from lakehouse.interrupts import cancel_beside
 from lakehouse.remedies import install_extra
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.java import archive_options, system_java, use_java
@@ -40,6 +44,12 @@ from lakehouse.spark.scratch import make_temporary, scratch
 # Of a url that names no port, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
 
+Progress = Callable[[str], None]
+LOOK_SECONDS = 0.5
+_RESOLVED, _WANTED = ":: resolution report ::", "\tfound "
+_JARS = re.compile(r"^The jars for the packages stored in: (.+)$", re.MULTILINE)
+_DOWNLOADING = re.compile(r"^downloading (\S+\.jar)", re.MULTILINE)
+
 # PySpark prints an exception with its Java stack on stderr as well as raising it.
 ECHOING_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -50,13 +60,14 @@ def get_spark(
     jars: Sequence[Jar] = (),
     open_ended: bool = False,
     more: Mapping[str, str] = MappingProxyType({}),
+    progress: Progress = str,
 ) -> SparkSession:
     """The session, made on the first call and the same one afterwards.
 
     `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
     of modules that those ask for. `open_ended` work may meet more than lies there now. `more` are
     settings of a local Spark. Its own output goes to `root`/lake/_logs/spark.log, and times of day
-    are UTC in this process.
+    are UTC in this process. `progress` hears of jars that are downloaded.
 
     Raises:
         SparkUnavailable: what it takes is not there; the message says what to do.
@@ -68,7 +79,7 @@ def get_spark(
         return _in_utc(connect_to(str(target.remote)))
     use_java()
     settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
-    return _local(target, packages, jars, settings)
+    return _local(target, packages, jars, settings, progress)
 
 
 def interpreted(spark: SparkSession) -> SparkSession:
@@ -98,7 +109,11 @@ def java_has_ended() -> bool:
 
 
 def _local(
-    target: Target, packages: Sequence[str], jars: Sequence[Jar], settings: dict[str, str]
+    target: Target,
+    packages: Sequence[str],
+    jars: Sequence[Jar],
+    settings: dict[str, str],
+    progress: Progress,
 ) -> SparkSession:
     if importlib.util.find_spec("delta") is None:
         raise SparkUnavailable("no delta-spark here", install_extra("local"))
@@ -111,15 +126,64 @@ def _local(
     classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
     settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
     own = scratch(target.lake)
-    for key, value in (settings | socket_settings() | jar_settings(jars, own / "_jars")).items():
+    settings |= socket_settings() | jar_settings(jars, own / "_jars", progress)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     log = own / "_logs" / "spark.log"
     make_temporary(target.lake)
     try:
-        with output_of_java_to(log):
-            return configure_spark_with_delta_pip(builder, list(packages)).getOrCreate()
+        with output_of_java_to(log), _telling_downloads(log, progress):
+            builder = configure_spark_with_delta_pip(builder, list(packages))
+            _start_context(builder)
+            return builder.getOrCreate()
     except PySparkException as failure:
         raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
+
+
+def _start_context(builder: SparkSession.Builder) -> None:
+    """Starts Java, and at once has Ctrl-C answered as everywhere else, in place of Spark's way."""
+    from pyspark import SparkConf, SparkContext
+
+    before = signal.getsignal(signal.SIGINT)
+    context = SparkContext.getOrCreate(SparkConf().setAll(list(builder._options.items())))
+    if signal.getsignal(signal.SIGINT) is not before:
+        cancel_beside(context.cancelAllJobs)
+
+
+@contextmanager
+def _telling_downloads(log: Path, progress: Progress) -> Iterator[None]:
+    """Meanwhile tells which jar Java's log says is being downloaded."""
+    ended = threading.Event()
+
+    def look() -> None:
+        told = None
+        while not ended.wait(LOOK_SECONDS):
+            with suppress(OSError):
+                now = find_download(log.read_text(encoding="utf-8", errors="replace"))
+                if now != told:
+                    told = now
+                    progress(now or "")
+
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def find_download(log: str) -> str | None:
+    """What is being downloaded as Ivy's lines say, and how much of it is done; None if nothing.
+
+    Ivy lists the jars that it wants, and downloads what describes each of them on the first start.
+    Then it names each jar that is not there yet as it begins with it.
+    """
+    folder, urls, wanted = _JARS.search(log), _DOWNLOADING.findall(log), log.count(_WANTED)
+    if folder is None or _RESOLVED in log:
+        return None
+    if urls:
+        return f"downloading {urls[-1].rpartition('/')[2]}, jar {len(urls)} of at most {wanted}"
+    is_first = not any(Path(folder[1]).glob("*.jar"))
+    return f"downloading what describes the jars, {wanted} so far" if is_first else None
 
 
 def connect_to(remote: str) -> SparkSession:

@@ -31,6 +31,9 @@ class AskedLake(Protocol):
     def types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL."""
 
+    def highest(self, layer: Layer, table: str, column: str) -> int | None:
+        """The highest whole number in a column, where the table's log is read; else None."""
+
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column; times are in UTC, without a zone."""
 
@@ -56,6 +59,9 @@ class Lake:
         """The columns of a table with their types in Spark's SQL."""
         fields = self.spark.table(self.name(layer, table)).schema.fields
         return {field.name: field.dataType.simpleString() for field in fields}
+
+    def highest(self, layer: Layer, table: str, column: str) -> int | None:
+        """Unknown: Spark reads the log itself."""
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query, by column."""

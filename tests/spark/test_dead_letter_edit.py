@@ -68,7 +68,7 @@ def test_a_mended_record_is_applied_at_its_own_place_and_bronze_keeps_what_came(
     mended = tmp_path / "mended.json"
     mended.write_text(MENDED)
     told = terminal("dead-letters", "edit", PLACE, "--file", str(mended))
-    assert "1 of 1 dead letters resolved" in " ".join(told.split())
+    assert " ".join(told.split()) == "t 1 of 1 dead letters resolved"
     assert versions(terminal) == [[1, 1], [2, 2], [3, 3]]
     target = load_target(tmp_path / "conf", "local", str(tmp_path))
     raws = spark.table(name(target, "bronze", "t")).select("_raw").collect()
@@ -93,10 +93,12 @@ def test_a_record_is_mended_in_the_editor_and_a_rebuild_gives_the_same(
     assert "0 of 1 dead letters resolved" in " ".join(told.split())
     assert "t: 1 stay, not_json" in told
     editor = tmp_path / "editor"
-    editor.write_text(f"#!/bin/sh\ngrep -q 99 \"$1\" && echo '{MENDED}' > $1\n")
+    opened = tmp_path / "opened"
+    editor.write_text(f"#!/bin/sh\ncp $1 {opened}; echo '{MENDED}' > $1\n")
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(editor))
     told = terminal("dead-letters", "edit", PLACE)
+    assert opened.read_text() == '{"id": 1, "v": 2, "qty": '
     assert "1 of 1 dead letters resolved" in " ".join(told.split())
     why = terminal("explain", "t", "--key", "1", "--format", "json")
     assert "mended by hand 2" in why and "rejected at first (not_json)" in why

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 from pyspark.sql import SparkSession
 
 from bronze.erasure import erase as bronze
@@ -117,6 +118,10 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     assert not any("proved" in line and "not proved" not in line for line in told)
     assert f"the key's records lie in {file}" in "\n".join(told)
     assert "--landing" in told[-1]
+    refused = Erasure(PEOPLE, {"id": "7"}, True, told.append, lambda _: False)
+    with pytest.raises(typer.Abort):
+        erase_key(spark, target, refused, [PEOPLE])
+    assert file.exists()
     told.clear()
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
     assert "proved" in told[-1] and not file.exists()

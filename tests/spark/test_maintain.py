@@ -51,6 +51,9 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     after = facts(spark, name)
     assert (after.vectors, after.files, spark.table(name).count()) == (0, 1, MANY * 3)
     assert entry.counts == {"tables_compacted": 1}
+    told.clear()
+    (entry,) = tend(spark, target, [TABLE], False, told.append, shared=False)
+    assert (told, entry.counts) == ([], {})
     assert ledger.read(spark, target).where("table = 't'").count() == 1
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
     assert old == MANY * 4

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from gold import job as gold
@@ -14,6 +15,7 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver import table_run
 from silver.audit.verify import verify
+from silver.changelog.dead_letter_list import Wanted, dead_letters
 from silver.maintenance import swap
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
@@ -68,19 +70,25 @@ def shown(spark: SparkSession, target: Target, view: str = "t") -> list[str]:
 
 
 def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: Target) -> None:
-    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
+    slip = {"id": 9, "v": "x", "w": "w"}
+    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3), slip], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
+    assert acknowledge_letters(spark, target, [ITEMS], Wanted(), "a slip") == [("t", 1)]
     name = names.name(target, "silver", "t")
     spark.sql(f"UPDATE {name} SET v = 'wrong' WHERE id = 1")
     arrive(spark, target, ITEMS, [change(3, 4)], 2)
     told: list[str] = []
     rebuild_table(spark, target, ITEMS, told.append, [ITEMS])
     assert shown(spark, target) == ["1 v3", "2 v2", "3 v4"]
+    assert "  1 dead letter  " in " ".join(told)
+    open_, every = (dead_letters(spark, target, [ITEMS], Wanted(resolved=r)) for r in (False, True))
+    assert open_ is not None and open_.isEmpty()
+    assert every is not None and [row["acknowledged"] for row in every.collect()] == ["a slip"]
     assert swap.unfinished(spark, target) == []
     arrive(spark, target, ITEMS, [change(2, 5)], 3)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
     entries = ledger.read(spark, target).where("layer = 'silver'").collect()
-    assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [4]
+    assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [5]
 
 
 def test_a_rebuild_that_goes_on_after_runs_of_the_live_table_lets_nothing_be_read_twice(

@@ -494,6 +494,37 @@ def test_a_folder_gives_a_table_per_topic_and_kind_of_rows(
     assert "next: put rates.csv into landing/rates/rates\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("files", "tables"),
+    [
+        (["landing/orders/a.json"], {"orders": "orders"}),
+        (
+            ["landing/shop/orders/part-1.json", "landing/shop/orders/b.json"],
+            {"orders": "shop/orders"},
+        ),
+        (["landing/orders/2026-01-31/a.json"], {"orders": "orders"}),
+        (["landing/a.json"], {"a": "a"}),
+        (["elsewhere/orders/a.json"], {"a": "orders"}),
+    ],
+)
+def test_a_folder_below_the_landing_root_names_its_table(
+    files: list[str], tables: dict[str, str]
+) -> None:
+    for name in files:
+        file = written(name, '{"id": 1, "updated_at": "2026-01-31T00:00:00Z"}')
+        assert init("--from", str(file)) == 0
+    found = {table.table: table.feeds[0].path for table in load_tables(Path("conf"))}
+    assert found == tables
+
+
+def test_a_table_of_a_folder_can_be_drafted_by_the_folders_name() -> None:
+    for folder in ("orders", "people"):
+        written(f"landing/{folder}/a.json", f'{{"id": 1, "seq": 1, "{folder}": 2}}')
+    assert init("people", "--from", "landing") == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.table, list(table.columns)) == ("people", ["id", "seq", "people"])
+
+
 def test_a_value_that_is_a_text_of_json_is_read() -> None:
     record = whole("s.t", json.dumps({"id": 1}), json.dumps(change(id=1, qty=2)))
     found = read_samples([dropped("a.jsonl", record)])["t"]

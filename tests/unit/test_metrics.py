@@ -23,15 +23,19 @@ def test_every_figure_of_the_status_has_a_family() -> None:
     one = record(
         "orders", dead_letters={"no_key": 2}, last_run="2026-01-31T00:00:00Z", gaps=[{}, {}],
         last_failure="no space", max_staleness_seconds=600,
+        verified_through="0/1A", verified_at="2026-01-31T00:00:00Z",
     )  # fmt: skip
     found = read([one, record("people")])
     wanted = {f"lakehouse_{family.name}" for family in FAMILIES}
-    assert set(found) == wanted | {"lakehouse_build_info", "lakehouse_dead_letters"}
+    labelled = ("build_info", "dead_letters", "verified_through")
+    assert set(found) == wanted | {f"lakehouse_{name}" for name in labelled}
     assert found["lakehouse_rows"] == {("orders",): 1_234_567, ("people",): 1_234_567}
     assert found["lakehouse_dead_letters"] == {("orders", "no_key"): 2}
     assert found["lakehouse_gaps"] == {("orders",): 2, ("people",): 0}
     assert found["lakehouse_last_run_failed"] == {("orders",): 1, ("people",): 0}
     assert found["lakehouse_last_run_timestamp_seconds"] == {("orders",): 1_769_817_600}
+    assert found["lakehouse_verified_through"] == {("orders", "0/1A"): 1}
+    assert found["lakehouse_verified_timestamp_seconds"] == {("orders",): 1_769_817_600}
     assert found["lakehouse_build_info"] == {("1.2",): 1}
 
 

@@ -250,7 +250,8 @@ def test_no_message_is_wider_than_a_terminal(
         (project / "conf" / "tables" / "zz_more.yml").write_text(mistake.more)
     exit_code(mistake.command.split(" "))
     told = capsys.readouterr().err.splitlines()
-    assert max(len(line) for line in told if not line.startswith("Error: ")) <= 80
+    assert max(map(len, told)) <= 80
+    assert told[0].startswith("error: ") and any(line.startswith("  do: ") for line in told)
 
 
 def test_a_folder_without_a_project_says_how_to_make_one(

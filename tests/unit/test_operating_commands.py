@@ -1,12 +1,16 @@
+import io
 import sys
 from pathlib import Path
 
 import pytest
 
+from cdc_lakehouse.cli.check import verify
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.work import erase as erasure
 from cdc_lakehouse.cli.work.erase import Erasure
 from lakehouse.config.table import Table
+from lakehouse.errors import LawsBroken
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
 
@@ -46,9 +50,66 @@ def test_every_command_tells_what_it_does(command: str, capsys: pytest.CaptureFi
     assert f"{command} [OPTIONS]" in capsys.readouterr().out
 
 
-def test_an_erasure_is_named_by_a_digest_that_is_the_same_when_it_is_repeated() -> None:
+class Typed(io.StringIO):
+    """What a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_is_asked_before_files_with_other_keys_go_and_a_program_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    assert erasure._agrees(["a.jsonl"]) and capsys.readouterr().out == ""
+    for answer, agrees in (("y\n", True), ("n\n", False)):
+        monkeypatch.setattr(sys, "stdin", Typed(answer))
+        assert erasure._agrees(["a.jsonl"]) is agrees
+        assert "Delete with all other keys in them?\n  a.jsonl" in capsys.readouterr().out
+    assert erasure._agrees([])
+
+
+def test_an_erasure_that_is_not_proved_ends_with_code_1(
+    conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what needs Spark only whether it proved that nothing is left."""
+    (conf / "lake").mkdir()
+    monkeypatch.setattr(erasure, "start", lambda *_, **__: None)
+    for proved, code in ((True, None), (False, 1)):
+        monkeypatch.setattr(erasure, "erase_key", lambda *_, proved=proved: proved)
+        try:
+            ended = enter(
+                app, ["erase", "orders", "--key", "7", "--conf", str(conf), "--root", str(conf)]
+            )
+        except SystemExit as left:
+            ended = left.code
+        assert ended == code
+
+
+def test_several_tables_are_all_verified_though_one_breaks_a_law(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one, other = (table(name) for name in ("orders", "people"))
+    seen: list[str] = []
+
+    def check(of: Table) -> None:
+        seen.append(of.table)
+        if of is one:
+            raise LawsBroken(of.table, ["one row per key"])
+
+    (failure,) = verify._check_each([one, other], False, check)
+    assert seen == ["orders", "people"] and isinstance(failure, LawsBroken)
+    assert capsys.readouterr().out == "orders:\npeople:\n"
+    with pytest.raises(LawsBroken):
+        verify._check_each([one], False, check)
+
+
+def table(name: str) -> Table:
     source = {"format": "ydb", "path": "t"}
-    table = Table.model_validate({"table": "t", "source": source, "keys": ["id"]})
-    names = {Erasure(table, {"id": key}, False, print).run_id for key in ("7", "7", "8")}
+    return Table.model_validate({"table": name, "source": source, "keys": ["id"]})
+
+
+def test_an_erasure_is_named_by_a_digest_that_is_the_same_when_it_is_repeated() -> None:
+    names = {Erasure(table("t"), {"id": key}, False, print).run_id for key in ("7", "7", "8")}
     assert len(names) == 2
     assert all(name.startswith("erase-") and len(name) == 30 for name in names)

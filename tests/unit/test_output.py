@@ -1,5 +1,6 @@
 """What commands print fits a terminal of 80 columns; recorded with COLUMNS=80."""
 
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -8,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cdc_lakehouse.cli.ask.queries import in_six, show_status
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
+from cdc_lakehouse.cli.work.run import show_sum
 from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
 from cdc_lakehouse.terminal import console
 from cdc_lakehouse.terminal.console import (
@@ -29,6 +32,7 @@ from gold.status.trouble import PipelineStatus, list_serious, troubles, worst_fi
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.ledger import Entry
+from lakehouse.words import count_off
 
 COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
 NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
@@ -52,6 +56,7 @@ def record(table: str, **more: Any) -> dict[str, Any]:
         "deletion_vectors": 0, "apply_p95_seconds": 1.5, "last_failure": None,
         "recommended_max_staleness_minutes": 8, "accounted": True, "applied_batch": 1,
         "last_run": None, "checked_at": "2026-01-31T00:00:00Z", "counts": {"records": 1},
+        "verified_through": None, "verified_at": None,
     }  # fmt: skip
     return quiet | more
 
@@ -123,6 +128,17 @@ def test_the_status_has_six_columns_and_trouble_first(capsys: pytest.CaptureFixt
     assert header.split() == ["table", "state", "rows", "lag", "pending", "dead", "letters"]
     assert first.split()[:2] == ["orders", "FAILED"]
     assert any(line.startswith("people: a change has waited 1 h 6 min") for line in rest)
+
+
+def test_every_state_of_a_table_is_read_at_eighty_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    more = STALE | {"key_parts": ["tenant"], "gaps": [{}], "stale_keys": 3, "order": "arrival"}
+    show_status(PipelineStatus([more | {"last_failure": "no space"}], [], []), False, False)
+    header, ruler, *rows = printed(capsys)
+    begin, wide = header.index("state"), len(ruler.split()[1])
+    state = " ".join(row[begin : begin + wide].strip() for row in rows[:2])
+    assert state == "FAILED, GAPS, KEYS, STALE, stale keys, order: arrival"
 
 
 def test_the_wide_status_is_a_block_per_table_on_a_narrow_terminal(
@@ -211,6 +227,24 @@ def test_keys_that_a_delta_file_does_not_carry_are_not_called_deleted() -> None:
     assert line == "a  3 records  1 inserted  2 deleted  4 not supplied  0.0 s"
 
 
+def test_a_rebuild_says_in_words_what_became_of_rows_and_records() -> None:
+    counts = {"records": 29, "dead_letter:bad_sequence": 14, "I": 6, "U": 1, "D": 1, "N": 7}
+    (line,) = run_lines([entry("silver", "t", counts=counts | {"without_change": 1})], None)
+    assert line == (
+        "t  29 records  6 inserted  1 updated  1 deleted  14 dead letters  7 unchanged"
+        "  1 without change  0.0 s"
+    )
+
+
+def test_a_run_that_is_stopped_says_what_came_or_that_nothing_did(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_sum([entry("bronze", "orders"), entry("silver", "orders")])
+    assert capsys.readouterr().out == "stopped; nothing was new\n"
+    show_sum([entry("silver", "orders", counts={"records": 1, "inserted": 1})])
+    assert capsys.readouterr().out == "stopped; in all:\norders  1 record  1 inserted  0.0 s\n"
+
+
 def test_the_line_of_a_run_goes_on_below_and_loses_nothing() -> None:
     counts = {"records": 9} | {f"class_of_records_{n}": 100 + n for n in range(9)}
     lines = run_lines([entry("silver", "t" * 60, counts=counts)], 80)
@@ -255,6 +289,24 @@ def test_progress_is_a_line_on_stderr_where_there_is_no_terminal(
     with progress("silver") as tell:
         tell("orders")
         while "silver: orders (0 s)" not in capsys.readouterr().err:
+            pass
+
+
+def test_progress_tells_how_many_tables_are_done() -> None:
+    assert count_off("gold orders", 2, 1_200) == "gold orders, 2 of 1,200"
+    assert count_off("gold orders", 1, 1) == "gold orders"
+
+
+def test_a_terminal_shows_for_how_long_a_step_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    live = Console(file=written, force_terminal=True, width=80)
+    monkeypatch.setattr(console, "Console", lambda stderr: live)
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with progress("silver") as tell:
+        tell("[orders]")
+        now[0] = 75
+        while "silver: [orders] (75 s)" not in written.getvalue():
             pass
 
 

@@ -86,6 +86,16 @@ def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
     assert '<th scope="row">shop.carts</th>' in shown
 
 
+def test_a_table_tells_how_far_it_was_found_equal_to_its_source() -> None:
+    at = {"verified_through": "0/1A", "verified_at": "2026-03-04T11:00:00Z"}
+    compared, other = (
+        re.sub("<[^>]+>", "", render(report([record("t", **more)])).partition("equal to its")[2])
+        for more in (at, {})
+    )
+    assert compared.startswith(" sourcethrough 0/1A, compared 2026-03-04 11:00")
+    assert other.startswith(" sourcenot compared; lakehouse verify t --source URL")
+
+
 def test_a_wait_that_breaks_the_promise_is_told_apart() -> None:
     charts, marks = page.freshness(IN_TROUBLE, ENTRIES, story.span(ENTRIES))
     orders, other = charts

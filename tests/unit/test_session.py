@@ -8,7 +8,7 @@ import pytest
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.local_settings import SMALL, local_settings
-from lakehouse.spark.session import get_spark
+from lakehouse.spark.session import find_download, get_spark
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,29 +44,61 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
         get_spark(nowhere)
 
 
+IVY = """Ivy Default Cache set to: {0}/cache
+The jars for the packages stored in: {0}/jars
+\tfound io.delta#delta-spark_4.2_2.13;4.4.0 in central
+\tfound io.delta#delta-storage;4.4.0 in central
+"""
+FETCHED = """downloading https://repo1.maven.org/maven2/io/delta/a/4.4.0/a-4.4.0.jar ...
+\t[SUCCESSFUL ] io.delta#a;4.4.0!a.jar (140ms)
+downloading https://repo1.maven.org/maven2/io/delta/b/4.4.0/b-4.4.0.jar ...
+"""
+
+
+def test_a_download_of_jars_is_told(tmp_path: Path) -> None:
+    began = IVY.format(tmp_path)
+    assert find_download("WARNING: Using incubator modules") is None
+    assert find_download(began) == "downloading what describes the jars, 2 so far"
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "c.jar").touch()
+    assert find_download(began) is None
+    assert find_download(began + FETCHED) == "downloading b-4.4.0.jar, jar 2 of at most 2"
+    assert find_download(f"{began}{FETCHED}:: resolution report :: resolve 9ms") is None
+
+
 STARTING = """
 import subprocess, sys, time
 from pathlib import Path
 from cdc_lakehouse.terminal import console
-from lakehouse.spark.session import output_of_java_to
-console.HEARTBEAT_SECONDS = 0.05
-with console.progress("starting Spark"), output_of_java_to(Path(sys.argv[1])):
+from lakehouse.spark import session
+console.HEARTBEAT_SECONDS = session.LOOK_SECONDS = 0.05
+log = Path(sys.argv[1])
+with (
+    console.progress("starting Spark") as tell,
+    session.output_of_java_to(log),
+    session._telling_downloads(log, tell),
+):
     subprocess.run(["sh", "-c", "echo from Java >&2; echo Deleted 1 files"], check=True)
     print("an answer")
-    time.sleep(1)
+    time.sleep(0.5)
+    subprocess.run(["cat", sys.argv[2]], check=True)
+    time.sleep(0.5)
 print("done", file=sys.stderr)
 print("another")
 """
 
 
 def test_progress_is_told_while_what_java_says_goes_to_its_log(tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "spark.log"
-    command = [sys.executable, "-c", STARTING, str(log)]
+    log, ivy = tmp_path / "logs" / "spark.log", tmp_path / "ivy"
+    ivy.write_text(IVY.format(tmp_path) + FETCHED)
+    command = [sys.executable, "-c", STARTING, str(log), str(ivy)]
     ran = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     *beats, last = ran.stderr.splitlines()
-    assert set(beats) >= {"starting Spark (0 s)"} and last == "done"
+    download = "starting Spark: downloading b-4.4.0.jar, jar 2 of at most 2"
+    assert beats[0] == "starting Spark (0 s)" and last == "done"
+    assert any(beat.startswith(f"{download} (") for beat in beats)
     assert ran.stdout == "an answer\nanother\n"
-    assert log.read_text() == "from Java\nDeleted 1 files\n"
+    assert log.read_text() == f"from Java\nDeleted 1 files\n{ivy.read_text()}"

@@ -278,7 +278,7 @@ def essence(record: "Record") -> dict[str, object]:
         "vectors": record["deletion_vectors"],
         "apply p95": spoken(record["apply_p95_seconds"]),
         "recommended": spoken(least and 60 * least),
-        "verified through": record.get("verified_through"),
+        "verified through": record["verified_through"],
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
     }

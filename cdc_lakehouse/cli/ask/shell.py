@@ -14,6 +14,7 @@ from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import LakehouseError, QueryRefused
+from lakehouse.interrupts import go_on
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 
@@ -83,6 +84,7 @@ def statements(read: Read) -> Iterator[str]:
         try:
             line = read(GOES_ON if rest.strip() else PROMPT)
         except KeyboardInterrupt:
+            go_on()
             rest = ""
             continue
         except EOFError:
@@ -122,6 +124,8 @@ def _answer(given: Asking, statement: str) -> bool:
         return False
     except KeyboardInterrupt:
         print("broken off", file=sys.stderr)
+    finally:
+        go_on()
     return True
 
 

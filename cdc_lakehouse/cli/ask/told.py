@@ -16,13 +16,11 @@ def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) ->
     """The status records of the tables, and what else there is to tell.
 
     `everything` are all tables that are configured, of which `tables` may be some. A record is one
-    of `gold.status.table_status`, with its `warnings`, with the position up to which the table was
-    found equal to its source, and with what no table reads of its feeds: `unread_topics` with their
-    records, and `unread_lines`.
+    of `gold.status.table_status`, with its `warnings`, and with what no table reads of its feeds:
+    `unread_topics` with their records, and `unread_lines`.
     """
     from bronze.contract import feed_name
     from bronze.files.unreadable import unreadable_files
-    from gold.source_check.verified import list_verified
     from gold.status import table_status
     from gold.status.trouble import PipelineStatus
     from gold.status.unread import unread_of, waiting_deletes
@@ -31,13 +29,11 @@ def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) ->
     warnings = [warnings_of(lake.target, tables), *asked]
     unread = unread_of(lake, everything)
     known = table_status.status_of(lake, tables)
-    verified = list_verified(lake.target, [table.table for table in tables])
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
     unread = [each for each in unread if each.feed in read]
     records = [
         record
-        | verified[record["table"]]
         | {"warnings": _texts_of(record["table"], warnings)}
         | _unread_of(unread, feeds[record["table"]])
         for record in known

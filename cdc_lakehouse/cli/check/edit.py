@@ -39,7 +39,8 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     """Mend one dead letter and hand it back at its own place in order.
 
     It is applied as if the source had sent it so. The record stays in bronze as it came; the mended
-    one stands beside it, and rebuilds and verify read that. Still wrong, it stays a dead letter.
+    one stands beside it, and rebuilds and verify read that. Still wrong, it stays a dead letter;
+    the next edit begins with the text as it was mended.
     """
     given = None if file is None else _read(file)
     target, tables, everything = configured_whole(chosen)
@@ -47,8 +48,9 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     spark = start(target, tables, sends_functions=True)
     letter = _find(spark, target, tables, place)
     table = _table_of(letter, tables, place)
-    text = given if given is not None else _edited(str(letter["raw"]))
-    if text in (None, letter["raw"]):
+    now = _text_now(spark, target, letter)
+    text = given if given is not None else _edited(now)
+    if text in (None, now):
         print("nothing was changed")
         return
     _hand_back(spark, target, (table, everything), letter, str(text))
@@ -90,6 +92,16 @@ def _find(spark: "SparkSession", target: Target, tables: list[Table], place: str
         raise _wrong(f"{place} of several tables", "one dead letter", "name its --table as well")
     expected = "the position of an unresolved dead letter"
     raise _wrong(place, expected, "see `lakehouse dead-letters list`")
+
+
+def _text_now(spark: "SparkSession", target: Target, letter: "Row") -> str:
+    """The record as it was mended last; as it came where nobody has mended it."""
+    from lakehouse.storage.lake import Lake
+    from silver.changelog.bronze_rows import mended
+
+    rows = mended(Lake(spark, target), letter["_feed"])
+    kept = None if rows is None else rows.where(rows["_arrival"] == letter["_arrival"]).first()
+    return str(letter["raw"] if kept is None else kept["_raw"])
 
 
 def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:

@@ -130,12 +130,13 @@ def until_told() -> Iterator[threading.Event]:
 
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    own = before[signal.SIGINT]
 
     def told(number: int, frame: FrameType | None) -> None:
         stop.set()
         said = log_line("info", STOPPING) if is_json() else STOPPING
         os.write(STDERR, f"{said}\n".encode())  # no print: it cannot be entered twice
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, own if callable(own) else signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     for number in before:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
+from lakehouse.interrupts import stop_if_pressed
 from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import in_short
@@ -143,12 +144,14 @@ def try_layer(
     from lakehouse.spark.session import has_ended
     from lakehouse.spark.spark_failures import TABLE_FAILURES
 
+    stop_if_pressed()
     began = datetime.now(timezone.utc)
     try:
         done = do_layer(given, tables, layer, tell, watched)
     except TABLE_FAILURES as failure:
         run, said = given.run_id or "none", in_short(failure)
         done = [ledger.told(run, layer, table.table, began, said) for table in tables]
+    stop_if_pressed()
     if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
         raise session_ended(given.target)
     return done

@@ -295,13 +295,20 @@ def _until_told(
         say(f"working on {counted(len(tables), 'table')} until interrupted")
         told = ticks.go_on(families(tables), layers, asked.pause, do, tell, stop)
         told = ticks.settled(tables, told, do, tell, given.memory)
-    shown = [entry for entry in told if is_worth_telling(entry)]
-    say("stopped; in all:" if shown else "stopped; nothing was new")
-    show_entries(shown)
+    show_sum(told)
     warner.tell()
     watcher.look()
     _warn_of(lineage)
     return failed(told)
+
+
+def show_sum(told: "Sequence[Entry]") -> None:
+    """What came of a run that went on, or that nothing did."""
+    from cdc_lakehouse.terminal.console import say
+
+    shown = [entry for entry in told if is_worth_telling(entry)]
+    say("stopped; in all:" if shown else "stopped; nothing was new")
+    show_entries(shown)
 
 
 def _quiet(_: str) -> None:
