@@ -101,7 +101,8 @@ def _quietly(cancel: Callable[[], object]) -> None:
 def _press_again(unraisable: "sys.UnraisableHookArgs") -> None:
     """Python drops what is raised while an object goes, such as a reference to one of Java's."""
     if unraisable.exc_type is not KeyboardInterrupt:
-        return sys.__unraisablehook__(unraisable)
+        sys.__unraisablehook__(unraisable)
+        return
     again = threading.Timer(PAUSE_SECONDS, os.kill, [os.getpid(), signal.SIGINT])
     again.daemon = True
     again.start()

@@ -211,6 +211,8 @@ def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
     command = typer.main.get_command(application)
     try:
         code = command(given, prog_name=name, standalone_mode=False)
+    except SystemExit as ended:
+        code = ended.code
     except typer.Abort:
         print("nothing more was done", file=sys.stderr)
         sys.exit(1)

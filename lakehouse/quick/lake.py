@@ -79,6 +79,7 @@ class QuickLake:
         self._logs, self._times = dict[str, TableLog | None](), list[str]()
         self._duck, self._failure = duckdb.connect(), duckdb.Error
         self._duck.execute("SET TimeZone = 'UTC'")
+        self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
         self._duck.execute("CREATE TEMP TABLE _files (file VARCHAR, changed TIMESTAMPTZ)")
 

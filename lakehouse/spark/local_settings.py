@@ -6,12 +6,15 @@ import sys
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.scratch import scratch, socket_folder, temporary
+
+Progress: TypeAlias = Callable[[str], object]
+"""Hears what is being done."""
 
 CENTRAL = "https://repo1.maven.org/maven2"
 
@@ -35,9 +38,7 @@ class Jar(NamedTuple):
         return f"{CENTRAL}/{self.group.replace('.', '/')}/{self.module}/{self.version}/{self.file}"
 
 
-def in_folder(
-    jars: Sequence[Jar], folder: Path, progress: Callable[[str], None] = str
-) -> list[Path]:
+def in_folder(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> list[Path]:
     """The jars' files in the folder; fetched when they are missing, of which `progress` hears.
 
     Raises:
@@ -46,7 +47,7 @@ def in_folder(
     return [_there(jar, folder / jar.file, progress) for jar in jars]
 
 
-def _there(jar: Jar, file: Path, progress: Callable[[str], None]) -> Path:
+def _there(jar: Jar, file: Path, progress: Progress) -> Path:
     if not file.exists():
         progress(f"downloading {jar.file}")
         _write(file, _fetched(jar))
@@ -199,9 +200,7 @@ def socket_settings() -> dict[str, str]:
     return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
 
 
-def jar_settings(
-    jars: Sequence[Jar], folder: Path, progress: Callable[[str], None] = str
-) -> dict[str, str]:
+def jar_settings(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> dict[str, str]:
     """Spark's settings for jars in place of what Ivy would resolve; none without any."""
     if not jars:
         return {}

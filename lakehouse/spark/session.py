@@ -35,6 +35,7 @@ from lakehouse.spark.local_settings import (
     JAVA_OPTIONS,
     SETTINGS_OF_SMALL_LAKES,
     Jar,
+    Progress,
     jar_settings,
     local_settings,
     socket_settings,
@@ -44,7 +45,6 @@ from lakehouse.spark.scratch import make_temporary, scratch
 # Of a url that names no port, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
 
-Progress = Callable[[str], None]
 LOOK_SECONDS = 0.5
 _RESOLVED, _WANTED = ":: resolution report ::", "\tfound "
 _JARS = re.compile(r"^The jars for the packages stored in: (.+)$", re.MULTILINE)

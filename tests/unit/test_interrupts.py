@@ -106,6 +106,7 @@ RUN = """
 import os, signal, threading, time
 from cdc_lakehouse.cli.front import application, enter, interruptible
 from lakehouse.interrupts import ending, leave_at_once
+signal.signal(signal.SIGINT, signal.default_int_handler)
 leave_at_once()
 {0}
 app = application("x")
