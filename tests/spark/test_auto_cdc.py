@@ -266,14 +266,14 @@ def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path, 
 
 
 def test_a_flow_that_runs_once_is_known_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
-    source = str(tmp_path / "source")
+    source, target = str(tmp_path / "source"), f"default.{tmp_path.name}"
+    keys, sequence = [F.col("userId")], F.struct("sequenceNum", "userId")
     rows = spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS)
     rows.write.format("delta").save(source)
     for name, outcome in (("old", "inserted"), ("old", None), ("new", "duplicate")):
-        result = auto_cdc(
-            spark, source, str(tmp_path / "t"), ["userId"], "sequenceNum", name=name, once=True
-        )
+        result = auto_cdc(spark, source, target, keys, sequence, name=name, once=True)
         assert result._asdict() == AutoCdcResult()._asdict() | ({outcome: 1} if outcome else {})
+    assert spark.table(target).collect() == rows.collect()
 
 
 @pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
