@@ -1,6 +1,7 @@
 """`auto_cdc`, `auto_cdc_from_snapshot` and `decode_debezium`: AUTO CDC for any Spark, on Delta."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,8 +34,8 @@ def auto_cdc(
     spark: SparkSession,
     source: Source,
     target: str,
-    keys: list[str],
-    sequence_by: Condition | list[str],
+    keys: Sequence[Condition],
+    sequence_by: Condition | Sequence[Condition],
     **options: Unpack[FlowOptions],
 ) -> AutoCdcResult | StreamingQuery | None:
     """Applies changes to a Delta table so that it ends as it should, whatever order they come in.
@@ -96,7 +97,7 @@ def auto_cdc_from_snapshot(
     spark: SparkSession,
     source: Snapshots,
     target: str,
-    keys: list[str],
+    keys: Sequence[Condition],
     stored_as_scd_type: ScdType = 1,
     mode: Literal["full", "delta"] = "full",
     **options: Unpack[HistoryOptions],
@@ -124,14 +125,8 @@ def auto_cdc_from_snapshot(
     if options.get("column_list") is None:
         left_out = [*(options.pop("except_column_list", None) or ()), _VERSION, _GONE]
         options["except_column_list"] = left_out
-    definition = Definition(
-        keys,
-        _VERSION,
-        apply_as_deletes=_GONE,
-        stored_as_scd_type=stored_as_scd_type,
-        **options,
-    )
-    into = FlowTarget(spark, target, definition)
+    own = {"apply_as_deletes": _GONE, "stored_as_scd_type": stored_as_scd_type}
+    into = FlowTarget(spark, target, Definition.of(keys, _VERSION, {**options, **own}))
     return [
         into.apply(_changes(into, version, rows, mode))
         for version, rows in _snapshots(source, into)
@@ -153,7 +148,9 @@ def _snapshots(source: Snapshots, into: FlowTarget) -> Iterator[tuple[Any, DataF
     newest = into.newest_sequence()
     if not callable(source):
         for version, rows in sorted(source, key=lambda pair: pair[0]):
-            if newest is None or version > newest:
+            timed = isinstance(version, datetime)  # Spark gives the newest in local time
+            shown = version.astimezone().replace(tzinfo=None) if timed else version
+            if newest is None or shown > newest:
                 yield version, rows
         return
     while (found := source(newest)) is not None:

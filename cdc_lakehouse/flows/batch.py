@@ -67,7 +67,8 @@ class FlowTarget:
         """Takes the target's name or path, what its flows are told, and how long deletes count."""
         self.spark, self.definition = spark, definition
         self.target = FlowTable(spark, place)
-        self.state = FlowState(self.target.beside("_auto_cdc"), definition, retention)
+        own = self.target if definition.tombstones_in_target else self.target.beside("_auto_cdc")
+        self.state = FlowState(own, definition, retention)
         self.letters = self.target.beside("_dead_letters")
 
     def apply(
@@ -84,7 +85,8 @@ class FlowTarget:
                 batch.refuse_invalid()
             seen, counts = batch.seen, batch.fold()
             newest = batch.number if counts.rows else batch.number - 1
-            publish(self, batch.sequence, newest)
+            if not self.definition.tombstones_in_target:
+                publish(self, batch.sequence, newest)
             if seen["rejected"]:
                 self._keep_letters(batch.judged, name)
         if counts.rows:
@@ -114,14 +116,25 @@ class FlowTarget:
         definition = self.definition
         fields, sequence = definition.columns_of(source), definition.sequence_type(source)
         state = self.state = FlowState(self.state.table, definition, self.state.retention)
-        if not state.table.exists:
-            if self.target.exists and not self.target.read().isEmpty():
-                text = f"{self.target.place} has rows that no flow wrote; name another target."
-                raise AutoCdcError("AUTOCDC_TARGET_NOT_EMPTY", text)
+        if not state.is_known:
+            self._refuse_foreign()
             state.create(fields, sequence, f"what AUTO CDC knows of {self.target.place}")
         definition.check_drift(state.properties, sequence)
         state.grow(fields)
         return FlowBatch(self, source, sequence)
+
+    def _refuse_foreign(self) -> None:
+        """Raises where the target is not this function's, or has its state in the other place."""
+        target = self.target
+        if not target.exists:
+            return
+        marked = any(name.startswith(PREFIX) for name in target.properties())
+        if marked or target.beside("_auto_cdc").exists or not target.read().isEmpty():
+            text = (
+                f"{target.place} has rows that no flow wrote, or flows with the other"
+                " tombstones_in_target wrote it; name another target."
+            )
+            raise AutoCdcError("AUTOCDC_TARGET_NOT_EMPTY", text)
 
     def _keep_letters(self, judged: DataFrame, name: str | None) -> None:
         if not self.letters.exists:
@@ -146,7 +159,7 @@ class FlowBatch:
     """
 
     def __init__(self, into: FlowTarget, source: DataFrame, sequence: T.DataType) -> None:
-        self.into, self.sequence, self.number = into, sequence, into.state.newest + 1
+        self.into, self.sequence, self.number = into, sequence, into.state.number
         self._values = into.state.values
         self.judged = self._judge(source)
 
@@ -157,12 +170,15 @@ class FlowBatch:
             raise AutoCdcError(_CONDITION + found[0]["_reason"], f"the row {found[0]['_row']}")
 
     def fold(self) -> Counts:
-        """Folds the rows that are no truncates into the state; their outcomes."""
+        """Folds the rows that are no truncates into the state; their outcomes.
+
+        A new truncate may lie between the changes of one row. Such rows are folded once more.
+        """
         into, changes = self.into, self.judged.where(F.col("_reason").isNull() & ~_is(TRUNCATE))
-        if not self.seen["changes"]:
+        few, parted = self.seen["changes"] <= FEW, into.state.parted(self.number)
+        if not self.seen["changes"] and parted is None:
             return Counts({}, 0, 0)
-        few = self.seen["changes"] <= FEW
-        stored = into.state.stored(changes, few) if self.number > 1 else None
+        stored = into.state.stored(changes, few, parted) if self.number > 1 else None
         rules = FoldRules(
             columns=tuple(self._values),
             tracked=into.definition.tracked(self._values) if into.definition.history else (),
@@ -173,7 +189,7 @@ class FlowBatch:
         if not into.definition.history:
             live = {v: F.when(~F.col("_deleted"), column(v)) for v in self._values}
             folded = folded._replace(rows=folded.rows.withColumns(live))
-        return into.state.append(folded, self.number)
+        return into.state.write(folded, self.number)
 
     @cached_property
     def seen(self) -> Mapping[str, int]:
@@ -207,9 +223,9 @@ class FlowBatch:
         arrival = F.format_string("%016X%016X", F.lit(self.number), F.monotonically_increasing_id())
         has_key = all_of([column(key).isNotNull() for key in definition.keys])
         reason = (
-            F.when(~has_key & ~_is(TRUNCATE), "NULL_KEY")
+            F.when(~F.col("_fits"), "BAD_VALUE")
+            .when(~has_key & ~_is(TRUNCATE), "NULL_KEY")
             .when(sections.isNull(), "NULL_SEQUENCE")
-            .when(~F.col("_fits"), "BAD_VALUE")
         )
         judged = told.withColumns(
             {

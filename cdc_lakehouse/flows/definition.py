@@ -13,7 +13,7 @@ from cdc_lakehouse.flows.sequences import is_sortable
 from lakehouse.errors import LakehouseError
 from lakehouse.storage.names import quote
 
-Names: TypeAlias = Sequence[str] | None
+Names: TypeAlias = Sequence[str | Column] | None
 Condition: TypeAlias = str | Column
 ScdType: TypeAlias = Literal[1, 2, "1", "2"]
 PREFIX = "auto_cdc."
@@ -75,6 +75,9 @@ class FlowOptions(HistoryOptions, RunOptions, total=False):
         stored_as_scd_type: 1, one row per key (the default), or 2, a row per version with
             `__START_AT` and `__END_AT` of the type of `sequence_by`; `__END_AT` is null on the
             current version.
+        tombstones_in_target: whether the target keeps a row of each deleted key, with `_deleted`
+            true and null for its values; then no `TARGET_auto_cdc` lies beside it, and readers say
+            `WHERE NOT _deleted`. Current tables only. False by default.
     """
 
     apply_as_deletes: Condition | None
@@ -84,6 +87,7 @@ class FlowOptions(HistoryOptions, RunOptions, total=False):
     ignore_null_updates_except_column_list: Names
     columns_to_update: Condition | None
     stored_as_scd_type: ScdType
+    tombstones_in_target: bool
 
 
 class AutoCdcError(LakehouseError):
@@ -103,18 +107,19 @@ class Definition:
     """A flow's options under the names that AUTO CDC gives them; see `auto_cdc`."""
 
     keys: Sequence[str]
-    sequence_by: Condition | Sequence[str]
+    sequence_by: Condition | Sequence[Condition]
     apply_as_deletes: Condition | None = None
     apply_as_truncates: Condition | None = None
     ignore_null_updates: bool = False
-    ignore_null_updates_column_list: Names = None
-    ignore_null_updates_except_column_list: Names = None
+    ignore_null_updates_column_list: Sequence[str] | None = None
+    ignore_null_updates_except_column_list: Sequence[str] | None = None
     columns_to_update: Condition | None = None
-    column_list: Names = None
-    except_column_list: Names = None
+    column_list: Sequence[str] | None = None
+    except_column_list: Sequence[str] | None = None
     stored_as_scd_type: ScdType = 1
-    track_history_column_list: Names = None
-    track_history_except_column_list: Names = None
+    track_history_column_list: Sequence[str] | None = None
+    track_history_except_column_list: Sequence[str] | None = None
+    tombstones_in_target: bool = False
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -122,25 +127,31 @@ class Definition:
         if str(self.stored_as_scd_type) not in ("1", "2"):
             found = repr(self.stored_as_scd_type)
             raise AutoCdcError("AUTOCDC_SCD_TYPE", f"stored_as_scd_type is {found}; say 1 or 2.")
-        for one, other in _APART:
+        for (one, other), condition in _APART.items():
             if getattr(self, one) and getattr(self, other):
-                raise AutoCdcError("CANNOT_SET_TOGETHER", f"{one} and {other}; leave out one.")
-        if self.history and self.apply_as_truncates is not None:
-            text = "apply_as_truncates goes with stored_as_scd_type=1 only."
-            raise AutoCdcError("CANNOT_SET_TOGETHER", text)
-        tracks = self.track_history_column_list or self.track_history_except_column_list
-        if tracks and not self.history:
-            text = "track_history_* goes with stored_as_scd_type=2 only."
-            raise AutoCdcError("CANNOT_SET_TOGETHER", text)
+                raise AutoCdcError(condition, f"{one} and {other} are both given; leave out one.")
+        for name, kind in _ONLY.items():
+            given = getattr(self, name)
+            if (isinstance(given, Column) or given) and str(self.stored_as_scd_type) != kind:
+                text = f"{name} goes with stored_as_scd_type={kind} only."
+                raise AutoCdcError("CANNOT_SET_TOGETHER", text)
 
     @classmethod
     def of(
-        cls, keys: Sequence[str], sequence_by: Condition | Sequence[str], options: FlowOptions
+        cls,
+        keys: Sequence[Condition],
+        sequence_by: Condition | Sequence[Condition],
+        options: Mapping[str, object],
     ) -> "Definition":
         """The definition of a table among all options of a call."""
         names = {field.name for field in fields(cls)}
-        own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
-        return cls(keys, sequence_by, **own)
+        given: dict[str, Any] = {"keys": keys, **options}
+        own: dict[str, Any] = {
+            name: value and [*map(_name, value)] if name in _LISTS else value
+            for name, value in given.items()
+            if name in names
+        }
+        return cls(sequence_by=sequence_by, **own)
 
     @property
     def history(self) -> bool:
@@ -162,7 +173,7 @@ class Definition:
         found = source.select(self.sequence_of(source).alias("s")).schema["s"].dataType
         if not is_sortable(found):
             raise AutoCdcError(
-                "AUTOCDC_SEQUENCING_TYPE",
+                "AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE",
                 f"sequence_by is {found.simpleString()}; cast it to a whole number, a decimal,"
                 " a date, a timestamp, a text, or a struct of these.",
             )
@@ -175,13 +186,12 @@ class Definition:
             AutoCdcError: an option names a column that the source has not.
         """
         fields = {field.name: field for field in source.schema.fields}
-        for option in _LISTS:
+        for option, condition in _LISTS.items():
             unknown = [name for name in getattr(self, option) or () if name not in fields]
             if unknown:
                 there = ", ".join(fields)
-                raise AutoCdcError(
-                    "UNRESOLVED_COLUMN", f"{option}: no column {unknown[0]}; there are {there}."
-                )
+                text = f"{option}: no column {unknown[0]}; there are {there}."
+                raise AutoCdcError(condition, text)
         left_out = {*(self.except_column_list or ())} - {*self.keys}
         chosen = self.column_list if self.column_list is not None else [*fields]
         names = dict.fromkeys([*self.keys, *(name for name in chosen if name not in left_out)])
@@ -239,6 +249,11 @@ class Definition:
                 )
 
 
+def _name(given: Condition) -> str:
+    """A column's name, which Spark shows of a Column."""
+    return given if isinstance(given, str) else str(given).removeprefix("Column<'")[:-2]
+
+
 def expression(given: Condition, source: DataFrame) -> Column:
     """A column of the source by its name, or an expression over it."""
     if isinstance(given, Column):
@@ -250,14 +265,19 @@ CONDITIONS: Mapping[str, str] = {
     "AUTOCDC_EMPTY_KEYS": "`keys` names no column.",
     "AUTOCDC_SCD_TYPE": "`stored_as_scd_type` is neither 1 nor 2.",
     "CANNOT_SET_TOGETHER": "Two options exclude each other.",
-    "UNRESOLVED_COLUMN": "An option names a column that the source has not.",
-    "AUTOCDC_SEQUENCING_TYPE": "`sequence_by` is no whole number, decimal, date, timestamp, text or"
-    " struct of these.",
-    "AUTOCDC_TARGET_NOT_EMPTY": "The target has rows that no flow wrote.",
-    "KEY_SCHEMA_DRIFT": "The target was built with other keys.",
-    "SCD_TYPE_DRIFT": "The target was built with the other SCD type.",
-    "SEQUENCING_TYPE_DRIFT": "The target was built with another type of `sequence_by`.",
-    "TRACK_HISTORY_DRIFT": "The target was built with other tracked columns.",
+    "AUTOCDC_BOTH_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST": "`column_list` and `except_column_list` are"
+    " both given.",
+    "AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA": "`keys` names a column that the source has not.",
+    "AUTOCDC_COLUMNS_NOT_FOUND_IN_SCHEMA": "Another option names such a column.",
+    "AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE": "`sequence_by` is no whole number,"
+    " decimal, date, timestamp, text or struct of these.",
+    "AUTOCDC_TARGET_NOT_EMPTY": "The target has rows that no flow wrote, or flows with the other"
+    " `tombstones_in_target` wrote it.",
+    "AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT": "The target was built with other keys.",
+    "AUTOCDC_INVALID_STATE.SCD_TYPE_DRIFT": "The target was built with the other SCD type.",
+    "AUTOCDC_INVALID_STATE.SEQUENCING_TYPE_DRIFT": "The target was built with another type of"
+    " `sequence_by`.",
+    "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT": "The target was built with other tracked columns.",
     "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY": 'A key is null, with `on_invalid="fail"`.',
     "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE": "The sequence is null, or a part of it is.",
     "AUTOCDC_MICROBATCH_VALIDATION.BAD_VALUE": "The column's type does not hold a value.",
@@ -266,21 +286,31 @@ CONDITIONS: Mapping[str, str] = {
     "AUTOCDC_DEBEZIUM_INPUT": "`decode_debezium` got a stream, or neither `value` nor one column.",
 }
 """Conditions of an `AutoCdcError`, Spark's where AUTO CDC there has the same one."""
-_LISTS = (
-    "keys", "column_list", "except_column_list", "track_history_column_list",
-    "track_history_except_column_list", "ignore_null_updates_column_list",
-    "ignore_null_updates_except_column_list",
+_LISTS = {"keys": "AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA"} | dict.fromkeys(
+    (
+        "column_list", "except_column_list", "track_history_column_list",
+        "track_history_except_column_list", "ignore_null_updates_column_list",
+        "ignore_null_updates_except_column_list",
+    ),
+    "AUTOCDC_COLUMNS_NOT_FOUND_IN_SCHEMA",
 )  # fmt: skip
-_APART = (
-    ("column_list", "except_column_list"),
-    ("track_history_column_list", "track_history_except_column_list"),
-    ("ignore_null_updates", "ignore_null_updates_column_list"),
-    ("ignore_null_updates", "ignore_null_updates_except_column_list"),
-    ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list"),
-)
+_APART = {
+    ("column_list", "except_column_list"): "AUTOCDC_BOTH_COLUMN_LIST_AND_EXCEPT_COLUMN_LIST",
+    ("track_history_column_list", "track_history_except_column_list"): "CANNOT_SET_TOGETHER",
+    ("ignore_null_updates", "ignore_null_updates_column_list"): "CANNOT_SET_TOGETHER",
+    ("ignore_null_updates", "ignore_null_updates_except_column_list"): "CANNOT_SET_TOGETHER",
+    ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list"):
+        "CANNOT_SET_TOGETHER",
+}  # fmt: skip
+_ONLY = {
+    "apply_as_truncates": "1",
+    "tombstones_in_target": "1",
+    "track_history_column_list": "2",
+    "track_history_except_column_list": "2",
+}
 _DRIFTS = {
-    "keys": "KEY_SCHEMA_DRIFT",
-    "scd_type": "SCD_TYPE_DRIFT",
-    "sequence_by": "SEQUENCING_TYPE_DRIFT",
-    "track_history": "TRACK_HISTORY_DRIFT",
+    "keys": "AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT",
+    "scd_type": "AUTOCDC_INVALID_STATE.SCD_TYPE_DRIFT",
+    "sequence_by": "AUTOCDC_INVALID_STATE.SEQUENCING_TYPE_DRIFT",
+    "track_history": "AUTOCDC_INVALID_STATE.TRACK_HISTORY_DRIFT",
 }

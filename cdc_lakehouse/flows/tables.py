@@ -2,7 +2,7 @@
 
 The target has the source's columns only, and follows the state: the rows of a batch are added to
 the state, and from there merged into the target. A process that ends between the two leaves a batch
-that the next call publishes.
+that the next call publishes. With `tombstones_in_target` the target is the state as well.
 """
 
 from collections.abc import Mapping
@@ -89,6 +89,10 @@ class FlowTable:
     def append(self, rows: DataFrame) -> None:
         """Adds rows by the names of their columns."""
         rows.writeTo(self.name).append()
+
+    def remove(self, condition: str) -> None:
+        """Deletes the rows of which SQL says so."""
+        self.spark.sql(f"DELETE FROM {self.name} WHERE {condition}")
 
     def add(self, columns: str) -> None:
         """Adds columns, which are SQL."""

@@ -17,14 +17,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse import auto_cdc
 from cdc_lakehouse.flows import publication, state
+from cdc_lakehouse.flows.batch import FlowTarget
 from cdc_lakehouse.flows.tables import FlowTable
 from tests import core, oracle
 from tests.conftest import REMOTE
 from tests.oracle import Event
 from tests.properties.budget import budget
 
+ASIDE = {"stored_as_scd_type": 1, "apply_as_truncates": "op = 'truncate'"}
+KINDS: dict[str, dict[str, Any]] = {
+    "current": ASIDE,
+    "current with tombstones": ASIDE | {"tombstones_in_target": True},
+    "history": {"stored_as_scd_type": 2},
+}
 COLUMNS = "id INT, a STRING, b STRING, op STRING, seq INT, carried ARRAY<STRING>"
-SCDS = [pytest.param(1, marks=pytest.mark.slow), 2]
+IN_BATCHES = [pytest.param(k, marks=[] if k == "history" else pytest.mark.slow) for k in KINDS]
 Row = tuple[Any, ...]
 
 
@@ -59,9 +66,14 @@ class Kills:
 
 @pytest.fixture
 def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
-    """Kills in place of any commit of a flow, whose state is packed after every other batch."""
+    """Kills in place of any commit of a flow, whose state is packed after every other batch.
+
+    The end of a call stands for the commit of a stream's checkpoint.
+    """
     kills = Kills()
-    for name in ("create", "set_properties", "append", "add", "replace"):
+    apply, end = FlowTarget.apply, kills.before(lambda result: result)
+    monkeypatch.setattr(FlowTarget, "apply", lambda *given: end(apply(*given)))
+    for name in ("create", "set_properties", "append", "add", "remove", "replace"):
         monkeypatch.setattr(FlowTable, name, kills.before(getattr(FlowTable, name)))
     for module in (state, publication):
         monkeypatch.setattr(module, "execute", kills.before(module.execute))
@@ -69,42 +81,50 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
     return kills
 
 
-@pytest.mark.parametrize("scd", SCDS)
+@pytest.mark.parametrize("kind", IN_BATCHES)
 @budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_in_batches_gives_the_oracles_table(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, kills: Kills, scd: int, seed: int
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    kills: Kills,
+    kind: str,
+    seed: int,
 ) -> None:
     random, target = Random(seed), tmp_path_factory.mktemp("flow") / "t"
-    events = stream(random, scd)
+    events = stream(random, kind)
     for batch in batches(random, events):
         rows = spark.createDataFrame([row_of(event) for event in batch], COLUMNS)
-        result = ended(lambda rows=rows: flow(spark, rows, target, scd), random, kills)
+        result = ended(lambda rows=rows: flow(spark, rows, target, kind), random, kills)
         assert sum(result) == len(batch)
-    assert shown(spark, target) == wanted(events, scd)
+    assert shown(spark, target) == wanted(events, kind)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(REMOTE), reason="kills in this process: unset LAKEHOUSE_TEST_REMOTE")
-@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
 @budget(2)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_in_a_stream_gives_the_oracles_table(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, kills: Kills, scd: int, seed: int
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    kills: Kills,
+    kind: str,
+    seed: int,
 ) -> None:
     random, folder = Random(seed), tmp_path_factory.mktemp("flow")
-    events, arriving = stream(random, scd), str(folder / "arriving")
+    events, arriving = stream(random, kind), str(folder / "arriving")
     for batch in batches(random, events):
         rows = spark.createDataFrame([row_of(event) for event in batch], COLUMNS)
         rows.coalesce(1).write.format("delta").mode("append").save(arriving)
     source = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(arriving)
 
     def run() -> None:
-        flow(spark, source, folder / "t", scd, once=True).awaitTermination()
+        flow(spark, source, folder / "t", kind, once=True).awaitTermination()
 
     ended(run, random, kills)
     run()
-    assert shown(spark, folder / "t") == wanted(events, scd)
+    assert shown(spark, folder / "t") == wanted(events, kind)
 
 
 def ended(call: Callable[[], Any], random: Random, kills: Kills) -> Any:
@@ -117,27 +137,26 @@ def ended(call: Callable[[], Any], random: Random, kills: Kills) -> Any:
                 pass
 
 
-def flow(spark: SparkSession, rows: DataFrame, target: Path, scd: int, **options: Any) -> Any:
-    truncates = {"apply_as_truncates": "op = 'truncate'"} if scd == 1 else {}
+def flow(spark: SparkSession, rows: DataFrame, target: Path, kind: str, **options: Any) -> Any:
     return auto_cdc(
         spark, rows, str(target), ["id"], "seq", apply_as_deletes="op = 'delete'",
         columns_to_update="carried", except_column_list=["op", "seq", "carried"],
-        stored_as_scd_type=scd, **truncates, **options,
+        **KINDS[kind], **options,
     )  # fmt: skip
 
 
-def stream(random: Random, scd: int) -> list[Event]:
+def stream(random: Random, kind: str) -> list[Event]:
     """What a source with four rows does: upserts, some of them partial, deletes, truncates."""
     events: list[Event] = []
     for at in range(1, random.randint(8, 16)):
-        kind, key = random.random(), random.randint(1, 4)
-        if kind < 0.07 and scd == 1:
+        chance, key = random.random(), random.randint(1, 4)
+        if chance < 0.07 and kind != "history":
             events.append(Event("truncate", at, position=at, time=at))
-        elif kind < 0.3:
+        elif chance < 0.3:
             events.append(Event("delete", at, key, position=at, time=at))
         else:
             whole = (("a", f"v{random.randint(0, 2)}"), ("b", random.choice(["x", "y", None])))
-            carried = whole if kind < 0.7 else (random.choice(whole),)
+            carried = whole if chance < 0.7 else (random.choice(whole),)
             events.append(Event("upsert", at, key, carried, position=at, time=at))
     return events
 
@@ -157,14 +176,16 @@ def row_of(event: Event) -> Row:
 
 
 def shown(spark: SparkSession, target: Path) -> list[Row]:
-    found = spark.read.format("delta").load(str(target)).collect()
-    return sorted((tuple(row) for row in found), key=repr)
+    found = spark.read.format("delta").load(str(target))
+    if "_deleted" in found.columns:
+        found = found.where("NOT _deleted").select("id", "a", "b")
+    return sorted((tuple(row) for row in found.collect()), key=repr)
 
 
-def wanted(events: list[Event], scd: int) -> list[Row]:
+def wanted(events: list[Event], kind: str) -> list[Row]:
     """What the oracle has, as the target has it."""
     want = oracle.outcome(set(events), core.COLUMNS, core.COLUMNS)
-    if scd == 1:
+    if kind != "history":
         rows = [(key, row["a"], row["b"]) for key, row in want.current.items()]
     else:
         rows = [(key, *values, start, end) for key, start, end, *values in want.history]

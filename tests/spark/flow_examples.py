@@ -1,6 +1,7 @@
 """Databricks' published example of AUTO CDC, users 123 to 126, with the tables that it prints."""
 
 import random
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 Row = tuple[Any, ...]
@@ -64,14 +65,21 @@ EXAMPLES = {
         ],
     ),
 }
-SNAPSHOTS: dict[int, list[Row]] = {
-    1: [(1, "a"), (2, "b"), (3, "c")],
-    2: [(1, "a"), (2, "b2"), (4, "d")],
+MIDNIGHT = datetime(2024, 1, 1, tzinfo=timezone.utc)
+NOON = MIDNIGHT + timedelta(hours=12)
+SNAPSHOTS: dict[datetime, list[Row]] = {
+    MIDNIGHT: [(1, "a1"), (2, "a2")],
+    NOON: [(2, "b2"), (3, "a3")],
 }
-"""Versions of a source as whole tables: key and value."""
+"""Databricks' published example of AUTO CDC from snapshots: whole tables of key and value."""
 FROM_SNAPSHOTS: dict[int, list[Row]] = {
-    1: [(1, "a"), (2, "b2"), (4, "d")],
-    2: [(1, "a", 1, None), (2, "b", 1, 2), (2, "b2", 2, None), (3, "c", 1, 2), (4, "d", 2, None)],
+    1: [(2, "b2"), (3, "a3")],
+    2: [
+        (1, "a1", MIDNIGHT, NOON),
+        (2, "a2", MIDNIGHT, NOON),
+        (2, "b2", NOON, None),
+        (3, "a3", NOON, None),
+    ],
 }
 """What a target of each SCD type has of `SNAPSHOTS`, in order."""
 
