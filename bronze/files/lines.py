@@ -23,7 +23,7 @@ _CORRUPT = "_bronze_corrupt_row"
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
-_NO_DAY = "the file lies in no folder YYYY-MM-DD, which tells the day of an extract: move it there"
+_NO_DAY = "the file lies in no folder YYYY-MM-DD, which names the day of its rows: move it there"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 

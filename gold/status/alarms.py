@@ -47,7 +47,7 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
         try:
             _write(target, kept)
         except OSError as failure:
-            failures.append(f"the alarms that were told cannot be noted: {failure}")
+            failures.append(f"the alarms that were sent cannot be recorded: {failure}")
     return failures
 
 

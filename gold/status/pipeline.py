@@ -92,7 +92,7 @@ files | bigint | data files at the last publication
 bytes | bigint | size of the data files at the last publication
 deletion_vectors | bigint | deletion vectors at the last publication; null where not known
 apply_p95_seconds | double | 95th percentile of what a run spends on the table, of the last 7 days
-recommended_max_staleness_minutes | bigint | the least max_staleness that this p95 allows
+recommended_max_staleness_minutes | bigint | twice this p95 in minutes, plus 7
 applied_batch | bigint | newest batch of the change log that is applied
 published_batch | bigint | newest applied batch that the published table shows; null where the
     table is not published

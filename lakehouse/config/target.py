@@ -40,7 +40,7 @@ class Schemas(Strict):
 
 
 class AlarmReceiver(Strict):
-    """Who is told of alarms."""
+    """Who receives alarms."""
 
     webhook: str = Field(
         pattern=WEBHOOK,
@@ -96,7 +96,7 @@ class Target(Strict):
     )
     alarms: AlarmReceiver | None = Field(
         default=None,
-        description="`webhook`: the URL that runs tell what is wrong with a table, once as it"
+        description="`webhook`: the URL to which runs post what is wrong with a table, once as it"
         " begins and once as it ends; or `env:NAME`.",
     )
     clean_landing: CleanLanding | None = Field(

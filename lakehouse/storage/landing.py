@@ -145,7 +145,7 @@ def _day(text: str) -> str:
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise _wrong("--extract", str(folder), "a folder with the extract's files", "correct it")
+        raise _wrong("--extract", str(folder), "a folder with snapshot files", "correct it")
     found = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
     if not found:
         expected = "at least one file whose name does not begin with . or _ or end in .tmp"

@@ -50,7 +50,7 @@ def serve(
 
     It goes on in the background and ends by itself when idle. Printed is its Spark Connect URL, for
     notebooks, dbt and other clients: gold.T, silver.T and bronze.T are there as in `lakehouse sql`.
-    It listens on this machine only; the URL holds the token that it wants to be told.
+    It listens on this machine only; the URL holds the token without which it answers nobody.
     """
     target, _ = configured(chosen)
     longest = seconds_of(idle, "--idle")

@@ -83,7 +83,7 @@ def look_at_project(chosen: Chosen) -> Iterator[Finding]:
         target, tables = configured(chosen)
     except LakehouseError as wrong:
         found = str(wrong).splitlines()[0]
-        yield Finding("configuration", "FAILED", found, "`lakehouse validate` tells all of it")
+        yield Finding("configuration", "FAILED", found, "`lakehouse validate` shows all of it")
         return
     yield Finding("configuration", "ok", f"{len(tables)} tables, target {target.name}")
     if target.kind == "local":

@@ -51,7 +51,7 @@ def quality(
     """Check gold with Great Expectations; exit code 1 when a critical expectation fails.
 
     Builds the Data Docs (DOCS/docs/index.html), keeps the results in gold.pipeline_quality and
-    tells which rules changed since the last run. --try FILE counts what new rules would reject.
+    says which rules changed since the last run. --try FILE counts what new rules would reject.
     """
     target, tables = configured(chosen)
     if attempt is not None:

@@ -37,7 +37,7 @@ Landing = Annotated[
 
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only tell what would be removed, and from where.")
+    bool, typer.Option("--dry-run", help="Only show what would be removed, and from where.")
 ]
 
 
@@ -68,13 +68,14 @@ class Erasure(NamedTuple):
 def erase(
     chosen: Chosen, table: Name, key: KeyText, landing: Landing = False, dry_run: DryRun = False
 ) -> None:
-    """Remove one key of TABLE from every layer, and prove it.
+    """Remove one key of TABLE from every layer, and search for what is left.
 
     Its records go from bronze, the change log, rows, history and dead letters, and with them every
     older version of these tables. Then every file below the lake is searched for the texts that
-    only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
-    its records are named, and deleted with --landing, with all other keys in them: on a terminal
-    you are asked first. While such a file is left nothing is proved, and the exit code is 1. The
+    only this key had; where one is found is named, and the exit code is 1. Numbers and short texts
+    are not searched for, and in a catalog no files are searched. Dropped files that hold its
+    records are named, and deleted with --landing, with all other keys in them: on a terminal you
+    are asked first. The erasure stays incomplete, with exit code 1, until these files are gone. The
     command can be repeated at any time.
     """
     from cdc_lakehouse.terminal.console import tell_of
@@ -229,11 +230,11 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
         files = counted(len(dropped), "dropped file")
-        wanted.say(f"erased from {where}; not proved: the key is still in {files}")
+        wanted.say(f"erased from {where}; incomplete: the key is still in {files}")
         wanted.say("do: repeat the command with --landing, which deletes these files,")
         wanted.say("with the records of all other keys that are in them")
         return False
-    wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+    wanted.say(f"gone: no row of the key and none of its {len(values)} own texts in {where}")
     return True
 
 
@@ -258,7 +259,7 @@ def _dropped(target: Target, wanted: Erasure, values: list[str]) -> list[Path]:
 def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
     wanted.say(f"{counted(found.records, 'record')} of the key")
     if found.heirs:
-        wanted.say(f"{found.heirs} records tell that their row had this key before: erase its new")
+        wanted.say(f"{found.heirs} records show that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
     sharing = [t.table for t in tables if _shares(wanted.table, t)]
     if sharing:
