@@ -30,7 +30,7 @@ def headers_json(headers: str) -> str:
 
 
 def naming_schema(part: Part) -> str:
-    """Those of `headers` that name the Avro schema of a part of the record; null for none."""
+    """SQL of the headers that name the Avro schema of a part of the record; null for none."""
     ids = ", ".join(f"'{name}'" for name in ID_HEADERS[part])
     named = f"filter(headers, h -> h.key IN ({ids}))"
     return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"

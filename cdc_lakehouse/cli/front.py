@@ -88,7 +88,7 @@ def command(
 
 
 def interruptible(function: Callable[..., None]) -> Callable[..., None]:
-    """The same function; Ctrl-C raises what tells a person where the work was broken off.
+    """Wraps a command, so that Ctrl-C says in which step the work was broken off.
 
     Raises:
         Interrupted: Ctrl-C.

@@ -122,7 +122,7 @@ class Target(Strict):
 
 
 class Aside(Target):
-    """The same target with silver tables of its own beside the live ones, all else shared."""
+    """A target whose silver tables lie beside the live ones, for a rebuild; all else is shared."""
 
     rebuild: str
 
