@@ -68,7 +68,7 @@ class Erasure(NamedTuple):
 def erase(
     chosen: Chosen, table: Name, key: KeyText, landing: Landing = False, dry_run: DryRun = False
 ) -> None:
-    """Remove one key of TABLE from every layer, and search for what is left.
+    """Remove one key of TABLE from all layers; check what is left.
 
     Its records go from bronze, the change log, rows, history and dead letters, and with them every
     older version of these tables. Then every file below the lake is searched for the texts that
