@@ -115,12 +115,11 @@ def _model(
         words = [_codes((formats or {}).get(name, ())), (kinds or {}).get(name, "")]
         only = [", ".join(filter(None, words))] if formats else []
         example, page = KEYS[model.__name__][key]
-        more = [field.description or "", f"`{example}`", _link(page)]
-        rows.append([f"`{key}`", _type(schema["properties"][key]), *shown, *only, *more])
-    head = ("key", "type", "default", *(["only with"] if formats else []), "meaning", "example")
+        text = f"{field.description or ''}\nExample: `{example}`. See {_link(page)}."
+        rows.append([f"`{key}`", _type(schema["properties"][key]), *shown, *only, text])
     yield f"## {title}"
     yield inspect.cleandoc(model.__doc__ or "").partition("\n")[0]
-    yield _grid((*head, "see also"), rows)
+    yield _grid(("key", "type", "default", *(["only with"] if formats else []), "meaning"), rows)
 
 
 def _link(page: str) -> str:
@@ -459,7 +458,11 @@ def _fence(lines: Iterable[str]) -> str:
 
 
 def _grid(head: Row, rows: Iterable[Row]) -> str:
-    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+    lines = [
+        head,
+        ["---"] * len(head),
+        *([_cell(cell).replace("\n", "<br>") for cell in row] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
