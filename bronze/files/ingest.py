@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
@@ -13,11 +12,13 @@ from pyspark.sql import functions as F
 from bronze.feed_state import DamagedNotes, FeedState, Note, Version, old_stream, read_state
 from bronze.feeds import Feed, feeds, folder
 from bronze.files.batches import append_readable
-from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_files, list_here
+from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_files, list_here, on_disk
 from bronze.files.unreadable import note, noted
 from bronze.storage import News
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place
+from lakehouse.places.settings import is_object_url
 from lakehouse.storage.landing import from_landing
 from lakehouse.storage.names import name
 
@@ -80,9 +81,11 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
             continue
         named = ", ".join(from_landing(file, target) or file for file in files[:MOST_NAMED])
         more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-        first = DroppedFile(files[0], 0, 0).here
-        moved = (str(first), str(first.with_name(f"again-{first.name}")))
-        action = f"mv {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
+        first = on_disk(files[0])
+        above, _, last = first.rpartition("/")
+        moved = (first, f"{above}/again-{last}")
+        move = "move" if is_object_url(first) else "mv"
+        action = f"{move} {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
         for table in feed.tables:
             text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
             found.setdefault(table, []).append(text)
@@ -138,7 +141,8 @@ def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:
     stream = old_stream(target, feed)
     if stream is None:
         return
-    for log in sorted(Path(stream.folder, "sources", "0").glob("[0-9]*")):
+    logs: Iterator[Place] = (stream.folder / "sources" / "0").glob("[0-9]*")
+    for log in sorted(logs, key=str):
         for line in log.read_text(encoding="utf-8").splitlines()[1:]:
             entry = json.loads(line)
             if entry["batchId"] <= stream.offsets.get("logOffset", -1):

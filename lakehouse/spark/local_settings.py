@@ -11,6 +11,7 @@ from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
+from lakehouse.places.settings import is_object_url, spark_settings
 from lakehouse.spark.scratch import scratch, socket_folder, temporary
 
 CENTRAL = "https://repo1.maven.org/maven2"
@@ -148,6 +149,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.databricks.delta.merge.materializeSource": "all",
         **(SETTINGS_OF_SMALL_LAKES if small else {}),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
+        **spark_settings(target),
     }
 
 
@@ -165,7 +167,12 @@ def _java_options(target: Target, temporary: str, small: bool) -> str:
 
 
 def is_small(target: Target) -> bool:
-    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there."""
+    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there.
+
+    An object store is not counted through, and a cluster is there for more.
+    """
+    if target.kind == "cluster" or any(map(is_object_url, (target.lake, target.landing))):
+        return False
     total = 0
     for folder in (target.lake, target.landing):
         for place, _, files in os.walk(folder):
@@ -183,7 +190,7 @@ def _size(file: Path) -> int:
         return 0
 
 
-def socket_settings() -> dict[str, str]:
+def socket_settings(target: Target) -> dict[str, str]:
     """Spark's settings for Unix domain sockets between Java and Python, where the system has them.
 
     Over TCP, Spark's default, large batches in both directions stood still for minutes on Linux
@@ -193,6 +200,8 @@ def socket_settings() -> dict[str, str]:
     if folder is None:
         return {}
     option = "spark.python.unix.domain.socket"
+    if target.kind == "cluster":  # each machine has a folder of its own for temporary files
+        return {f"{option}.enabled": "true"}
     return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
 
 
