@@ -26,7 +26,6 @@ _OF_COMMITS = {
     # compares, so of two commits of one version one is refused, whoever makes them.
     f"{_S3}performance.flags": "create",
     f"{_S3}create.conditional.enabled": "true",
-    "spark.delta.logStore.s3a.impl": "io.delta.storage.GCSLogStore",
 }
 _VARIABLE = "env:"
 _JARS = {
