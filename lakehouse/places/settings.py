@@ -21,12 +21,6 @@ _FROM_ENVIRONMENT = {
     f"{_S3}session.token": ("AWS_SESSION_TOKEN",),
 }
 """S3A's settings, and the variables that AWS's own tools read."""
-_OF_COMMITS = {
-    # A file that is not to be overwritten is put there only where there is none: S3 itself
-    # compares, so of two commits of one version one is refused, whoever makes them.
-    f"{_S3}performance.flags": "create",
-    f"{_S3}create.conditional.enabled": "true",
-}
 _VARIABLE = "env:"
 _JARS = {
     "s3a": "org.apache.hadoop:hadoop-aws",
@@ -59,7 +53,7 @@ def spark_settings(target: Target) -> dict[str, str]:
     given = {key: _value(text) for key, text in target.settings.items()}
     schemes = _schemes(target)
     if "s3a" in schemes:
-        given = _OF_COMMITS | _of_environment() | given
+        given = _of_environment() | given
         if f"{_S3}endpoint" in given:
             given.setdefault(f"{_S3}path.style.access", "true")
     account = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")

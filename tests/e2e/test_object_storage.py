@@ -154,3 +154,27 @@ def test_the_page_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         left = tmp_path / "store" / "moto.pid"
         with suppress(OSError, ValueError):
             os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def test_two_drivers_at_once_lose_no_commit_to_the_tables_that_they_share(
+    tmp_path: Path, url: str
+) -> None:
+    lake, records = StoreLake(tmp_path, url, "two"), list(events(1, EVENTS))
+    tables = tmp_path / "conf" / "tables"
+    (tables / "u.yml").write_text(
+        (TABLE % 1).replace("table: t", "table: u").replace("path: t", "path: u")
+    )
+    lake.drop(1, records)
+    write_whole(
+        place(lake.target, lake.target.landing, "u", "1.jsonl"),
+        "".join(json.dumps(record) + "\n" for record in records).encode(),
+    )
+    both = [
+        subprocess.Popen(command("run", lake.options, "--table", table), start_new_session=True)
+        for table in ("t", "u")
+    ]
+    assert [run.wait(600) for run in both] == [0, 0]
+    told = "SELECT `table`, layer FROM silver._runs WHERE status = 'ok' ORDER BY ALL"
+    assert answer(lake.options, ROWS.replace("gold.t", "gold.u")) == rows(EVENTS)
+    found = {(row["table"], row["layer"]) for row in answer(lake.options, told)}
+    assert found >= {(table, layer) for table in ("t", "u") for layer in ("silver", "gold")}
