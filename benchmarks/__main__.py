@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from benchmarks import (
     against,
@@ -31,10 +31,12 @@ from benchmarks import (
     load,
     page,
     publish,
+    recent,
     scan,
+    skipping,
     visible,
 )
-from benchmarks.events import Workload
+from benchmarks.events import Keys, Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
 
@@ -59,7 +61,9 @@ PARTS = {
     "large": Part(large.QUESTION, large.measure),
     "load": Part(load.QUESTION, load.measure),
     "publish": Part(publish.QUESTION, publish.measure),
+    "recent": Part(recent.QUESTION, recent.measure),
     "scan": Part(scan.QUESTION, scan.measure),
+    "skipping": Part(skipping.QUESTION, skipping.measure, skipping.title),
     "visible": Part(visible.QUESTION, visible.measure),
 }
 
@@ -130,8 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the first snapshot")
     parser.add_argument("--changes", type=int, default=100_000, help="in a batch")
     parser.add_argument("--width", type=int, default=7, help="columns of the table")
-    parser.add_argument("--keys", choices=("number", "text", "composite"), default="number")
+    parser.add_argument("--keys", choices=get_args(Keys), default="number")
     parser.add_argument("--hot", type=float, default=0.0, help="share of updates on 1 %% of keys")
+    parser.add_argument("--recent", type=float, default=0.0, help="share of them on 5 %% newest")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tables", type=int, default=20, help="of the part fixed")
     parser.add_argument("--rounds", type=int, default=3, help="that count")

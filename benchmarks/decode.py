@@ -190,7 +190,8 @@ def _batches(feed: Feed) -> list[pa.RecordBatch]:
     names = list(dict.fromkeys((*READ, *CARRIED, "_position")))
     nothing = [None] * count
     arrays = [pa.array(given.get(n) or nothing, _ARROW.get(n, pa.string())) for n in names]
-    return pa.Table.from_arrays(arrays, names=names).to_batches(_PER_BATCH)
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, names=names).to_batches(_PER_BATCH)
+    return batches
 
 
 def _rows(count: int) -> Iterator[Row]:

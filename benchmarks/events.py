@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-Keys = Literal["number", "text", "composite"]
+Keys = Literal["number", "text", "composite", "time"]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 FIRST_LSN, LSN_STEP = 1_000_000_000, 120
@@ -25,6 +25,9 @@ PER_FILE = 100_000
 class Workload(NamedTuple):
     """What is generated: `hot` is the share of the updates that fall on 1 % of the keys.
 
+    `recent` is the share of updates and deletes that fall on the newest 5 % of the keys, which
+    grow: numbers, or (`time`) UUIDs that begin with their time.
+
     `tables` is the number of tables of the part `fixed`, which chooses their rows and changes.
     """
 
@@ -35,11 +38,14 @@ class Workload(NamedTuple):
     hot: float = 0.0
     seed: int = 1
     tables: int = 20
+    recent: float = 0.0
 
     @property
     def title(self) -> str:
         """One line for a person."""
         keys = f"{self.keys} keys" + (f", {self.hot:.0%} of updates on 1 %" if self.hot else "")
+        if self.recent:
+            keys += f", {self.recent:.0%} of changes on the newest 5 %"
         return f"{self.rows:,} rows of {self.width} columns, {keys}, {self.changes:,} a batch"
 
 
@@ -58,6 +64,12 @@ def key_columns(work: Workload) -> list[Column]:
         mixed = (row * 2_654_435_761) % 4_294_967_296
         text = pl.concat_str(pl.lit("K"), mixed.cast(pl.String), pl.lit("-"), row.cast(pl.String))
         return [Column("id", "string", text)]
+    if work.keys == "time":
+        micros = (FIRST_MOMENT // 1000 + row).cast(pl.String).str.zfill(16)
+        mixed = ((row * 2_654_435_761) % 4_294_967_296).cast(pl.String).str.zfill(12)
+        parts = (micros.str.slice(0, 8), micros.str.slice(8, 4), micros.str.slice(12, 4))
+        uuid = pl.concat_str(*parts, pl.lit("8000"), mixed, separator="-")
+        return [Column("id", "string", uuid)]
     if work.keys == "composite":
         region = pl.concat_str(pl.lit("region "), (row % 16).cast(pl.String))
         return [Column("region", "string", region), Column("number", "bigint", row)]
@@ -149,11 +161,11 @@ def _made(
     living = np.flatnonzero(alive)
     inserts, deletes, doomed = count * 14 // 100, count * 12 // 100, count // 800
     new = np.arange(alive.size, alive.size + inserts)
-    dead = random.choice(living, deletes - inserts // 100, replace=False)
+    dead = _dead(random, living, deletes - inserts // 100, work.recent)
     staying = alive.copy()
     staying[dead] = False
     updates = count - inserts - deletes - doomed
-    updated = _picked(random, np.flatnonzero(staying), updates, work.hot)
+    updated = _picked(random, np.flatnonzero(staying), updates, work)
     first = [(updated, "u"), (new, "c")]
     order = random.permutation(updates + inserts)
     rows = np.concatenate([rows for rows, _ in first])[order]
@@ -168,10 +180,25 @@ def _made(
     return pl.DataFrame({"row": row, "op": op, "late": late}), after
 
 
-def _picked(random: np.random.Generator, living: np.ndarray, count: int, hot: float) -> np.ndarray:
+def _picked(
+    random: np.random.Generator, living: np.ndarray, count: int, work: Workload
+) -> np.ndarray:
     few = living[: max(1, living.size // 100)]
-    favoured = int(count * hot)
-    return np.concatenate([random.choice(few, favoured), random.choice(living, count - favoured)])
+    favoured, share = (_newest(living), work.recent) if work.recent else (few, work.hot)
+    many = int(count * share)
+    return np.concatenate([random.choice(favoured, many), random.choice(living, count - many)])
+
+
+def _dead(random: np.random.Generator, living: np.ndarray, count: int, recent: float) -> np.ndarray:
+    if not recent:
+        return random.choice(living, count, replace=False)
+    many, newest = int(count * recent), _newest(living)
+    parts = (newest, many), (living[: -newest.size], count - many)
+    return np.concatenate([random.choice(rows, n, replace=False) for rows, n in parts])
+
+
+def _newest(living: np.ndarray) -> np.ndarray:
+    return living[-max(1, living.size // 20) :]
 
 
 def lines(work: Workload, changes: pl.DataFrame) -> pl.Series:

@@ -54,7 +54,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         told.append(silver.per_table_run())
         return parts
 
-    turns = [
+    turns: list[dict[str, Step]] = [
         {title: functools.partial(changes, b), **floor, **_idle_steps(lake, root, b)} for b in later
     ]
     taken = in_turn(turns, plan)

@@ -153,7 +153,8 @@ def _arrow(records: Sequence[Record]) -> list[pa.RecordBatch]:
     given |= {name: [value] * len(records) for name, value in beside.items()}
     names = list(dict.fromkeys((*READ, *CARRIED)))
     arrays = [pa.array(given[name], _ARROW.get(name, pa.string())) for name in names]
-    return pa.Table.from_arrays(arrays, names=names).to_batches(_PER_BATCH)
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, names=names).to_batches(_PER_BATCH)
+    return batches
 
 
 def _with_bytes(event: Row) -> Row:

@@ -10,6 +10,7 @@ clocks are this machine's.
 """
 
 import argparse
+import re
 import statistics
 import threading
 import time
@@ -24,13 +25,14 @@ from lakehouse.config.target import Target
 from lakehouse.spark.session import get_spark
 from lakehouse.storage.names import name
 from lakehouse.storage.views import stored
-from tests.e2e import broker, connector, parts, postgres
+from tests.e2e import connector, kafka_broker, parts, postgres
 from tests.e2e.live import lakehouse
 from tests.e2e.postgres import Postgres
 from tests.e2e.test_live import configuration
 
 Shown = dict[str, list[tuple[float, int]]]
 SEED_SECONDS = 23.0
+_LAST = re.compile(r"_batch <= (\d+)")
 TABLES = ("orders", "order_items", "products", "customers")
 STATEMENTS = (
     "UPDATE shop.orders SET total = total + 1 WHERE id = %s",
@@ -63,7 +65,7 @@ def measure(
     root: Path, server: Postgres, options: argparse.Namespace
 ) -> tuple[float, float, Shown]:
     """Run everything; the span in which changes count, without the warm-up, and what was shown."""
-    node = broker.new("freshness")
+    node = kafka_broker.new("freshness")
     fill(server)
     node.start()
     topics = [f"shop.shop.{table}" for table in TABLES]
@@ -136,8 +138,9 @@ def look(target: Target, shown: Shown, stop: threading.Event) -> None:
         for table in TABLES:
             view = views.get(f"{table}_pending")
             newest = shown.get(table, [(0.0, 0)])[-1][1]
-            if view is not None and view.until > newest:
-                shown.setdefault(table, []).append((now, view.until))
+            batch = max(map(int, _LAST.findall(view.query)), default=0) if view else 0
+            if batch > newest:
+                shown.setdefault(table, []).append((now, batch))
 
 
 def delays(root: Path, begun: float, ended: float, shown: Shown) -> list[float]:

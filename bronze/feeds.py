@@ -46,7 +46,12 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
     """The feeds of the tables, in the order in which they are first named."""
     users: dict[str, list[_Use]] = {}
     for table in tables:
-        texts = tuple(n for n, c in table.columns.items() if read_type(c.type).name == "string")
+        texts = tuple(
+            name
+            for column, told in table.columns.items()
+            for name in (column, *told.renamed_from)
+            if read_type(told.type).name == "string"
+        )
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
             read_anew = table.reads_delta and table.sequence_by is None

@@ -23,6 +23,7 @@ from gold.status import pipeline, reads
 from gold.views import extract_views, selects
 from lakehouse import errors
 from lakehouse.config import source_rules, table, table_rules, target
+from lakehouse.config.columns import Column
 from lakehouse.config.csv_options import Csv
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
@@ -68,7 +69,7 @@ def _table_page() -> Iterator[str]:
     yield from _model("source.kafka", table.Kafka)
     yield from _model("source.schema_registry", table.SchemaRegistry)
     yield from _model("source.csv", Csv)
-    yield from _model("columns", table.Column)
+    yield from _model("columns", Column)
     yield from _model("sequence_groups", table.SequenceGroup)
     yield from _model("schema_changes", table.SchemaChanges)
     yield from _model("expectations", table.Expectation)

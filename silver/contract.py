@@ -53,8 +53,10 @@ ACCOUNT_NOTES: Mapping[str, str] = {
     "erased": "Records that `erase` removed.",
     "tombstones_purged": "Tombstones that `maintain` removed.",
     "tables_compacted": "Tables that `maintain` compacted.",
+    "table_settings": "Settings of tables that `maintain` changed, such as `cluster_by`.",
     "tables_clustered": "Tables that `maintain` clustered.",
     "tables_vacuumed": "Tables that `maintain` vacuumed.",
+    "landing_files_cleaned": "Landing files of bronze that `maintain` deleted or moved.",
     "bytes": "The size of the table that the run merged into, where `max_staleness` is declared.",
     "D": "Keys that a full snapshot file lacks; they are deleted.",
     "X": "Keys that a delta snapshot file does not carry; they stay.",
@@ -288,6 +290,11 @@ def sequence_text(order: str) -> str:
 
 PENDING = "_pending"
 """What the name ends in of the view that shows what waits to be merged."""
+
+
+def kept_name(table: Table) -> str:
+    """The name of silver's table that changes are applied to: the history where there is one."""
+    return f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
 
 
 def waits_in_log(target: Target, table: Table) -> bool:

@@ -10,6 +10,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake, LakeTable
+from silver.contract import kept_name
 from silver.state.table_state import TableState
 
 Progress = Callable[[str], None]
@@ -56,7 +57,7 @@ class SilverTable:
     @cached_property
     def kept(self) -> LakeTable:
         """What changes are applied to: the history, or the current table where there is none."""
-        return self.part("_history" if self.config.stored_as_scd_type == 2 else "")
+        return LakeTable(self.lake, "silver", kept_name(self.config))
 
     @cached_property
     def dead_letters(self) -> LakeTable:

@@ -32,6 +32,7 @@ from lakehouse.places.settings import is_reached
 
 Key: TypeAlias = Mapping[str, str | None]
 Record: TypeAlias = Mapping[str, Any]
+KeyPart: TypeAlias = tuple[list[str], set[str | None]]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
@@ -65,31 +66,33 @@ def _folder(target: Target, source: Source) -> Place | None:
 def _holds(file: Place, below: Place | None, table: Table, source: Source, key: Key) -> bool:
     mine = topics(source)
     given = folder_columns("/".join(parts_below(file, below or file.parent)))
-    spelled = [_spellings(value, _type(table, name)) for name, value in key.items()]
+    wanted = [_part_of_key(table, name, value) for name, value in key.items()]
     try:
         for topic, rows in _records(file, source, table):
             if topic is not None and mine and topic not in mine:
                 continue
-            if any(_is_key(row, given, key, spelled) for row in rows):
+            if any(_is_key(row, given, wanted) for row in rows):
                 return True
     except (OSError, EOFError, ValueError, zlib.error, csv.Error):
         return False
     return False
 
 
-def _type(table: Table, name: str) -> str:
+def _part_of_key(table: Table, name: str, value: str | None) -> KeyPart:
+    """The names in lower case that a source has had for a key, and the texts of its value."""
     declared = table.columns.get(name)
-    return declared.type.lower() if declared else "string"
+    kind, old = (declared.type.lower(), declared.renamed_from) if declared else ("string", ())
+    return [each.lower() for each in (name, *old)], _spellings(value, kind)
 
 
-def _is_key(row: Record, given: Key, key: Key, spelled: Iterable[set[str | None]]) -> bool:
+def _is_key(row: Record, given: Key, wanted: Iterable[KeyPart]) -> bool:
     """Whether the row, or its folders in what it lacks, has the key's values; null parts too."""
     named: dict[str, list[object]] = {}
     for name, value in [*given.items(), *row.items()]:
         named.setdefault(name.lower(), []).append(value)
     return all(
-        any(_text(value) in texts for value in named.get(name.lower(), ()))
-        for name, texts in zip(key, spelled, strict=True)
+        any(_text(value) in texts for name in names for value in named.get(name, ()))
+        for names, texts in wanted
     )
 
 

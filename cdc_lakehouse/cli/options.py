@@ -5,6 +5,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Concatenate, NamedTuple, ParamSpec
 
@@ -31,6 +32,11 @@ class Chosen(NamedTuple):
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+
+
+_LOADED: ContextVar[dict[str, tuple[Target, list[Table]]] | None] = ContextVar(
+    "loaded", default=None
+)
 
 
 def complete_targets(context: typer.Context, incomplete: str) -> list[str]:
@@ -83,12 +89,33 @@ HELP = {
 }
 
 
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Within, what was loaded with the same options is not read again, though files change."""
+    before = _LOADED.set({})
+    try:
+        yield
+    finally:
+        _LOADED.reset(before)
+
+
 def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
     """The target and the tables that were chosen.
 
     Raises:
         ManyConfigurationErrors: all that is wrong in either.
     """
+    loaded = _LOADED.get()
+    if loaded is None:
+        return _load(chosen, checks)
+    key = repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
+    if key not in loaded:
+        loaded[key] = _load(chosen, checks)
+    target, tables = loaded[key]
+    return target, list(tables)
+
+
+def _load(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
     errors: list[ConfigurationError] = []
     with _noting(errors):
         target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)

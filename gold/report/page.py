@@ -12,7 +12,7 @@ from gold.status.trouble import list_serious
 from lakehouse.durations import spoken
 from lakehouse.run.ledger import Entry
 
-VOLUME_HEIGHT, WAIT_HEIGHT, LEAST_BAR = 100.0, 100.0, 2.5
+VOLUME_HEIGHT, LEAST_BAR = 100.0, 2.5
 FAILURES_SHOWN, NOTES_SHOWN = 20, 100
 
 Record = dict[str, Any]

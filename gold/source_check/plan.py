@@ -15,9 +15,10 @@ _MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
 class ComparedColumn(NamedTuple):
-    """A column of both sides: its name, the source's SQL type of it and the kind of its texts."""
+    """A column of both sides: its name in gold and at the source, its SQL type and kind there."""
 
     name: str
+    field: str
     type: str
     kind: Kind
 
@@ -45,12 +46,21 @@ def planned(
         types: the source's columns and their SQL types.
         shown: gold's columns.
     """
-    hidden = {name for name, column in table.columns.items() if column.sensitive}
-    both = [c for c in shown if c in types and c not in hidden and comparable(types[c])]
-    ordered = [*table.keys, *[c for c in both if c not in table.keys]]
-    columns = tuple(ComparedColumn(c, types[c], kind_of(types[c])) for c in ordered)
-    left = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in ordered)
+    called = {name: name_at_source(table, name, types) for name in (*table.keys, *shown)}
+    both = [c for c in shown if called[c] in types and not table.is_sensitive(c)]
+    both = [c for c in both if c not in table.keys and comparable(types[called[c]])]
+    fields = [(c, called[c], types[called[c]]) for c in (*table.keys, *both)]
+    columns = tuple(ComparedColumn(*field, kind_of(field[-1])) for field in fields)
+    compared = {name for name, *_ in fields} | {name for _, name, _ in fields}
+    left = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in compared)
     return ComparisonPlan(source, columns, len(table.keys), left)
+
+
+def name_at_source(table: Table, name: str, types: Mapping[str, str]) -> str:
+    """What the source calls a column now, by the names of its columns."""
+    declared = table.columns.get(name)
+    names = (name, *(declared.renamed_from if declared else ()))
+    return next((each for each in names if each in types), name)
 
 
 def gold_texts(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:

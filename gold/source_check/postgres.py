@@ -123,13 +123,13 @@ def _joined(columns: Sequence[ComparedColumn]) -> str:
 
 
 def _text(column: ComparedColumn) -> str:
-    q = _quoted(column.name)
+    q = _quoted(column.field)
     return f"(CASE WHEN {q} IS NOT NULL THEN {_TEXTS[column.kind].format(q=q)} END)"
 
 
 def _exact_text(column: ComparedColumn) -> str:
     if column.kind in ("float", "real"):
-        return f"{_quoted(column.name)}::text"
+        return f"{_quoted(column.field)}::text"
     return _text(column)
 
 

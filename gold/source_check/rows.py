@@ -106,7 +106,7 @@ def _rows(connection: Connection, plan: ComparisonPlan) -> Iterator[Sequence[obj
 
 
 def _selected(connection: Connection, column: ComparedColumn) -> str:
-    quoted = connection.dialect.identifier_preparer.quote(column.name).replace(":", "\\:")
+    quoted = connection.dialect.identifier_preparer.quote(column.field).replace(":", "\\:")
     is_mysql = connection.dialect.name == _MYSQL
     return _OF_MYSQL.get(column.kind, "{q}").format(q=quoted) if is_mysql else quoted
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from gold.source_check.database import connected, find
 from gold.source_check.digests import Difference, compare, differences
-from gold.source_check.plan import planned
+from gold.source_check.plan import name_at_source, planned
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -99,9 +99,9 @@ def verdict(
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:
     """Raises TableFailed where the keys of gold and of the source cannot be told to be the same."""
     for key in table.keys:
-        if key not in types:
+        if name_at_source(table, key, types) not in types:
             raise TableFailed(table.table, f"its key {key} is no column of the source's table")
-        if key in table.columns and table.columns[key].sensitive:
+        if table.is_sensitive(key):
             raise TableFailed(table.table, f"gold does not show its key {key}, which is sensitive")
 
 

@@ -7,9 +7,9 @@ from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.storage.delta_log import NESTED
 
-Effect = Literal["nothing", "new", "add", "widen", "rebuild"]
+Effect = Literal["nothing", "new", "cluster", "add", "widen", "rebuild"]
 
-WORST: tuple[Effect, ...] = ("rebuild", "widen", "add", "new", "nothing")
+WORST: tuple[Effect, ...] = ("rebuild", "widen", "add", "cluster", "new", "nothing")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Integers from the narrowest to the widest, and the digits that a decimal needs to hold them."""
 
@@ -18,13 +18,15 @@ class Held(NamedTuple):
     """What a lake holds of a table: its columns as Delta's log writes them, records and rows.
 
     `differences` are those of the configuration that the table was built with, a phrase each;
-    numbers are None where they are not known.
+    numbers are None where they are not known. `clustered` are the columns that its rows are
+    clustered by.
     """
 
     columns: Mapping[str, str]
     differences: Sequence[str]
     records: int | None
     rows: int | None
+    clustered: Sequence[str] = ()
 
 
 class Planned(NamedTuple):
@@ -41,7 +43,7 @@ def plan(table: Table, held: Held | None) -> Planned:
     """The effect of the table's YAML on what is held of it; None is held before the first run."""
     if held is None:
         return Planned(table.table, "new", ["its first run makes it"], None, None)
-    changes = [*_rebuilds(held), *_columns(table, held)]
+    changes = [*_rebuilds(held), *_columns(table, held), *_clusters(table, held)]
     effects = {each for each, _ in changes}
     effect: Effect = next((each for each in WORST if each in effects), "nothing")
     return Planned(table.table, effect, [text for _, text in changes], held.records, held.rows)
@@ -70,8 +72,16 @@ def _columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
     for name, column in table.columns.items():
         before, now = held.columns.get(name), str(read_type(column.type))
         kept = name not in left_out and (table.column_list is None or name in table.column_list)
+        if not held.columns.keys().isdisjoint(column.renamed_from):
+            continue  # what it was built with differs, or no record fills the old column any more
         if before is None and kept:
             yield "add", f"column {name}: new records fill it; older ones do after a rebuild"
         elif before is not None and before != now:
             effect: Effect = "widen" if is_wider(before, now) else "rebuild"
             yield effect, f"column {name} was {before}, is {now}"
+
+
+def _clusters(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
+    before, now = (", ".join(names) or "nothing" for names in (held.clustered, table.cluster_by))
+    if before != now:
+        yield "cluster", f"cluster_by was {before}, is {now}: no row changes, files are rewritten"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold.views import empty
 from gold.views.catalog import columns_of
-from gold.views.selects import comments, is_sensitive, renamed_comments, shown, source_names
+from gold.views.selects import comments, renamed_comments, shown, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive, Target
 from lakehouse.run import ledger
@@ -46,7 +46,7 @@ def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
 
 def _shows_apart(target: Target, table: Table, columns: Sequence[str]) -> bool:
     """Whether sensitive values have a view of their own."""
-    return target.sensitive == "separate" and any(is_sensitive(table, c) for c in columns)
+    return target.sensitive == "separate" and any(map(table.is_sensitive, columns))
 
 
 def of_none(target: Target, table: Table) -> list[View]:
@@ -138,7 +138,7 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
         digests: SQL name of silver's digests of live keys.
         columns: the business columns.
     """
-    hidden = [c for c in columns if is_sensitive(table, c)]
+    hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     same_key = names.same("t", "d", table.keys, table.nullable_keys)

@@ -147,7 +147,7 @@ def masked(
 
     The layer's own columns stay.
     """
-    hidden = [c for c in columns if is_sensitive(table, c)]
+    hidden = [c for c in columns if table.is_sensitive(c)]
     if not hidden:
         return source, columns
     chosen = shown(table, columns, sensitive)
@@ -159,12 +159,7 @@ def masked(
 
 def shown(table: Table, columns: Sequence[str], sensitive: Sensitive) -> dict[str, str]:
     """The columns that gold shows, each with its SQL expression; null stays null."""
-    hidden = {c for c in columns if is_sensitive(table, c)}
+    hidden = {c for c in columns if table.is_sensitive(c)}
     hashed = {c: f"sha2(CAST({quote(c)} AS STRING), 256)" for c in hidden}
     kept = [c for c in columns if sensitive == "hash" or c not in hidden]
     return {c: hashed.get(c, quote(c)) for c in kept}
-
-
-def is_sensitive(table: Table, column: str) -> bool:
-    """Whether the table declares the column so."""
-    return column in table.columns and table.columns[column].sensitive

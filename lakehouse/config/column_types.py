@@ -30,7 +30,7 @@ OF_OTHERS = {
 }
 """Names of types in other systems, and what they are called here."""
 
-_SIZED = re.compile(r"(char|varchar)\s*\(\s*[1-9]\d*\s*\)")
+_SIZED = re.compile(r"(?:char|varchar)\s*\(\s*([1-9]\d*)\s*\)")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL | re.IGNORECASE)
 _FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
@@ -99,6 +99,17 @@ def meant_type(text: str) -> str | None:
 def is_nested(text: str) -> bool:
     """Whether values of the type cannot be compared for a key: arrays, maps, structs, variants."""
     return text.strip().lower().startswith(("array", "map", "struct", "variant"))
+
+
+def has_bounds(text: str) -> bool:
+    """Whether Delta's log can keep the least and the greatest value of a file, for the type."""
+    return read_type(text).name not in ("binary", "boolean") and not is_nested(text)
+
+
+def longest(text: str) -> int | None:
+    """How many characters a text of the type has at most; None where the type does not say."""
+    sized = _SIZED.fullmatch(text.strip().lower())
+    return int(sized[1]) if sized else None
 
 
 def _read_nested(kind: str, parts: list[str]) -> ColumnType:

@@ -28,7 +28,7 @@ SUFFIXES = (
 )
 COMMAND_LINE = "command line"
 # What a target says of places that do not lie below its root.
-OUTSIDE = ("catalog", "schemas", "landing", "checkpoints")
+OUTSIDE = ("catalog", "schemas", "landing", "clean_landing", "checkpoints")
 
 
 def load_target(

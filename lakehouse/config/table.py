@@ -1,9 +1,12 @@
 """What `conf/tables/NAME.yml` says: one frozen model per table, exactly the documented keys."""
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from lakehouse.config.columns import ColumnOrType
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
 from lakehouse.durations import seconds
@@ -11,16 +14,15 @@ from lakehouse.durations import seconds
 FileFormat = Literal["json", "csv", "parquet"]
 
 EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
-_OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
-ROUTED = "__dbz__physicalTableIdentifier"
-"""What Debezium's topic router adds to a record's key: the table that the record came from."""
-ORIGIN = f"^(source\\.({_OF_SOURCE})|{ROUTED})$"
 IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
 
 
 def _duration(text: str | int) -> str | int:
     seconds(text)
     return text
+
+
+Duration = Annotated[str | int, AfterValidator(_duration)]
 
 
 class Strict(BaseModel):
@@ -156,63 +158,6 @@ class Source(Strict):
     )
 
 
-def _word(value: object) -> object:
-    """YAML reads `null` as no value."""
-    return "null" if value is None else value
-
-
-Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_word)]
-
-
-class Column(Strict):
-    """A declared column: its Spark SQL type and how it is treated."""
-
-    type: str = Field(description="The Spark SQL type. With `from` the default is `string`.")
-    origin: str | None = Field(
-        default=None,
-        alias="from",
-        pattern=ORIGIN,
-        description="The part of a Debezium record that has the value, where the row has not:"
-        " `source.db` and other members of the source block, or `__dbz__physicalTableIdentifier`"
-        " of the record's key.",
-    )
-    sensitive: bool = Field(
-        default=False, description="Gold hashes the value or leaves it out, as the target says."
-    )
-    operational: bool = Field(
-        default=False, description="A change of this column alone opens no version."
-    )
-    nullable: bool = Field(
-        default=True,
-        description="`false`: a row with null is a dead letter. `true`, written on a key column:"
-        " null is a value of the key.",
-    )
-    infinity: Infinity = Field(
-        default=None,
-        description="What becomes of a date or timestamp outside of the years 1 to 9999, such as"
-        " PostgreSQL's `infinity`: `null`, or `clamp` for the first or last moment of these years."
-        " Without it the row is a dead letter.",
-    )
-    comment: str | None = Field(default=None, description="The column's comment in gold.")
-
-
-class LearnedColumn(Column):
-    """A column that silver found in the source: its type grows with the source, and only so.
-
-    Never written in YAML. A declared column's values are converted to its type; a learned one's
-    must be of its kind.
-    """
-
-
-def _column(value: object) -> object:
-    if isinstance(value, dict) and "from" in value:
-        return {"type": "string", **value}
-    return {"type": value} if isinstance(value, str) else value
-
-
-ColumnOrType = Annotated[Column, BeforeValidator(_column, json_schema_input_type=str | Column)]
-
-
 class SequenceGroup(Strict):
     """Columns that come together and have an order of their own."""
 
@@ -330,11 +275,11 @@ class Table(Strict):
         default_factory=SchemaChanges,
         description="What happens when the columns of the source change.",
     )
-    max_staleness: Annotated[str | int, AfterValidator(_duration)] | None = Field(
+    max_staleness: Duration | None = Field(
         default=None,
         description="How long a change may wait before gold shows it, such as `10 minutes` or `0`.",
     )
-    tombstone_retention: Annotated[str | int, AfterValidator(_duration)] = Field(
+    tombstone_retention: Duration = Field(
         default="2 days",
         description="How long a delete is remembered, in the source's time, to stop older changes.",
     )
@@ -350,6 +295,11 @@ class Table(Strict):
     change_data_feed: bool = Field(
         default=False,
         description="With `publish: table`: Delta's change data feed of the published tables.",
+    )
+    cluster_by: list[str] = Field(
+        default_factory=list,
+        max_length=4,
+        description="At most four declared columns, by which `maintain` orders the table's files.",
     )
     expectations: list[Expectation] = Field(
         default_factory=list, description="Rules for rows and tables, by Great Expectations."
@@ -393,3 +343,23 @@ class Table(Strict):
         """
         said = {n: c.nullable for n, c in self.columns.items() if "nullable" in c.model_fields_set}
         return frozenset(key for key in self.keys if said.get(key, self.format == "ydb"))
+
+    @cached_property
+    def renamed(self) -> Mapping[str, str]:
+        """The columns by each name that the source had for them before, as `fold` makes it."""
+        columns = self.columns.items()
+        return {self.fold(old): name for name, column in columns for old in column.renamed_from}
+
+    @cached_property
+    def key_names(self) -> frozenset[str]:
+        """The names of the keys in lower case."""
+        return frozenset(key.lower() for key in self.keys)
+
+    def fold(self, name: str) -> str:
+        """A name by which fields are compared: only YDB tells names apart by their case."""
+        return name if any(feed.format == "ydb" for feed in self.feeds) else name.lower()
+
+    def is_sensitive(self, name: str) -> bool:
+        """Whether the column of this name is declared so; it may be renamed since."""
+        column = self.columns.get(self.renamed.get(self.fold(name), name))
+        return column is not None and column.sensitive

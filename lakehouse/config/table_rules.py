@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from lakehouse.config.column_types import EXPECTED, is_nested, is_type, meant_type
+from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
+from lakehouse.config.columns import ROUTED
 from lakehouse.config.formats import Format
 from lakehouse.config.source_rules import source_contradictions
-from lakehouse.config.table import ROUTED, Table
+from lakehouse.config.table import Table
 from lakehouse.errors import Problem
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
@@ -23,7 +24,10 @@ FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "ignore_null_updates": ("debezium", "ydb", "bigquery", "rows"),
     "max_staleness": ("debezium", "ydb", "bigquery", "rows"),
 }
-NEEDS_KEYS = ("sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type")
+NEEDS_KEYS = (
+    "sequence_groups", "ignore_null_updates", "columns_to_update", "stored_as_scd_type",
+    "cluster_by",
+)  # fmt: skip
 NEVER_TOGETHER = (
     ("column_list", "except_column_list"),
     ("track_history_column_list", "track_history_except_column_list"),
@@ -42,6 +46,7 @@ def contradictions(table: Table) -> Iterator[Problem]:
     yield from _check_kept_columns(table)
     yield from _check_history(table)
     yield from _check_groups(table)
+    yield from _check_clustering(table)
     if table.consistency_group is not None and table.max_staleness is not None:
         found = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
@@ -49,6 +54,7 @@ def contradictions(table: Table) -> Iterator[Problem]:
     if table.change_data_feed:
         yield from _check_change_data_feed(table)
     yield from _check_names(table)
+    yield from _check_renamed(table)
     for column in table.columns:
         yield from _check_column(table, column)
 
@@ -164,6 +170,29 @@ def _check_groups(table: Table) -> Iterator[Problem]:
             seen.add(column)
 
 
+def _check_clustering(table: Table) -> Iterator[Problem]:
+    """Files are ordered by least and greatest values, which Delta's log keeps of each file."""
+    for name, times in Counter(table.cluster_by).items():
+        declared = table.columns.get(name)
+        if times > 1:
+            yield Problem("cluster_by", f"{name} {times} times", "each column once", "remove one")
+        if declared is None:
+            yield Problem("cluster_by", name, "a declared column", f"declare it: columns.{name}")
+        elif declared.sensitive:
+            expected = "no sensitive column: Delta's log would hold values of it"
+            yield Problem("cluster_by", name, expected, f"remove {name} from the list")
+        elif is_type(declared.type) and not has_bounds(declared.type):
+            expected = "a number, text, date or timestamp"
+            yield Problem("cluster_by", f"{name} of type {declared.type}", expected, "remove it")
+        elif not _is_kept(table, name):
+            yield Problem("cluster_by", name, "a column that the table keeps", "keep or remove it")
+
+
+def _is_kept(table: Table, name: str) -> bool:
+    left_out = name in (table.except_column_list or [])
+    return not left_out and (table.column_list is None or name in table.column_list)
+
+
 def _check_change_data_feed(table: Table) -> Iterator[Problem]:
     key = "change_data_feed"
     if table.publish != "table":
@@ -185,6 +214,57 @@ def _check_names(table: Table) -> Iterator[Problem]:
         elif first != name and name in table.columns:
             expected = "names that differ in more than their case"
             yield Problem(key, f"{name} beside {first}", expected, "leave out one of the two")
+
+
+def _check_renamed(table: Table) -> Iterator[Problem]:
+    """An old name of a column is the name of nothing else, and nothing else in the YAML says it."""
+    renames = [(name, old) for name, column in table.columns.items() for old in column.renamed_from]
+    counts = Counter(table.fold(old) for _, old in renames)
+    for name, old in renames:
+        yield from _check_old_name(table, name, old)
+        if counts[table.fold(old)] > 1:
+            key, expected = f"columns.{name}.renamed_from", "each old name once"
+            yield Problem(key, f"{old}, which is named twice", expected, "keep one of them")
+    for key, text in _texts_with_names(table) if renames else ():
+        for name, old in renames:
+            if re.search(rf"(?i)(?<![\w.]){re.escape(old)}(?!\w|\s*\()", _TEXT.sub("", text)):
+                action = f"write {name}, also for records with the old name"
+                yield Problem(key, old, "the names that columns have now", action)
+
+
+def _check_old_name(table: Table, name: str, old: str) -> Iterator[Problem]:
+    key, declared = f"columns.{name}.renamed_from", table.columns[name]
+    now = {table.fold(each): each for each in (*table.keys, *table.columns)}
+    same = now.get(table.fold(old))
+    if declared.origin is not None:
+        yield Problem(key, "renamed_from with from", "one of them", "remove one of the two")
+    if not old.strip() or _is_of_layers(old):
+        yield Problem(key, repr(old), _NO_UNDERSCORE, "leave it out")
+    elif same == name:
+        yield Problem(key, f"{old}, the column itself", "a name that it had before", _REMOVE)
+    elif same is not None:
+        older = table.columns[same].renamed_from if same in table.columns else ()
+        listed = ", ".join([*declared.renamed_from, *older])
+        action = f"remove the column {same}, and write renamed_from: [{listed}]"
+        yield Problem(key, f"{old}, a column of the table", "a name that no column has", action)
+
+
+def _texts_with_names(table: Table) -> Iterator[tuple[str, str]]:
+    """Every place but `columns` in which a YAML names columns: its key, and the text."""
+    own = table.model_dump(include=_NAMING)
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        own[f"{key}.time_column"] = feed.time_column
+    for index, group in enumerate(table.sequence_groups):
+        own |= {f"sequence_groups[{index}].{key}": text for key, text in group}
+    for index, rule in enumerate(table.expectations):
+        named = {k: v for k, v in rule.arguments.items() if k.startswith("column")}
+        own |= {f"expectations[{index}].{key}": text for key, text in named.items()}
+    for key, said in own.items():
+        for text in said if isinstance(said, list) else [said]:
+            if isinstance(text, str):
+                is_sql = key.rpartition(".")[2] in _SQL
+                yield key, text if is_sql or text.isidentifier() else f"`{text}`"
 
 
 def _check_column(table: Table, column: str) -> Iterator[Problem]:
@@ -211,6 +291,14 @@ def _check_column(table: Table, column: str) -> Iterator[Problem]:
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
 
 
+_NAMING = {
+    *("keys", "column_list", "except_column_list", "sequence_by", "apply_as_deletes"),
+    *("apply_as_truncates", "track_history_column_list", "track_history_except_column_list"),
+    *("ignore_null_updates", "columns_to_update"),
+}
+_SQL = ("sequence_by", "apply_as_deletes", "apply_as_truncates")
+_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`(?=[^`]*\W[^`]*`)[^`]*`")
+"""What has the names of columns in it and is none: texts, and names of more than one word."""
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
 _GROUPS = "sequence_groups only with rows, bigquery or ydb: elsewhere a row has one order"
 _REMOVE = "remove it: it would have no effect"

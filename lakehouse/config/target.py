@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from lakehouse.config.table import Strict
+from lakehouse.config.table import Duration, Strict
 from lakehouse.errors import Problem
 
 Layer = Literal["bronze", "silver", "gold"]
@@ -45,6 +45,15 @@ class AlarmReceiver(Strict):
         pattern=WEBHOOK,
         description='A URL that takes `{"text": …}` as Slack\'s webhooks do, or `env:NAME` for a'
         " variable that holds the URL.",
+    )
+
+
+class CleanLanding(Strict):
+    """What `maintain` does with landing files that bronze holds."""
+
+    after: Duration = Field(description="How old a file must be, such as `30 days`.")
+    move_to: Folder | None = Field(
+        default=None, description="The folder that the files are moved to; without it they go."
     )
 
 
@@ -111,7 +120,11 @@ class Target(Strict):
         description="`webhook`: the URL that runs tell what is wrong with a table, once as it"
         " begins and once as it ends; or `env:NAME`.",
     )
-
+    clean_landing: CleanLanding | None = Field(
+        default=None,
+        description="`maintain` removes landing files that bronze holds: `after` says when,"
+        " `move_to` where to; without `move_to` they are deleted.",
+    )
     defaults: dict[str, Any] = Field(
         default_factory=dict,
         description="What every table has here that its own file does not say otherwise, before"
@@ -146,6 +159,9 @@ def contradictions(target: Target) -> list[Problem]:
     starts, spreads = target.kind in ("local", "cluster"), target.kind == "cluster"
     lacking = [key for key in ("landing", "checkpoints") if catalog and not getattr(target, key)]
     connects, where = target.kind == "connect", "root (a folder) or catalog"
+    moved = target.clean_landing.move_to if target.clean_landing else None
+    inside = bool(moved and target.landing and Path(moved).is_relative_to(target.landing))
+    outside = "a folder outside of landing"
     server = "a url such as sc://localhost:15002"
     checks = [
         (root and catalog, "catalog", "catalog and root", "one of them", "remove one of the two"),
@@ -162,6 +178,7 @@ def contradictions(target: Target) -> list[Problem]:
         (target.kind == "databricks", "root", root, "catalog and schemas", "remove root"),
         (connects and not remote, "remote", "nothing", server, "add remote"),
         (not connects, "remote", remote, "kind: connect", "change kind or remove remote"),
+        (inside, "clean_landing.move_to", moved, outside, "name another folder"),
         *((True, key, "nothing", "a volume's folder", f"add {key}") for key in lacking),
     ]
     return [Problem(key, found, *rest) for wrong, key, found, *rest in checks if wrong and found]

@@ -84,6 +84,16 @@ def write_whole(file: Place, content: bytes) -> None:
     aside.replace(file)
 
 
+def move_file(file: Place, to: Place) -> None:
+    """Moves a file to a place where none is."""
+    if isinstance(file, Path) and isinstance(to, Path):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, to)
+        return
+    write_whole(to, file.read_bytes())
+    file.unlink()
+
+
 def remove_tree(folder: Place) -> None:
     """Removes a folder with all below it, as far as that can be done."""
     if isinstance(folder, Path):

@@ -29,7 +29,8 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names inside of the files, `stats` what the log says of each file.
+    `physical` are the columns' names inside of the files, `stats` what the log says of each file;
+    `clustered` are the columns by which the files are to be clustered.
     """
 
     version: int
@@ -38,6 +39,7 @@ class TableLog(NamedTuple):
     physical: dict[str, str]
     files: list[Place]
     stats: Sequence[Action] = ()
+    clustered: Sequence[str] = ()
 
     def highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -124,6 +126,16 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
     ]
 
 
+def forget_old_log(folder: Place) -> None:
+    """Deletes what the table's log holds from before its newest checkpoint."""
+    log = folder / "_delta_log"
+    newest = int(json.loads(_read_text(log / "_last_checkpoint"))["version"])
+    for file in list_folder(log):
+        number = file.name.lstrip(".").partition(".")[0]
+        if number.isdigit() and int(number) < newest:
+            file.unlink(missing_ok=True)
+
+
 def _actions(log: Place) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
     first, found = 0, list[Action]()
@@ -164,7 +176,12 @@ def _read_text(file: Place) -> str:
 
 
 def _checkpoint(file: Place) -> Iterator[Action]:
-    for row in _read_parquet(file, ["metaData", "add"]).to_pylist():
+    import pyarrow.parquet as pq
+
+    with open_file(file) as source, pq.ParquetFile(source) as opened:
+        known = {"metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
+        rows = opened.read(sorted(known)).to_pylist()
+    for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
 
@@ -185,7 +202,15 @@ def _table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(path) for path in files]
-    return TableLog(version, rows, columns, physical, places, stats)
+    clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
+    return TableLog(version, rows, columns, physical, places, stats, clustered)
+
+
+def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
+    told = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    newest = [domain for domain in told if domain["domain"] == "delta.clustering"][-1:]
+    kept = [json.loads(domain["configuration"]) for domain in newest if not domain["removed"]]
+    return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
 
 
 def _files(actions: Sequence[Action]) -> dict[str, Action]:

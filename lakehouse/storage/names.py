@@ -1,7 +1,7 @@
 """What a table is called in SQL on this target, and the one place where anything is quoted."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lakehouse.config.target import Layer, Target
@@ -37,6 +37,11 @@ def location(target: Target, layer: Layer, table: str) -> str | None:
     if layer == "silver" and target.aside is not None:
         return f"{target.lake}/_rebuilds/{target.aside}/{table}"
     return f"{target.lake}/{layer}/{table}"
+
+
+def folder_of(name: str) -> str | None:
+    """The folder of a table that has its quoted name from it; None of a catalog's table."""
+    return name[7:-1].replace("``", "`") if name.startswith("delta.`") else None
 
 
 def suffix(target: Target) -> str:
@@ -104,6 +109,21 @@ def same(left: str, right: str, columns: Iterable[str], nullable: Collection[str
     )
 
 
+def all_of(*conditions: str | None) -> str:
+    """SQL of whether all conditions hold; None is one that always does."""
+    return " AND ".join(condition for condition in conditions if condition)
+
+
 def literal(text: str) -> str:
     """A SQL string literal: backslashes and single quotes escaped."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def properties(given: Mapping[str, str]) -> str:
+    """SQL of table properties, in brackets."""
+    return f"({', '.join(f'{literal(key)} = {literal(value)}' for key, value in given.items())})"
+
+
+def clustering(columns: Collection[str]) -> str:
+    """The clause of a table that is clustered by the columns; nothing without any."""
+    return f" CLUSTER BY ({', '.join(map(quote, columns))})" if columns else ""

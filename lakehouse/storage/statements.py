@@ -1,8 +1,8 @@
 """SQL statements over a DataFrame, on a plan of any depth."""
 
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,15 +41,20 @@ def execute(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def noting(spark: SparkSession, text: str) -> Iterator[None]:
-    """Has the commits meanwhile note a text, where the session can be told."""
-    conf, noted = spark.conf, True
-    try:
-        conf.set(NOTE, text)
-    except SPARK_FAILURES:
-        noted = False
+def told_session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Has the session work by some settings meanwhile, as far as the session can be told."""
+    told = []
+    for name, value in settings.items():
+        with suppress(*SPARK_FAILURES):
+            spark.conf.set(name, value)
+            told.append(name)
     try:
         yield
     finally:
-        if noted:
-            conf.unset(NOTE)
+        for name in told:
+            spark.conf.unset(name)
+
+
+def noting(spark: SparkSession, text: str) -> AbstractContextManager[None]:
+    """Has the commits meanwhile note a text, where the session can be told."""
+    return told_session(spark, {NOTE: text})

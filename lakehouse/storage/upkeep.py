@@ -4,12 +4,21 @@ Decisions are pure functions of what Delta tells of a table; only `facts`, `unus
 ask Spark. Thresholds stand here, each with its reason.
 """
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakehouse.config.target import Target
+from lakehouse.places.place import place
+from lakehouse.storage.delta_log import forget_old_log
+from lakehouse.storage.names import clustering, folder_of, literal, properties
+from lakehouse.storage.statements import told_session
 
 MOST_VECTORS = 50
 """Files with a deletion vector in a partition, beyond which a table is compacted at once."""
@@ -18,39 +27,92 @@ MUCH_HIDDEN = 0.2
 MOST_SMALL_FILES = 20
 SMALL = 32 * 1024 * 1024
 """More files than that, smaller than that on average: every read pays for opening them."""
-CLUSTERED_FROM = 2 * 1024 * 1024 * 1024
+SORTED_FROM = 2 * 1024 * 1024 * 1024
 """Below it a table compacts into a file or two, and their order saves no reader anything."""
+SMALLEST, FILES = 16 * 1024 * 1024, 64
+"""A clustered table has about so many files, none smaller: a filter that finds one reads as much
+less; it is left as it is below two of them."""
+MUCH_NEW = 0.2
+"""Where so much of a clustered table was written since it was clustered, that is done again."""
+STATISTICS = "delta.dataSkippingStatsColumns"
 RETAINED_HOURS = 168
 """Files are kept this long after a commit has replaced them, whatever reads them meanwhile."""
 COMMITS = 1000
+_MEANWHILE = {
+    "delta.deletedFileRetentionDuration": "interval 0 seconds",
+    "delta.checkpointInterval": "1",
+}
+"""Replaced files are no longer known, and every commit is followed by a checkpoint."""
+_BYTES_WRITTEN = ("numTargetBytesAdded", "numOutputBytes")
 _RESETS = ("CREATE OR REPLACE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "TRUNCATE")
 
 
+class Layout(NamedTuple):
+    """How a table's files are to be: clustered by columns, sorted by one, with statistics.
+
+    `statistics` are the columns that Delta keeps statistics of; None leaves those as they are.
+    """
+
+    cluster_by: Sequence[str] = ()
+    sorted_by: str | None = None
+    statistics: str | None = None
+
+
+NO_LAYOUT = Layout()
+
+
 class FileFacts(NamedTuple):
-    """A table's files as of now; `commits` are times by version, the newest `COMMITS` of them."""
+    """A table's files as of now; `commits` are times by version, the newest `COMMITS` of them.
+
+    `layout` is what the table is set to; `unordered` are the bytes written since its files were
+    clustered so, None where they never were.
+    """
 
     files: int
     size: int
     vectors: int
     commits: dict[int, datetime]
+    layout: Layout = NO_LAYOUT
+    unordered: int | None = None
 
 
 class Step(NamedTuple):
-    """One statement for a table, and why it is due."""
+    """One statement for a table, and why it is due; `settings` are the session's meanwhile."""
 
     action: str
     sql: str
     reason: str
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
 def facts(spark: SparkSession, table: str) -> FileFacts:
     """What Delta tells of a table by its SQL name."""
     detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
     history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS}").collect()
-    counted = deletion_vectors([row.asDict() for row in history])
-    vectors = min(counted, detail["numFiles"])
+    told = [row.asDict() for row in history]
+    vectors = min(deletion_vectors(told), detail["numFiles"])
     commits = {row["version"]: row["timestamp"] for row in history}
-    return FileFacts(detail["numFiles"], detail["sizeInBytes"], vectors, commits)
+    clustered = _plain(detail.asDict().get("clusteringColumns") or ())
+    layout = Layout(clustered, statistics=detail["properties"].get(STATISTICS))
+    sizes = (detail["numFiles"], detail["sizeInBytes"], vectors)
+    return FileFacts(*sizes, commits, layout, unordered(told, clustered))
+
+
+def unordered(history: Iterable[Mapping[str, Any]], clustered: Sequence[str]) -> int | None:
+    """The bytes that commits, newest first, have written since the table was clustered so."""
+    total = 0
+    for commit in history:
+        given, metrics = commit["operationParameters"] or {}, commit["operationMetrics"] or {}
+        by = json.loads(given.get("clusterBy") or "[]")
+        if commit["operation"] == "OPTIMIZE" and _plain(by) == [*clustered]:
+            return total
+        total += sum(int(metrics.get(name, 0)) for name in _BYTES_WRITTEN)
+    return None
+
+
+def _plain(columns: Iterable[str]) -> list[str]:
+    """The columns' names without the quotes that Delta puts around odd ones."""
+    return [c[1:-1].replace("``", "`") if c.startswith("`") else c for c in columns]
 
 
 def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
@@ -68,18 +130,75 @@ def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
     return max(0, total)
 
 
-def compaction(table: str, known: FileFacts, cluster_by: str | None = None) -> Step | None:
-    """The rewrite that is due, if any; ordered by a column where the table is large enough."""
+def laying(table: str, known: FileFacts, wanted: Layout) -> Iterator[Step]:
+    """The changes of a table's settings that are due. Delta clusters by columns with statistics."""
+    clusters, before = [*wanted.cluster_by], [*known.layout.cluster_by]
+    if before and clusters != before:
+        yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", f"was by {_told(before)}")
+    if wanted.statistics not in (None, known.layout.statistics):
+        text = set_sql(table, {STATISTICS: str(wanted.statistics)})
+        yield Step("settle", text, f"statistics of {wanted.statistics}")
+    if clusters and clusters != before:
+        yield Step("settle", cluster_sql(table, clusters), f"cluster_by is {_told(clusters)}")
+
+
+def set_sql(table: str, given: Mapping[str, str]) -> str:
+    """The ALTER TABLE text that sets properties."""
+    return f"ALTER TABLE {table} SET TBLPROPERTIES {properties(given)}"
+
+
+def cluster_sql(table: str, columns: Sequence[str]) -> str:
+    """The ALTER TABLE text that has a table clustered by columns, from its next OPTIMIZE on."""
+    return f"ALTER TABLE {table}{clustering(columns)}"
+
+
+def compaction(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Step | None:
+    """The rewrite that is due, if any; ordered where that is wanted and the table large enough."""
+    if wanted.cluster_by and known.size >= 2 * SMALLEST:
+        clusters = _clustering(table, known, wanted)
+        if clusters is not None:
+            return clusters
     hidden = _much_hidden(known)
     if hidden is not None:
         return Step("compact", f"REORG TABLE {table} APPLY (PURGE)", hidden)
     average = known.size / known.files if known.files else 0
-    if known.files <= MOST_SMALL_FILES or average >= SMALL:
+    small = _file_size(known) / 4 if wanted.cluster_by else SMALL
+    if known.files <= MOST_SMALL_FILES or average >= small:
         return None
     reason = f"{known.files} files of {_size(average)} on average, more than {MOST_SMALL_FILES}"
-    if cluster_by is not None and known.size >= CLUSTERED_FROM:
-        return Step("cluster", f"OPTIMIZE {table} ZORDER BY ({cluster_by})", reason)
+    if wanted.cluster_by:
+        return Step("cluster", f"OPTIMIZE {table}", reason, _settings(known))
+    if wanted.sorted_by is not None and known.size >= SORTED_FROM:
+        return Step("cluster", f"OPTIMIZE {table} ZORDER BY ({wanted.sorted_by})", reason)
     return Step("compact", f"OPTIMIZE {table}", reason)
+
+
+def _clustering(table: str, known: FileFacts, wanted: Layout) -> Step | None:
+    """The clustering that is due: of all rows the first time, later of what came since."""
+    if known.unordered is None or [*wanted.cluster_by] != [*known.layout.cluster_by]:
+        reason = f"its files are not ordered by {_told(wanted.cluster_by)}"
+        return Step("cluster", f"OPTIMIZE {table} FULL", reason, _settings(known))
+    share = known.unordered / known.size
+    if share < MUCH_NEW:
+        return None
+    reason = f"{share:.0%} of it was written since it was clustered, a fifth or more"
+    return Step("cluster", f"OPTIMIZE {table}", reason, _settings(known))
+
+
+def _settings(known: FileFacts) -> dict[str, str]:
+    """How large Delta makes the files of a clustered table, and that it sorts within them."""
+    return {
+        "spark.databricks.delta.optimize.maxFileSize": str(_file_size(known)),
+        "spark.databricks.io.skipping.mdc.sortWithinFiles": "true",
+    }
+
+
+def _file_size(known: FileFacts) -> int:
+    return max(SMALLEST, known.size // FILES)
+
+
+def _told(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
 
 
 def _much_hidden(known: FileFacts) -> str | None:
@@ -126,22 +245,34 @@ def vacuum(table: str, files: int, hours: int) -> Step | None:
 
 def carry_out(spark: SparkSession, step: Step) -> None:
     """Runs the step's statement."""
-    spark.sql(step.sql).collect()
+    with told_session(spark, step.settings):
+        spark.sql(step.sql).collect()
 
 
-def forget_the_past(spark: SparkSession, table: str) -> None:
-    """Rewrites what deletion vectors hide and deletes every file but those of the newest version.
+def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: bool = True) -> None:
+    """Rewrites what deletion vectors hide; deletes all but the files and log of the newest version.
 
     Earlier versions cannot be read afterwards. The time that replaced files are kept is set to zero
-    on the table itself meanwhile, so no check is switched off anywhere.
+    on the table itself meanwhile, so no check is switched off anywhere. Delta's log has the least
+    and greatest values of files that are gone: its entries before the newest checkpoint go as well
+    where no catalog keeps the table, unless the log is to stay (not `with_log`). Elsewhere
+    they go by themselves, after their own time.
     """
     spark.sql(f"REORG TABLE {table} APPLY (PURGE)").collect()
-    kept = "'delta.deletedFileRetentionDuration'"
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({kept} = 'interval 0 seconds')")
+    shown = spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
+    before = {row["key"]: row["value"] for row in shown.collect()}
+    folder = folder_of(table)
+    spark.sql(set_sql(table, _MEANWHILE))
     try:
         spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
+        if with_log and folder is not None:
+            forget_old_log(place(target, folder))
     finally:
-        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({kept})")
+        gone = ", ".join(literal(key) for key in _MEANWHILE if key not in before)
+        if gone:
+            spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({gone})")
+        if before:
+            spark.sql(set_sql(table, before))
 
 
 def _replaces(commit: Mapping[str, Any]) -> bool:

@@ -206,7 +206,7 @@ def as_json(table: Table, columns: Sequence[str], chosen: Column) -> Column:
 
 
 def _member(table: Table, name: str) -> Column:
-    hidden = name in table.columns and table.columns[name].sensitive
-    value = F.when(column(name).isNotNull(), F.lit(HIDDEN)) if hidden else column(name)
+    hidden = F.when(column(name).isNotNull(), F.lit(HIDDEN))
+    value = hidden if table.is_sensitive(name) else column(name)
     text = F.to_json(F.struct(value.alias(name)), JSON_OPTIONS)
     return F.substring(text, F.lit(2), F.length(text) - 2)

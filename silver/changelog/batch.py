@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from lakehouse.spark.local_rows import as_text
+from lakehouse.storage.delta_log import read_table_log
 from silver.changelog import key_changes, log
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.rules import Cutoff
@@ -30,6 +31,7 @@ from silver.state.epochs import (
     ordered,
     truncates,
 )
+from silver.state.key_ranges import KeyBounds, bounded, condition, pays
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
 from silver.storage import layout
@@ -82,7 +84,9 @@ class Batch:
     @cached_property
     def summary(self) -> Summary:
         """What the new rows hold."""
-        return self.after.waits or summarize(self.new_rows)
+        if self.after.waits is not None:
+            return self.after.waits
+        return summarize(self.new_rows, bounded(self.table.config, self.rows.schema))
 
     @property
     def logged(self) -> TableState:
@@ -169,6 +173,22 @@ class Batch:
     def first(self) -> bytes | None:
         """The lowest order key of the changes, where that is known."""
         return None if self.of_whole_keys else self.summary.first_order
+
+    def key_range(self, alias: str = "") -> str | None:
+        """SQL of whether a row of the table may have a key of the batch; None where every one may.
+
+        Also where few files of the table would be left out by that.
+        """
+        return condition(self._key_bounds, self.table.kept.schema, alias)
+
+    @cached_property
+    def _key_bounds(self) -> KeyBounds | None:
+        """A change that takes values from another key, or a new cut-off, may concern any row."""
+        bounds = self.summary.keys
+        if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
+            return None
+        kept = read_table_log(self.table.target, "silver", self.table.kept.table)
+        return bounds if pays(bounds, kept) else None
 
     @property
     def few(self) -> bool:

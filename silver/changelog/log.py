@@ -18,6 +18,7 @@ from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
 from silver.state.epochs import Epoch, sequence_sql
+from silver.state.key_ranges import bounded
 from silver.state.summary import Watched, watched
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, digest
@@ -67,7 +68,7 @@ def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epo
     logged = apart(changes.withColumn("_digest", digest(columns)))
     sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    return watched(numbered, sequence)
+    return watched(numbered, sequence, bounded(table, numbered.schema))
 
 
 def read(table: SilverTable) -> DataFrame:

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
 
-from lakehouse.config.table import LearnedColumn, Table
+from lakehouse.config.columns import LearnedColumn
+from lakehouse.config.table import Table
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER
 from silver.decode.change import Record
 from silver.decode.debezium.events.source_log import Reached
@@ -217,9 +218,11 @@ def declared_types(table: Table) -> dict[str, T.DataType]:
 
 
 def is_published(table: Table, name: str) -> bool:
-    """Whether the table keeps a column, by its keys and column lists."""
+    """Whether the table keeps a column, by its keys, column lists and renamed columns."""
     if name in table.keys:
         return True
+    if table.renamed and table.fold(name) in table.renamed:
+        return False
     if table.column_list is not None:
         return name in table.column_list
     return name not in (table.except_column_list or [])

@@ -149,7 +149,7 @@ def _message_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
 
 def _found_sql(name: str, table: Table) -> str:
     """The value as text for a person, cut when long; a sensitive column's is not shown."""
-    if name in table.columns and table.columns[name].sensitive:
+    if table.is_sensitive(name):
         return f"IF({quote(name)} IS NULL, 'null', '(sensitive)')"
     return f"coalesce(substring(CAST({quote(name)} AS STRING), 1, {_LONGEST_FOUND}), 'null')"
 

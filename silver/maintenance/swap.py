@@ -12,7 +12,8 @@ stand marks that tell how far the rebuild has come, so one that was killed is fo
 """
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ STEP = "rebuild_step"
 """The count of an entry that is a mark. The entry's message is the digest of the configuration."""
 OWN = ("", *SUFFIXES)
 """What ends the names of a table's own tables; most tables have few of them."""
+_CLUSTERED_BY = "clusteringColumns"
+"""A property that Delta shows only."""
 _OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
 
 
@@ -116,12 +119,16 @@ def drop(spark: SparkSession, beside: Aside) -> None:
         remove_tree(place(beside, folder))
 
 
-def replace_sql(live: str, built: str, properties: dict[str, str]) -> str:
-    """The statement that replaces a table by another one: its rows, columns and properties."""
-    kept = {k: v for k, v in properties.items() if not k.startswith(_OWN_PROPERTIES)}
-    listed = ", ".join(f"{names.literal(k)} = {names.literal(v)}" for k, v in kept.items())
-    set_as = f" TBLPROPERTIES ({listed})" if listed else ""
-    return f"CREATE OR REPLACE TABLE {live} USING delta{set_as} AS SELECT * FROM {built}"
+def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:
+    """The statement that replaces a table by another: its rows, columns, properties, clustering."""
+    clusters = [name for (name,) in json.loads(properties.get(_CLUSTERED_BY, "[]"))]
+    own = (*_OWN_PROPERTIES, _CLUSTERED_BY)
+    kept = {k: v for k, v in properties.items() if not k.startswith(own)}
+    set_as = f" TBLPROPERTIES {names.properties(kept)}" if kept else ""
+    return (
+        f"CREATE OR REPLACE TABLE {live} USING delta{names.clustering(clusters)}{set_as}"
+        f" AS SELECT * FROM {built}"
+    )
 
 
 def _replace_own(spark: SparkSession, target: Target, beside: Aside, table: str) -> None:

@@ -1,4 +1,4 @@
-"""Which of silver's tables want upkeep, and in which order a large one is worth keeping."""
+"""Which of silver's tables want upkeep, and how the files of each are to be."""
 
 from pyspark.sql import SparkSession
 
@@ -7,26 +7,39 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
 from lakehouse.storage import names
-from silver.contract import TRANSACTIONS
+from lakehouse.storage.upkeep import NO_LAYOUT, Layout
+from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, TRANSACTIONS
+from silver.storage import layout
 
-CLUSTER_BY = {"_history": "_valid_to"}
+SORTED_BY = {"_history": "_valid_to"}
 """Who asks for a time skips the versions that had ended before."""
 OF_ALL = (ledger.TABLE, gaps.TABLE, TRANSACTIONS)
+_STATISTICS = {"": CURRENT_COLUMNS, "_history": HISTORY_COLUMNS}
 
 
-def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, str | None]:
-    """SQL names of the table's silver tables, each with the column a large one is ordered by."""
-    named = {f"{table.table}{suffix}": CLUSTER_BY.get(suffix) for suffix in ("", *SUFFIXES)}
-    return _existing(spark, target, named)
+def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, Layout]:
+    """SQL names of the table's silver tables, each with how its files are to be."""
+    there = [s for s in ("", *SUFFIXES) if _exists(spark, target, f"{table.table}{s}")]
+    named = {suffix: names.name(target, "silver", f"{table.table}{suffix}") for suffix in there}
+    return {name: _layout(spark, name, suffix, table) for suffix, name in named.items()}
 
 
-def of_all(spark: SparkSession, target: Target) -> dict[str, str | None]:
+def of_all(spark: SparkSession, target: Target) -> dict[str, Layout]:
     """SQL names of the tables that all share."""
-    return _existing(spark, target, dict.fromkeys(OF_ALL))
+    there = (name for name in OF_ALL if _exists(spark, target, name))
+    return dict.fromkeys((names.name(target, "silver", name) for name in there), NO_LAYOUT)
 
 
-def _existing(
-    spark: SparkSession, target: Target, named: dict[str, str | None]
-) -> dict[str, str | None]:
-    there = {n: by for n, by in named.items() if names.exists(spark, target, "silver", n)}
-    return {names.name(target, "silver", n): by for n, by in there.items()}
+def _exists(spark: SparkSession, target: Target, name: str) -> bool:
+    return names.exists(spark, target, "silver", name)
+
+
+def _layout(spark: SparkSession, name: str, suffix: str, table: Table) -> Layout:
+    """What a reader's filter skips files by, in the tables that gold shows."""
+    layer = _STATISTICS.get(suffix)
+    if layer is None or not table.keys:
+        return NO_LAYOUT
+    fields = layout.business(spark.table(name).schema)
+    clusters = layout.clustered_by(fields, table)
+    sorted_by = None if clusters else SORTED_BY.get(suffix)
+    return Layout(clusters, sorted_by, layout.statistics(fields, layer, table))

@@ -7,8 +7,6 @@ has no values, unless deleted rows stay in sight (`on_delete: flag`); and where 
 live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
 """
 
-from collections.abc import Collection
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -31,23 +29,24 @@ _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 def write_current(batch: Batch) -> Counts:
     """Folds a batch into `silver.T`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure(kept, batch.fields, CURRENT_COLUMNS)
+    empty = layout.ensure(kept, batch.fields, CURRENT_COLUMNS, of=table)
     values = layout.values(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
     if batch.recomputes or empty:
         rows = observe(first_rows(batch, values, counted.partitions(batch)))
-        layout.load(kept, rows.rows, batch.recomputes)
+        layout.load(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     narrow = is_narrow(batch)
     folded = folded_rows(kept.read(), batch, values, narrow)
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    text = merge_sql(kept.name, table.keys, values, cutoff, table.nullable_keys)
+    on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
+    text = merge_sql(kept.name, on, (table.keys, values), cutoff)
     left = _keeps() if narrow else None
     counts = counted.merge(batch, CURRENT_COLUMNS, text, observe(folded, left))
     if counts.left:
         again = folded_rows(kept.read(), batch, values, narrow).where(F.col("_write") & _keeps())
-        execute(batch.table.spark, facts_sql(kept.name, table.keys, table.nullable_keys), again)
+        execute(batch.table.spark, facts_sql(kept.name, on), again)
     return counts
 
 
@@ -75,7 +74,8 @@ def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) 
     table = batch.table.config
     chosen = [] if narrow or batch.of_whole_keys else values
     wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
-    stored = of_keys(wanted, batch.keys, table)
+    near = batch.key_range()
+    stored = of_keys(wanted if near is None else wanted.where(near), batch.keys, table)
     if batch.cutoff_is_new and batch.seen_partial:
         split = F.col("_facts.columns").isNotNull()
         stored = wanted.where(split).unionByName(stored.where(~split))
@@ -85,19 +85,18 @@ def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) 
 
 
 def merge_sql(
-    target: str,
-    keys: list[str],
-    values: list[str],
-    cutoff: bytes | None,
-    nullable: Collection[str] = (),
+    target: str, on: str, columns: tuple[list[str], list[str]], cutoff: bytes | None
 ) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    A null in one of the `nullable` keys equals a null. `cutoff` is that of a truncate or snapshot
-    that comes in force with them: every older row goes.
+    Args:
+        target: SQL name of the table.
+        on: which rows of the table `t` and the source `s` are of one key.
+        columns: the keys, and the values.
+        cutoff: that of a truncate or snapshot that comes in force with them: every older row goes.
     """
+    keys, values = columns
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
-    on = names.same("t", "s", keys, nullable)
     text = (
         f"MERGE INTO {target} t USING {{rows}} s ON {on}"
         f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
@@ -108,11 +107,10 @@ def merge_sql(
     return f"{text} WHEN NOT MATCHED BY SOURCE AND {older} THEN DELETE"
 
 
-def facts_sql(target: str, keys: list[str], nullable: Collection[str] = ()) -> str:
+def facts_sql(target: str, on: str) -> str:
     """The MERGE INTO text that writes the stored columns of rows whose values stay."""
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {updating(stored)}"
-    on = names.same("t", "s", keys, nullable)
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
 
 

@@ -6,8 +6,6 @@ at or after its first change and the one row before them, which carries all that
 come out different are written.
 """
 
-from collections.abc import Collection
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -29,16 +27,17 @@ from silver.storage.row_columns import absent_before, of_keys
 def write_history(batch: Batch) -> Counts:
     """Weaves a batch into `silver.T_history`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure(kept, batch.fields, HISTORY_COLUMNS)
+    empty = layout.ensure(kept, batch.fields, HISTORY_COLUMNS, of=table)
     values = layout.values(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
     if batch.recomputes or empty:
         rows = observe(first_versions(batch, values, counted.partitions(batch)))
-        layout.load(kept, rows.rows, batch.recomputes)
+        layout.load(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     folded = fold(batch.to_fold, _touched(kept.read(), batch), _plan(batch, values))
-    text = merge_sql(kept.name, table.keys, values, table.nullable_keys)
+    on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
+    text = merge_sql(kept.name, on, table.keys, values)
     return counted.merge(batch, HISTORY_COLUMNS, text, observe(_numbered(folded, batch)))
 
 
@@ -51,14 +50,11 @@ def _numbered(rows: DataFrame, batch: Batch) -> DataFrame:
     return rows.withColumn("_batch", batch.number_beside(batch.table.config.keys[0]))
 
 
-def merge_sql(
-    target: str, keys: list[str], values: list[str], nullable: Collection[str] = ()
-) -> str:
+def merge_sql(target: str, on: str, keys: list[str], values: list[str]) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    A null in one of the `nullable` keys equals a null.
+    `on` tells which rows of the table `t` and the source `s` are of one key.
     """
-    on = names.same("t", "s", keys, nullable)
     others = (*values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._order = s._order"
@@ -92,6 +88,8 @@ def _touched(held: DataFrame, batch: Batch) -> DataFrame:
     if first is None:
         return held.limit(0)
     begins = F.expr(order_literal(sequence_of(first)))
+    near = batch.key_range()
+    held = held if near is None else held.where(near)
     suffix = held.where(F.col("_next_order").isNull() | (F.col("_next_order") >= begins))
     return of_keys(suffix, batch.keys, table)
 

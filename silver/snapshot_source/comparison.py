@@ -127,7 +127,7 @@ def _marked(staged: DataFrame, once: bool) -> DataFrame:
 
 
 def _twin_message(table: Table) -> Column:
-    hidden = any(key in table.columns and table.columns[key].sensitive for key in table.keys)
+    hidden = any(map(table.is_sensitive, table.keys))
     key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
     said = ": found another row of the extract that came later, expected one row per key"
     return F.concat(F.lit("key "), key, F.lit(said))

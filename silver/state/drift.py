@@ -7,7 +7,8 @@ holds. Types of one kind widen; others are incompatible. A declared column keeps
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from lakehouse.config.table import LearnedColumn, Table
+from lakehouse.config.columns import LearnedColumn
+from lakehouse.config.table import Table
 from silver.decode.columns import Shape, is_published
 from silver.decode.types import parse_type, wider
 

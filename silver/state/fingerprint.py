@@ -17,6 +17,7 @@ from silver.decode.types import parse_type, wider
 from silver.state.drift import declares
 
 SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
+RENAMED = "renamed columns"
 
 Remembered = Mapping[str, str]
 
@@ -48,7 +49,8 @@ def aspects(table: Table) -> dict[str, str]:
     formats = sorted({feed.format for feed in table.feeds})
     keys = table.keys if "ydb" in formats else sorted(table.keys)
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
-    return {
+    renamed = {RENAMED: json.dumps(_renames(table))} if table.renamed else {}
+    return renamed | {
         "keys": ", ".join(keys) or "none",
         "source.format": ", ".join(formats),
         "stored_as_scd_type": str(table.stored_as_scd_type),
@@ -85,12 +87,47 @@ def differences(table: Table, remembered: Remembered) -> Iterator[str]:
     """How a configuration differs from what the table was built with, as phrases for a person."""
     for aspect, now in aspects(table).items():
         before = remembered.get(aspect, now)
+        if aspect == RENAMED:
+            continue
         if aspect == "source.format":
             same = bool(set(before.split(", ")) & set(now.split(", ")))
         else:
             same = before == now
         if not same:
             yield f"{aspect} was {before}, is {now}"
+    yield from _renamed(table, remembered)
+
+
+def new_names(table: Table, remembered: Remembered) -> list[str]:
+    """The columns that got new names, as phrases; none where something else differs as well."""
+    found, held = list(differences(table, remembered)), _renamed_before(remembered)
+    return found if found == [*_renamed_since(table, held)] else []
+
+
+def _renamed(table: Table, remembered: Remembered) -> Iterator[str]:
+    """How columns are renamed otherwise than when the table was built, if it was."""
+    if not remembered:
+        return
+    held = _renamed_before(remembered)
+    yield from _renamed_since(table, held)
+    for old in held.keys() - _renames(table).keys():
+        yield f"renamed_from of column {held[old]} was {old}, is gone"
+
+
+def _renamed_since(table: Table, held: Mapping[str, str]) -> Iterator[str]:
+    for old, name in _renames(table).items():
+        if held.get(old) != name:
+            yield f"column {old} is renamed to {name}"
+
+
+def _renames(table: Table) -> dict[str, str]:
+    columns = table.columns.items()
+    return {old: name for name, column in columns for old in column.renamed_from}
+
+
+def _renamed_before(remembered: Remembered) -> Mapping[str, str]:
+    found: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
+    return found
 
 
 def _retyped(table: Table, held: list[StructField]) -> Iterator[str]:

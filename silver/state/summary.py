@@ -4,7 +4,7 @@ A write is observed as it goes, which costs no look at what was written. What on
 tell, records of several snapshots or dead letters by their reasons, is asked for afterwards.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -12,9 +12,12 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import order_sql
+from silver.state import key_ranges
 from silver.state.epochs import Sighting, domain, lowest, position
+from silver.state.key_ranges import KeyBounds
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -25,7 +28,9 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
     letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
     write began, in µs since 1970, where that write told the summary; so are `first_order` and
-    `last_order`, the lowest and the highest order key of a change.
+    `last_order`, the lowest and the highest order key of a change. `keys` are the bounds of the
+    changes' keys, where they are known: of this process only, as values of the source may not stay
+    in the ledger.
     """
 
     records: int = 0
@@ -41,6 +46,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     came: int | None = None
     first_order: bytes | None = None
     last_order: bytes | None = None
+    keys: KeyBounds | None = None
 
     def replace(self, **changes: object) -> "Summary":
         """The summary with other values of some attributes."""
@@ -63,24 +69,35 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             came=lowest(self.came, later.came),
             first_order=lowest(self.first_order, later.first_order),
             last_order=max((p for p in (self.last_order, later.last_order) if p), default=None),
+            keys=self._keys_with(later),
         )
+
+    def _keys_with(self, other: "Summary") -> KeyBounds | None:
+        if not (self.changes and other.changes):
+            return self.keys if self.changes else other.keys
+        if self.keys is None or other.keys is None:
+            return None
+        return key_ranges.united(self.keys, other.keys)
 
 
 _OF_A_WRITE = ("unlike", "source_log")
 
 
-def summarize(rows: DataFrame) -> Summary:
+def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
     """Counts a part of the log in one small job: the same sums, for each kind of rows.
+
+    `keys` are the columns whose bounds are wanted.
 
     What a write alone tells is left out: when it began, and the order keys.
     """
     shown = F.when(_shows(), F.struct(F.col("_snapshot"), domain().alias("domain")))
-    sums = [sum.alias(n) for n, sum in _sums("_sequence").items() if n not in _OF_A_WRITE]
+    wanted = {n: sum for n, sum in _sums("_sequence").items() if n not in _OF_A_WRITE}
+    sums = [sum.alias(n) for n, sum in (wanted | _bounds(keys)).items()]
     kinds = rows.groupBy(F.col("_reason").alias("reason"), shown.alias("shown")).agg(*sums)
     found = Summary()
     for row in kinds.collect():
         rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
-        found = found.joined(_told(row.asDict(), None).replace(rejected=rejected))
+        found = found.joined(_told(row.asDict(), None, keys).replace(rejected=rejected))
     return found.replace(sightings=_united(found.sightings), first_order=None, last_order=None)
 
 
@@ -102,6 +119,7 @@ class Watched(NamedTuple):
     rows: DataFrame
     seen: Observation
     began: int
+    keys: Sequence[str]
 
     def unlike(self) -> int:
         """How many of the records show columns or types that they were decoded without."""
@@ -119,13 +137,17 @@ class Watched(NamedTuple):
         """The summary of what was written; None where the sums do not tell it all."""
         found = self.seen.get
         several = found["rejected"] or (found["first_shown"] != found["last_shown"])
-        return None if several else _told(found, self.began)
+        return None if several else _told(found, self.began, self.keys)
 
 
-def watched(rows: DataFrame, sequence: str) -> Watched:
-    """The rows, counted while they are written; `sequence` is SQL of a change's sequence."""
-    seen, sums = Observation(), [told.alias(name) for name, told in _sums(sequence).items()]
-    return Watched(rows.observe(seen, *sums), seen, _now())
+def watched(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
+    """The rows, counted while they are written.
+
+    `sequence` is SQL of a change's sequence, `keys` are the columns whose bounds are wanted.
+    """
+    seen, sums = Observation(), _sums(sequence) | _bounds(keys)
+    observed = rows.observe(seen, *[told.alias(name) for name, told in sums.items()])
+    return Watched(observed, seen, _now(), keys)
 
 
 def _now() -> int:
@@ -133,8 +155,7 @@ def _now() -> int:
 
 
 def _sums(sequence: str) -> dict[str, Column]:
-    sound, shows = F.col("_reason").isNull(), _shows()
-    changes = sound & F.col("_operation").isin(UPSERT, DELETE)
+    sound, shows, changes = F.col("_reason").isNull(), _shows(), _is_change()
     absent = F.when(sound, F.col("_absent"))
     lacks = absent.isNotNull()
     order = F.when(changes, F.expr(order_sql(sequence)))
@@ -161,12 +182,23 @@ def _sums(sequence: str) -> dict[str, Column]:
     }
 
 
+def _is_change() -> Column:
+    return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
+
+
+def _bounds(keys: Sequence[str]) -> dict[str, Column]:
+    """The least and the greatest value of each key column, of the changes."""
+    values = [F.when(_is_change(), F.col(quote(key))) for key in keys]
+    lowest = {f"key_{at}_from": F.min(value) for at, value in enumerate(values)}
+    return lowest | {f"key_{at}_to": F.max(value) for at, value in enumerate(values)}
+
+
 def _shows() -> Column:
     """Whether a row shows a full snapshot, be it as a dead letter: its last row has come then."""
     return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
 
 
-def _told(found: Mapping[str, Any], began: int | None) -> Summary:
+def _told(found: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
     shown, sightings = found["first_shown"], list[Sighting]()
     if shown is not None:
         about = found["first_position"], bool(found["complete"]), found["started"]
@@ -181,6 +213,7 @@ def _told(found: Mapping[str, Any], began: int | None) -> Summary:
         came=began,
         first_order=_bytes(found["first_order"]),
         last_order=_bytes(found["last_order"]),
+        keys={k: (found[f"key_{n}_from"], found[f"key_{n}_to"]) for n, k in enumerate(keys)},
     )
 
 

@@ -208,8 +208,9 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.pending + sum(self.counted.values())
 
     def to_text(self) -> str:
-        """The state as JSON."""
-        return msgspec.json.encode(self).decode()
+        """The state as JSON, without values of the source."""
+        waits = self.waits and self.waits.replace(keys=None)
+        return msgspec.json.encode(self.replace(waits=waits)).decode()
 
     def begun(self, run_id: str, table: str) -> ledger.Entry:
         """The ledger entry that keeps the state of a table while a run works on it."""

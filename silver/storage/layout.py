@@ -1,5 +1,9 @@
 """Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
 
+Of the table that changes are applied to, Delta's log keeps statistics (least and greatest value per
+file) of the source's columns as well: by them a reader's filter skips files. So it is created with
+the table's configuration, `of`.
+
 Every table is created with column mapping (column names of any shape) and type widening (a column
 grows in place); one whose rows batches update has deletion vectors as well: an update writes the
 changed rows only. Every other table, be it appended to, replaced as a whole or small, is read with
@@ -9,13 +13,14 @@ less ado without them: where a table may have some, every read looks twice for i
 from collections.abc import Collection
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StringType, StructField, StructType
 
+from lakehouse.config.column_types import has_bounds, longest
+from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
+from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
+from lakehouse.storage.upkeep import cluster_sql, set_sql
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.decode.types import widens
@@ -41,6 +46,9 @@ PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "t
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
+MOST_WITH_STATISTICS, SHORT = 32, 32
+"""The first columns of the source have statistics, texts of them if they have so few characters:
+Delta cuts the least and the greatest text of a file to as many."""
 STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
     "resolved_at",
@@ -65,24 +73,66 @@ def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> st
 
 
 def create_sql(
-    name: str, fields: list[StructField], layer: tuple[LayerColumn, ...], anew: bool = False
+    name: str,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+    of: Table | None = None,
 ) -> str:
-    """The CREATE TABLE text of a silver table; `anew`, in place of one that is there."""
-    properties = ", ".join(f"'{key}' = '{value}'" for key, value in properties_of(layer).items())
-    columns = columns_sql(fields, layer)
-    create = f"CREATE OR REPLACE TABLE {name}" if anew else f"CREATE TABLE IF NOT EXISTS {name}"
-    return f"{create} ({columns}) USING delta TBLPROPERTIES ({properties})"
+    """The CREATE TABLE text of a silver table."""
+    properties = names.properties(properties_of(layer) | _skipping(fields, layer, of))
+    clusters = names.clustering(clustered_by(fields, of))
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
+        f"{clusters} TBLPROPERTIES {properties}"
+    )
 
 
 def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
-    """The properties of a table with these layer columns.
+    """The properties of a table with these layer columns; its log tells no value of the source."""
+    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | _skipping([], layer)
 
-    Delta keeps statistics (least and greatest value per file, in its log) of what readers skip by,
-    and never of a value from the source.
+
+def _skipping(
+    fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
+) -> dict[str, str]:
+    """The property that says of which columns Delta keeps statistics."""
+    found = statistics(fields, layer, of)
+    return {STATISTICS_OF: found} if found else {}
+
+
+def statistics(fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None) -> str:
+    """The columns that files have statistics of, as the property lists them.
+
+    These are some of silver's own; of the source's `fields` the first, the keys and those of
+    `cluster_by`. A text is taken only as a key, to be clustered by, or where its declared type
+    keeps it short; a sensitive column never.
     """
-    kept = ",".join(c.name for c in layer if c.name in STATISTICS)
-    skipped_by = {"delta.dataSkippingStatsColumns": kept} if kept else {}
-    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | skipped_by
+    own = [c.name for c in layer if c.name in STATISTICS]
+    if of is None:
+        return ",".join(own)
+    named = {*of.keys, *of.cluster_by}
+    first = [f for f in fields[:MOST_WITH_STATISTICS] if _is_short(f, of)]
+    every = [*first, *(f for f in fields if f.name in named and f not in first)]
+    return ",".join([*own, *(names.quote(f.name) for f in every if _may_tell(f, of))])
+
+
+def clustered_by(fields: list[StructField], of: Table | None) -> list[str]:
+    """The columns that the table's configuration clusters by, of those that are there."""
+    have = {field.name for field in fields}
+    return [name for name in of.cluster_by if name in have] if of else []
+
+
+def _is_short(field: StructField, of: Table) -> bool:
+    if not isinstance(field.dataType, StringType):
+        return True
+    declared = of.columns.get(field.name)
+    most = longest(declared.type) if declared else None
+    return most is not None and most <= SHORT
+
+
+def _may_tell(field: StructField, of: Table) -> bool:
+    declared = of.columns.get(field.name)
+    return has_bounds(field.dataType.simpleString()) and not (declared and declared.sensitive)
 
 
 def ensure(
@@ -90,6 +140,7 @@ def ensure(
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
     batch: int | None = None,
+    of: Table | None = None,
 ) -> bool:
     """Creates the table, or grows it by the fields it lacks, which came with `batch`.
 
@@ -97,7 +148,7 @@ def ensure(
     """
     spark, target = table.lake.spark, table.lake.target
     if not table.exists:
-        create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer))
+        create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer, of))
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
     for statement in growth:
@@ -105,6 +156,9 @@ def ensure(
             spark.sql(statement)
     if growth:
         table.forget()
+        if of is not None:
+            wanted = _skipping(table.business, layer, of)
+            spark.sql(set_sql(table.name, wanted))
     return False
 
 
@@ -118,10 +172,16 @@ def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
     table.forget()
 
 
-def load(table: LakeTable, rows: DataFrame, anew: bool) -> None:
-    """Adds rows to a table, or (`anew`) puts them in place of all that it has."""
+def load(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
+    """Adds rows to a table, or (`anew`) puts them in place of all that it has.
+
+    A write in place of all rows takes Delta's mark away that the table is clustered.
+    """
+    spark, target = table.lake.spark, table.lake.target
     write = replace if anew else append
-    write(table.lake.spark, table.lake.target, table.layer, table.table, rows)
+    write(spark, target, table.layer, table.table, rows)
+    if anew and (clusters := clustered_by(table.business, of)):
+        spark.sql(cluster_sql(table.name, clusters))
 
 
 def growth_sql(

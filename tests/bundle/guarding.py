@@ -58,6 +58,17 @@ def nobody_permitted(bundle: Bundle) -> Iterator[Finding]:
                 yield Finding("nobody_permitted", f"{kind}.{key}", f"nobody has {level}")
 
 
+def unreadable_dashboard(bundle: Bundle) -> Iterator[Finding]:
+    """Each reader sees a dashboard with rights of their own: on gold they need SELECT."""
+    gold = bundle.resources["schemas"].get("gold", {}).get("grants", [])
+    selecting = {grant["principal"] for grant in gold if "SELECT" in grant["privileges"]}
+    for key, dashboard in bundle.resources.get("dashboards", {}).items():
+        for one in dashboard.get("permissions", []) if bundle.mode == "production" else ():
+            if one.get("group_name") not in selecting:
+                found = f"{one.get('group_name')} has no SELECT on gold"
+                yield Finding("unreadable_dashboard", f"dashboards.{key}", found)
+
+
 def missing_layout(bundle: Bundle) -> Iterator[Finding]:
     for key, dashboard in bundle.resources.get("dashboards", {}).items():
         path = bundle.files[f"dashboards.{key}"].parent / dashboard["file_path"]
@@ -73,5 +84,6 @@ RULES: tuple[Rule, ...] = (
     nobody_granted,
     closed_schema,
     nobody_permitted,
+    unreadable_dashboard,
     missing_layout,
 )

@@ -8,6 +8,7 @@ from tests.bundle import quartz
 from tests.bundle.finding import Finding, Rule
 from tests.bundle.reading import Bundle, resolved
 
+TIME_ZONES = available_timezones()
 ENVIRONMENT_VERSIONS = {"1", "2", "3", "4", "5"}
 RUNTIMES = {"15.4.x-scala2.12", "16.4.x-scala2.12", "16.4.x-scala2.13", "17.3.x-scala2.13"}
 
@@ -23,7 +24,7 @@ def bad_schedule(bundle: Bundle) -> Iterator[Finding]:
             wrong = quartz.problem(expression) if expression else None
             if wrong:
                 yield Finding("bad_cron", f"{kind}.{key}", f"{expression}: {wrong}")
-            if schedule and schedule.get("timezone_id") not in available_timezones():
+            if schedule and schedule.get("timezone_id") not in TIME_ZONES:
                 yield Finding("bad_time_zone", f"{kind}.{key}", str(schedule.get("timezone_id")))
 
 
@@ -72,6 +73,13 @@ def several_runs(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("several_runs", f"jobs.{key}", found)
 
 
+def unsaid_queue(bundle: Bundle) -> Iterator[Finding]:
+    """Where a job says nothing of a queue, the CLI sends one, also where none is meant."""
+    for key, job in bundle.jobs.items():
+        if "enabled" not in job.get("queue", {}):
+            yield Finding("unsaid_queue", f"jobs.{key}", "the CLI sends enabled: true")
+
+
 def nobody_hears(bundle: Bundle) -> Iterator[Finding]:
     """Who asks another job for a run tells nothing: that job does. No other job is silent."""
     for key, job in bundle.jobs.items():
@@ -82,6 +90,8 @@ def nobody_hears(bundle: Bundle) -> Iterator[Finding]:
             if not job.get("timeout_seconds"):
                 yield Finding("missing_timeout", f"jobs.{key}", "it may hang for ever")
             continue
+        if "on_failure" not in job.get("webhook_notifications", {}):
+            yield Finding("missing_webhook", f"jobs.{key}", "no notification destination hears")
         if not job.get("health", {}).get("rules"):
             yield Finding("missing_health_rule", f"jobs.{key}", "no health rules")
         if not tells:
@@ -104,5 +114,6 @@ RULES: tuple[Rule, ...] = (
     unknown_environment_version,
     deprecated_client,
     several_runs,
+    unsaid_queue,
     nobody_hears,
 )

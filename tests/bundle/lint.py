@@ -11,6 +11,7 @@ from tests.bundle import (
     references,
     tasks,
     timing,
+    workflows,
     writers,
 )
 from tests.bundle.finding import Finding
@@ -24,6 +25,7 @@ RULES = (
     *references.RULES,
     *tasks.RULES,
     *timing.RULES,
+    *workflows.RULES,
     *writers.RULES,
 )
 

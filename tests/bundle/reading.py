@@ -9,6 +9,7 @@ import yaml
 
 REFERENCE = re.compile(r"\$\{([A-Za-z0-9_.-]+)\}")
 DEEPEST = 5
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Value = TypeVar("Value")
 
 
@@ -23,6 +24,11 @@ class Bundle(NamedTuple):
     resources: dict[str, dict[str, dict[str, Any]]]
     files: dict[str, Path]
     known: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where databricks.yml lies."""
+        return next(iter(self.files.values())).parents[1]
 
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
@@ -96,7 +102,7 @@ def _merged(value: Any, over: Any) -> Any:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(path.read_text())
+    loaded: dict[str, Any] = yaml.load(path.read_text(), LOADER)
     return loaded
 
 

@@ -9,6 +9,7 @@ from tests.bundle.reading import REFERENCE, Bundle, resolved, texts
 
 PARAMETER = re.compile(r"\{\{\s*job\.parameters\.([^}\s]+)\s*\}\}")
 DYNAMIC = re.compile(r"\{\{.*?\}\}")
+TASK_VALUE = re.compile(r"\{\{\s*tasks\.[^}]*\.values\.")
 REFERRING_FIELDS = (
     "catalog_name",
     "dataset_catalog",
@@ -53,6 +54,14 @@ def undeclared_called_parameter(bundle: Bundle) -> Iterator[Finding]:
             declared = {parameter["name"] for parameter in called.get("parameters", [])}
             for name in sorted(set(call.get("job_parameters", {})) - declared):
                 yield Finding("undeclared_called_parameter", f"jobs.{key}", name)
+
+
+def task_value(bundle: Bundle) -> Iterator[Finding]:
+    """A value that another task sets stays unset outside of notebooks, and its use is an error."""
+    for key, job in bundle.jobs.items():
+        for text in texts(job["tasks"]):
+            if TASK_VALUE.search(text):
+                yield Finding("task_value", f"jobs.{key}", text)
 
 
 def hard_coded_name(bundle: Bundle) -> Iterator[Finding]:
@@ -104,5 +113,6 @@ RULES: tuple[Rule, ...] = (
     undeclared_job_parameter,
     unpassed_job_parameter,
     undeclared_called_parameter,
+    task_value,
     hard_coded_name,
 )

@@ -10,6 +10,7 @@ from docs.generate_bundle import repository_files
 from tests.bundle.lint import lint
 from tests.bundle.models import check_models
 from tests.bundle.reading import read, targets
+from tests.wheel import PROJECT
 
 
 class Fault(NamedTuple):
@@ -32,6 +33,16 @@ ALERT, DASHBOARD = "trouble.alert.yml", "pipeline.lvdash.json"
 MAIN, PINS = "../databricks.yml", "../environments/lakehouse.txt"
 QUEUE, NO_QUEUE = "queue: {enabled: true}", "queue: {enabled: false}"
 SETTINGS = "--set=catalog=${var.catalog}"
+OPERATORS_READ = '- {principal: "${var.operators}", privileges: [USE_SCHEMA, SELECT, EXECUTE]}'
+LAYERS = """\
+        - task_key: silver
+          depends_on: [{task_key: run}]
+          environment_key: lakehouse
+          timeout_seconds: 25200
+          max_retries: 1
+          python_wheel_task: {package_name: cdc_lakehouse, entry_point: silver}
+"""
+"""A task of one layer after another, as up to version 0.2."""
 FAULTS = [
     Fault("bad_cron", MAIN, "default: 0 0/30 * * * ?", "default: 0 0/99 * * * ?"),
     Fault("awake_in_development", MAIN, "      watching: PAUSED", "      watching: UNPAUSED"),
@@ -205,7 +216,13 @@ FAULTS = [
     Fault("missing_budget_policy", CDC, "      budget_policy_id: ${var.budget_policy}\n", ""),
     Fault("missing_layout", DASHBOARD, '"GRID_V1"', '"GRID"'),
     Fault("missing_queue", CDC, QUEUE, NO_QUEUE),
-    Fault("nobody_granted", MAIN, "privileges: [USE_SCHEMA, SELECT, ", "privileges: [USE_SCHEMA, "),
+    Fault(
+        "nobody_granted",
+        MAIN,
+        "privileges: [USE_SCHEMA, SELECT, ",
+        "privileges: [USE_SCHEMA, ",
+        ("unreadable_dashboard",),
+    ),
     Fault("nobody_granted", MAIN, "[READ_VOLUME, WRITE_VOLUME]}", "[READ_VOLUME]}"),
     Fault("nobody_granted", MAIN, "privileges: [READ_VOLUME]}", "privileges: [APPLY_TAG]}"),
     Fault(
@@ -255,33 +272,73 @@ FAULTS = [
     Fault("unsaid_performance_target", QUALITY, "      performance_target: STANDARD\n", ""),
     Fault("unsaid_retries", QUALITY, "          max_retries: 1\n", ""),
     Fault("untagged", MAIN, "  tags: {project: cdc_lakehouse}\n", "  name_prefix: x\n"),
+    Fault("broken_chain", CDC, "      environments:", LAYERS + "      environments:"),
+    Fault("task_value", CDC, "--step=", "--step={{tasks.run.values.unapplied}}"),
+    Fault("missing_webhook", CDC, "      webhook_notifications", "      x"),
+    Fault("missing_webhook", QUALITY, "      webhook_notifications", "      x"),
+    Fault("unsaid_queue", CDC, f"      {QUEUE}\n", "", ("missing_queue",)),
+    Fault("costly_alert", ALERT, "0 0 * * * ?", "0 0/30 * * * ?"),
+    Fault("unreadable_dashboard", MAIN, f"            {OPERATORS_READ}\n", "", ("closed_schema",)),
+    Fault(
+        "undeclared_override",
+        "reports.volume.yml",
+        "    reports:",
+        "    report:",
+        ("closed_schema", "misnamed_file", "undeclared_resource", "unguarded_data"),
+    ),
     Fault("wheel_cleanup", MAIN, "  skip_artifact_cleanup: true\n", "  immutable_folder: false\n"),
 ]
 
 
-@pytest.fixture
-def bundle(project: Path, tmp_path: Path) -> Path:
-    """A copy of the bundle's folder that a test may spoil."""
+OF_THE_BUILT_WHEEL = {"wheel_cleanup", "wheel_version"}
+BUILT, NAMED = "../dist/*.whl", '"${var.package}"'
+
+
+def copy_repository(folder: Path) -> None:
+    """A copy of the repository's bundle that a test may spoil."""
     for name in ("environments", "resources"):
-        shutil.copytree(project / name, tmp_path / name)
+        shutil.copytree(PROJECT / name, folder / name)
     for name in ("databricks.yml", "pyproject.toml"):
-        shutil.copy(project / name, tmp_path)
-    return tmp_path
+        shutil.copy(PROJECT / name, folder)
+
+
+def make_project(folder: Path, answers: ProjectAnswers) -> Path:
+    """A generated project."""
+    for path, text in render_project(answers).items():
+        apply_change(folder, FileChange(path, "added", None, text))
+    return folder
 
 
 def test_the_bundle_has_no_findings(project: Path) -> None:
     assert lint(project) == []
 
 
+def plant(file: Path, text: str, instead: str) -> None:
+    written = file.read_text()
+    assert text in written
+    file.write_text(written.replace(text, instead))
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}-{fault.file}")
-def test_a_fault_planted_in_the_good_bundle_is_found_by_name(bundle: Path, fault: Fault) -> None:
-    path = bundle / "resources" / fault.file
-    written = path.read_text()
-    assert fault.text in written
-    path.write_text(written.replace(fault.text, fault.instead))
-    assert {finding.rule for finding in lint(bundle)} == {fault.rule, *fault.follows}
+def test_a_fault_planted_in_the_good_bundle_is_found_by_name(tmp_path: Path, fault: Fault) -> None:
+    copy_repository(tmp_path)
+    plant(tmp_path / "resources" / fault.file, fault.text, fault.instead)
+    assert {finding.rule for finding in lint(tmp_path)} == {fault.rule, *fault.follows}
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault in FAULTS if fault.rule not in OF_THE_BUILT_WHEEL],
+    ids=lambda fault: f"{fault.rule}-{fault.file}",
+)
+def test_the_same_fault_planted_in_a_project_is_found_by_name(tmp_path: Path, fault: Fault) -> None:
+    make_project(tmp_path, ProjectAnswers("cdc_lakehouse", "0.3.0"))
+    text, instead = (text.replace(BUILT, NAMED) for text in (fault.text, fault.instead))
+    plant(tmp_path / "resources" / fault.file, text, instead)
+    assert {finding.rule for finding in lint(tmp_path)} == {fault.rule, *fault.follows}
+
+
+DEPLOY, CHECK = ".github/workflows/deploy.yml", ".github/workflows/check.yml"
 CHOICES = {
     mode: ProjectAnswers("shop", "0.3.0", "shop", mode, volume)
     for mode, volume in zip(
@@ -295,9 +352,7 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A project of the user's own, with each choice that changes its files."""
     mode, index, _ = request.param.partition(" ")
     answers = CHOICES[mode]._replace(wheel_volume="") if index else CHOICES[mode]
-    for path, text in render_project(answers).items():
-        apply_change(tmp_path, FileChange(path, "added", None, text))
-    return tmp_path
+    return make_project(tmp_path, answers)
 
 
 def test_a_project_of_ones_own_has_no_findings(own: Path) -> None:
@@ -313,15 +368,26 @@ def test_a_project_of_ones_own_has_no_findings(own: Path) -> None:
         ("databricks.yml", "watching: PAUSED", "watching: UNPAUSED", "awake_in_development"),
         ("resources/rebuild.job.yml", "${bundle.name} rebuild", "rebuild", "unprefixed_name"),
         ("environments/lakehouse.txt", "msgspec==", "msgspec>=", "unpinned_dependency"),
+        (DEPLOY, "      - run: databricks bundle plan --target prod\n", "", "unplanned_deploy"),
+        (DEPLOY, "plan --target prod", "plan --target dev", "unplanned_deploy"),
+        (DEPLOY, "${{ vars.NOTIFY }}", "${{ secrets.NOTIFY }}", "stored_secret"),
+        (CHECK, "github-oidc", "pat", "stored_secret"),
+        (CHECK, ", id-token: write", "", "stored_secret"),
+        (CHECK, "setup-cli@v1.13.0", "setup-cli@main", "unpinned_action"),
+        (CHECK, "BUNDLE_VAR_readers", "BUNDLE_VAR_reader", "unnamed_answer"),
     ],
 )
 def test_a_fault_planted_in_a_project_is_found(
     own: Path, file: str, text: str, instead: str, rule: str
 ) -> None:
-    written = (own / file).read_text()
-    assert text in written
-    (own / file).write_text(written.replace(text, instead))
+    plant(own / file, text, instead)
     assert {finding.rule for finding in lint(own)} == {rule}
+
+
+def test_a_continuous_job_whose_queue_the_cli_would_switch_on_is_found(tmp_path: Path) -> None:
+    make_project(tmp_path, CHOICES["continuous"])
+    plant(tmp_path / "resources/cdc_continuous.job.yml", f"      {NO_QUEUE}\n", "")
+    assert {finding.rule for finding in lint(tmp_path)} == {"unsaid_queue"}
 
 
 def test_a_writer_beside_the_one_that_never_stops_is_found(tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ def piling_up(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("piling_up", f"jobs.{key}", "its queue may grow without an end")
 
 
+def costly_alert(bundle: Bundle) -> Iterator[Finding]:
+    """A query holds its warehouse for ten minutes: more than one an hour is a project's rent."""
+    for key, alert in bundle.resources.get("alerts", {}).items():
+        cron = resolved(alert["schedule"]["quartz_cron_schedule"], bundle.known)
+        seconds_and_minutes = cron.split()[:2]
+        if quartz.problem(cron) is None and not all(map(str.isdigit, seconds_and_minutes)):
+            yield Finding("costly_alert", f"alerts.{key}", f"{cron}: several times an hour")
+
+
 def direct_trigger(bundle: Bundle) -> Iterator[Finding]:
     """A job that others ask for needs its queue, so it has no trigger and no schedule."""
     asked = {called for job in bundle.jobs.values() for called in _called(bundle, job["tasks"])}
@@ -113,6 +122,7 @@ RULES: tuple[Rule, ...] = (
     retries,
     unsaid_performance_target,
     piling_up,
+    costly_alert,
     direct_trigger,
     quiet_failure,
 )

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from tests.bundle.finding import Finding, Rule
-from tests.bundle.graph import before
+from tests.bundle.graph import before, dependencies
 from tests.bundle.reading import Bundle, resolved
 
 EVERY_TABLE = "*"
@@ -44,6 +44,17 @@ def concurrent_jobs(bundle: Bundle) -> Iterator[Finding]:
     for (one, first), (other, second) in combinations(running.items(), 2):
         if _overlap(_written(first), _written(second)):
             yield Finding("concurrent_writers", f"jobs.{one}", f"jobs.{other} writes it too")
+
+
+def broken_chain(bundle: Bundle) -> Iterator[Finding]:
+    """A writing task that starts only after another one succeeded: one broken table stops all."""
+    for key, job in bundle.jobs.items():
+        writing = {task["task_key"] for task in job["tasks"] if _writes(task)}
+        for task in job["tasks"]:
+            stops = task.get("run_if", "ALL_SUCCESS") in ("ALL_SUCCESS", "NONE_FAILED")
+            for name in sorted(writing & set(dependencies(task))) if stops else ():
+                place = f"jobs.{key}.{task['task_key']}"
+                yield Finding("broken_chain", place, f"a table that fails in {name} stops it")
 
 
 def command(task: dict[str, Any]) -> str | None:
@@ -90,4 +101,4 @@ def _callers(bundle: Bundle, key: str) -> Iterator[str]:
             yield caller
 
 
-RULES: tuple[Rule, ...] = (concurrent_tasks, concurrent_jobs)
+RULES: tuple[Rule, ...] = (concurrent_tasks, concurrent_jobs, broken_chain)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import target_at
-from tests.e2e import broker, parts
+from tests.e2e import kafka_broker, parts
 from tests.e2e.apicurio import Apicurio
-from tests.e2e.broker import Broker
+from tests.e2e.kafka_broker import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ def nothing_left_running() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
     """A broker that runs."""
-    node = broker.new("kafka")
+    node = kafka_broker.new("kafka")
     process = node.start()
     yield node
     process.stop()

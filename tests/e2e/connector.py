@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from tests.e2e import parts
-from tests.e2e.broker import Broker
+from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import PARTS, Process, java, wait_for, write_properties
 
 READY = "Starting streaming"
@@ -26,9 +26,10 @@ class Server(Protocol):
     engine, `schemas` whether records come with schema blocks.
     """
 
-    engine: str
-    schemas: bool
-
+    @property
+    def engine(self) -> str: ...
+    @property
+    def schemas(self) -> bool: ...
     @property
     def connector(self) -> Mapping[str, object]: ...
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the live tests need: PostgreSQL and MariaDB from Debian; the Debezium engine, a Kafka broker and a schema registry
-# from Maven Central. Installs what is missing and nothing else; the pom.xml of each part pins its version.
+# from Maven Central; Airflow from PyPI. Installs what is missing and nothing else; the pom.xml of each part pins its version.
 set -euo pipefail
 cd "$(dirname "$0")"
 parts="$(cd ../.. && pwd)/build/live"
@@ -35,6 +35,12 @@ for part in engine engine-mariadb broker registry; do
     cp "$part/pom.xml" "$parts/$part.pom.xml"
   fi
 done
+# Airflow, in an environment of its own: it parses the DAG of a page. Without it that test is skipped, and says so.
+if [ ! -x "$parts/airflow/bin/airflow" ]; then
+  python="$(cd ../.. && pwd)/.venv/bin/python"
+  { "$python" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet \
+    apache-airflow-core==3.3.2 apache-airflow-providers-standard==1.21.0; } || rm -rf "$parts/airflow"
+fi
 for source in engine/*.java; do
   if [ "$source" -nt "$parts/classes/$(basename "$source" .java).class" ]; then
     javac -cp "$parts/engine/*" -d "$parts/classes" engine/*.java

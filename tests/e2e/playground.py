@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
-from tests.e2e import broker, connector, parts, postgres
+from tests.e2e import connector, kafka_broker, parts, postgres
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def playground() -> Iterator[Mapping[str, str]]:
     with ExitStack() as running:
         server = postgres.start("playground", content=None)
         running.callback(server.stop)
-        node = broker.new("playground")
+        node = kafka_broker.new("playground")
         running.callback(node.start().stop)
         worker = connector.worker(node, parts.folder("connect"), server)
         running.callback(worker.start().stop)

@@ -16,7 +16,7 @@ from lakehouse.config.target import Target
 from tests import lake
 from tests.avro import envelope_schema, optional, packed
 from tests.e2e.apicurio import Apicurio, Ids
-from tests.e2e.broker import Broker
+from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
 
 Given = dict[str, Any]

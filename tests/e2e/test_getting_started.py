@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e import parts
-from tests.e2e.broker import count_records
+from tests.e2e.kafka_broker import count_records
 from tests.pages.dialogue import follow
 from tests.pages.shell import ROOT, Shell, Told
 

@@ -20,7 +20,7 @@ from silver.fold.order_key import sequence_of
 from tests import lake
 from tests.captures import shop
 from tests.conftest import target_at
-from tests.e2e.broker import Broker
+from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"

@@ -12,8 +12,8 @@ import yaml
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
 from tests.captures import yaml_file
-from tests.e2e import broker, compared, connector, postgres, reader, workload
-from tests.e2e.broker import Broker
+from tests.e2e import compared, connector, kafka_broker, postgres, reader, workload
+from tests.e2e.kafka_broker import Broker
 from tests.e2e.live import (
     CATCH_UP_SECONDS,
     FULL,
@@ -55,7 +55,7 @@ def live_shop() -> Iterator[Postgres]:
 
 @pytest.fixture
 def node() -> Broker:
-    return broker.new("live-kafka")
+    return kafka_broker.new("live-kafka")
 
 
 def configuration(

@@ -14,7 +14,7 @@ import yaml
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
 from tests import lake, mariadb_truth
-from tests.e2e import broker, connector, mariadb, workload_mariadb
+from tests.e2e import connector, kafka_broker, mariadb, workload_mariadb
 from tests.e2e.live import (
     CATCH_UP_SECONDS,
     FULL,
@@ -81,7 +81,7 @@ def through_files(server: MariaDb, root: Path) -> Feed:
 
 
 def through_kafka(server: MariaDb, root: Path) -> Feed:
-    node = broker.new("mariadb-kafka")
+    node = kafka_broker.new("mariadb-kafka")
     conf = drafted(server, root, "--kafka", node.servers)
     process = Killed(node.start)
     for table in load_tables(conf):

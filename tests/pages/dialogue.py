@@ -2,8 +2,7 @@
 
 A block with the language `sh` has commands that a reader can paste: a command a line, and here
 documents. A block with the language `text` directly after it is the output of its last command;
-the others print nothing. A line `…` stands for any lines. A block with the language `console` has
-both: `$ ` begins a command, `> ` continues it, and all other lines are its output.
+the others print nothing. A line `…` stands for any lines.
 With LAKEHOUSE_WRITE_PAGES=1 the output is written into the page instead of compared.
 """
 
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from tests.pages.shell import ROOT, Shell, Told
 
-LANGUAGE, COMMANDS, OUTPUT = "console", "sh", "text"
+COMMANDS, OUTPUT = "sh", "text"
 ANY_LINES = "…"
 WRITES = os.environ.get("LAKEHOUSE_WRITE_PAGES") == "1"
 
@@ -55,9 +54,7 @@ def steps(page: Path) -> list[Step]:
     found: list[Step] = []
     pasted = -1
     for language, first, lines in blocks(page):
-        if language == LANGUAGE:
-            found += _steps(first, lines)
-        elif language == COMMANDS:
+        if language == COMMANDS:
             found += _pasted(first, lines)
             pasted = first + len(lines)
         elif language == OUTPUT and first == pasted + 3:
@@ -124,17 +121,6 @@ def fits(shown: Sequence[str], printed: Sequence[str]) -> bool:
 def _alike(line: str) -> str:
     fixed = _ADDRESS.sub("ADDRESS", _DURATION.sub("TIME", line))
     return _RUNS.sub(lambda found: found[0][0], fixed).strip()
-
-
-def _steps(first: int, lines: Sequence[str]) -> Iterator[Step]:
-    begins = [at for at, line in enumerate(lines) if line.startswith("$ ")]
-    assert begins and begins[0] == 0, f"line {first + 1}: a dialogue begins with a command"
-    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
-        more = begin + 1
-        while more < end and lines[more].startswith(">"):
-            more += 1
-        command = "\n".join(line[2:] for line in lines[begin:more])
-        yield Step(command, list(lines[more:end]), first + more, first + end)
 
 
 def _pasted(first: int, lines: Sequence[str]) -> Iterator[Step]:

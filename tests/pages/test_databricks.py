@@ -134,7 +134,7 @@ def test_what_no_deploy_made_is_refused(
         run_job(workspace, "cdx")
     monkeypatch.setattr("tests.pages.dialogue.ROOT", tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("```console\n$ databricks bundle run cdx\n…\n```\n")
+    page.write_text("```sh\ndatabricks bundle run cdx\n```\n\n```text\n…\n```\n")
     with pytest.raises(AssertionError, match="code 1: Error: resource with key"):
         follow(page, shell)
 

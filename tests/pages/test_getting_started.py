@@ -8,7 +8,7 @@ from tests.e2e import test_getting_started as postgresql
 from tests.pages import test_databricks as databricks
 from tests.pages import test_examples as examples
 from tests.pages import test_readme as readme
-from tests.pages.dialogue import COMMANDS, LANGUAGE, blocks, follow, steps
+from tests.pages.dialogue import COMMANDS, blocks, follow, steps
 from tests.pages.shell import ROOT, Shell
 
 PAGES = ROOT / "docs" / "getting-started"
@@ -31,7 +31,7 @@ def test_every_page_is_followed_by_a_test() -> None:
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_every_command_stands_in_a_dialogue(page: Path) -> None:
-    assert {language for language, _, _ in blocks(page)} <= {LANGUAGE, COMMANDS, *NO_COMMANDS}
+    assert {language for language, _, _ in blocks(page)} <= {COMMANDS, *NO_COMMANDS}
 
 
 def test_no_line_of_a_command_or_its_output_is_wider_than_a_terminal() -> None:

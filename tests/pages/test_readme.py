@@ -1,10 +1,16 @@
 """README.md and the demo's page show what is printed; README.md is short, and so is its table."""
 
+import os
+import subprocess
+import sys
+import sysconfig
+import time
 from pathlib import Path
 
 import pytest
 
 from cdc_lakehouse.project.rendering import TEMPLATE
+from lakehouse.durations import spoken
 from tests.pages.dialogue import COMMANDS, blocks, follow
 from tests.pages.shell import ROOT, Shell
 
@@ -13,13 +19,51 @@ DEMO = ROOT / "docs" / "getting-started" / "index.md"
 EXAMPLE = TEMPLATE / "conf" / "tables" / "orders.yml"
 
 
-@pytest.mark.parametrize("page", [README, DEMO], ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_prints_what_the_page_shows(
-    page: Path, shell_after_demo: Shell, wheel: Path
+INSTALL, REQUIREMENTS = (
+    "pip install -q 'cdc-lakehouse[local]'",
+    "pip install -q -r requirements.txt",
+)
+
+
+def offline(wheel: Path) -> str:
+    """Installs the wheel alone: the wheel stands in for the published package."""
+    return f"pip install -q --no-index --no-deps --ignore-installed {wheel}"
+
+
+def test_every_command_of_the_demos_page_prints_what_the_page_shows(
+    shell_after_demo: Shell, wheel: Path
 ) -> None:
-    """The wheel stands in for the published package; its own packages are not installed again."""
-    install = f"pip install -q --no-index --no-deps {wheel}"
-    follow(page, shell_after_demo, own={"pip install -q 'cdc-lakehouse[local]'": install})
+    follow(DEMO, shell_after_demo, own={INSTALL: offline(wheel)})
+
+
+def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
+    tmp_path: Path, wheel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In an empty folder, with an environment of its own; the wheel's folder stands in for PyPI.
+
+    Where no index is reached, what the wheel needs is borrowed from the tests' environment.
+    """
+    look = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", tmp_path, "typer"]
+    reached = subprocess.run(look, capture_output=True, timeout=60).returncode == 0
+    mine = f"{sys.prefix}{os.sep}"
+    others = [p for p in os.environ["PATH"].split(os.pathsep) if not f"{p}/".startswith(mine)]
+    variables = {
+        "PATH": os.pathsep.join([f"{sys.base_prefix}/bin", *others]),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_FIND_LINKS": str(wheel.parent),
+        "PYTHONPATH": "" if reached else sysconfig.get_path("purelib"),
+    }
+    home = tmp_path / "home"
+    home.mkdir()
+    began = time.monotonic()
+    own = {} if reached else {INSTALL: offline(wheel), REQUIREMENTS: "true"}
+    follow(README, Shell(home, tmp_path, variables), own=own)
+    took = spoken(time.monotonic() - began)
+    with capsys.disabled():
+        print(
+            f"\nREADME.md, from an empty folder to the project's own test: {took}"
+            f"{'' if reached else ' (no index was reached: packages are borrowed)'}"
+        )
 
 
 def test_commands_stand_in_dialogues_only() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,8 @@ from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
 from lakehouse.run import ledger
 from lakehouse.storage import names
+from lakehouse.storage.traces import PASSED_OVER
+from lakehouse.storage.upkeep import facts
 from silver.maintenance import erase
 from tests.arrivals import applied, arrive, silver
 from tests.lake import land, rows
@@ -111,3 +114,58 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
     assert "proved" in told[-1] and not file.exists()
     assert [row["name"] for row in rows(spark, target, "people")] == ["Bob Hope"]
+
+
+CLUSTERED = Table.model_validate(
+    {
+        "table": "people",
+        "source": {"format": "ydb", "path": "crm", "topic": "crm.people"},
+        "keys": ["login"],
+        "columns": {"login": "string", "born": "date", "city": "varchar(30)", "email": "string"},
+        "cluster_by": ["born", "email"],
+    }
+)
+
+
+def person(at: int, login: str, city: str) -> dict[str, Any]:
+    update = {"born": f"1990-01-{at % 9 + 1:02}", "city": city, "email": f"{login}@example.org"}
+    value = {"update": update, "key": [login], "ts": [1_700_000_000_000 + at, at]}
+    return {"topic": "crm.people", "partition": 0, "offset": at, "value": value}
+
+
+def holding(folder: Path, texts: list[str]) -> set[str]:
+    """The names of files that hold one of the texts, as bytes or in a Parquet file's values."""
+    found = set()
+    for file in (file for file in folder.rglob("*") if file.is_file()):
+        content = file.read_bytes()
+        if file.suffix == ".parquet":
+            content += str(pq.ParquetFile(file).read().to_pylist()).encode()
+        if any(text.encode() in content for text in texts):
+            found.add(file.name)
+    return found
+
+
+def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoint(
+    spark: SparkSession, target: Target
+) -> None:
+    """The key is the first of all: it is the least value of its file, and a MERGE's first bound."""
+    arrive(spark, target, CLUSTERED, [person(n, f"person{n:02}", "London") for n in range(9)], 1)
+    applied(spark, target, CLUSTERED)
+    changed = [person(20, "aaron.first", "Atown"), person(21, "person05", "London")]
+    arrive(spark, target, CLUSTERED, changed, 2)
+    applied(spark, target, CLUSTERED)
+    people = names.name(target, "silver", "people")
+    spark.sql(f"OPTIMIZE {people} FULL")
+    spark.sql(f"ALTER TABLE {people} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    texts, silver_tables = ["aaron.first", "Atown"], Path(target.lake, "silver")
+    assert any(name.endswith(".json") for name in holding(silver_tables, texts))
+    assert any(".checkpoint." in name for name in holding(silver_tables, texts))
+    wanted = Erasure(CLUSTERED, {"login": "aaron.first"}, False, print)
+    assert erase_key(spark, target, wanted, [CLUSTERED])
+    left = [folder for folder in Path(target.lake).iterdir() if folder.name not in PASSED_OVER]
+    assert set().union(*(holding(folder, texts) for folder in left)) == set()
+    assert len(rows(spark, target, "people")) == 9
+    assert facts(spark, people).layout.cluster_by == ["born", "email"]
+    arrive(spark, target, CLUSTERED, [person(30, "person05", "Leeds")], 3)
+    applied(spark, target, CLUSTERED)
+    assert {row["city"] for row in rows(spark, target, "people")} == {"London", "Leeds"}

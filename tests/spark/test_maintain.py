@@ -1,16 +1,20 @@
+import os
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.work.maintain import tend
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.config.target import CleanLanding, Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake, LakeTable
 from lakehouse.storage.upkeep import facts
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS
+from tests import lake
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +55,23 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
     assert old == MANY * 4
     assert names.exists(spark, target, "silver", "t_digests")
+
+
+def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(
+    spark: SparkSession, target: Target
+) -> None:
+    lake.land(target, "t", "a.jsonl", ['{"key":[1],"update":{"a":"b"},"ts":[1,1]}'])
+    file = Path(target.landing, "t", "a.jsonl")
+    os.utime(file, (0, 0))
+    lake.run(spark, target, [TABLE])
+    cleaning = target.model_copy(update={"clean_landing": CleanLanding(after="30 days")})
+    told: list[str] = []
+    tend(spark, cleaning, [TABLE], True, told.append)
+    assert file.is_file()
+    assert "landing: 1 file of bronze, older than 30 days, would be deleted" in told
+    entries = tend(spark, cleaning, [TABLE], False, told.append)
+    (bronze,) = [entry for entry in entries if entry.layer == "bronze"]
+    assert (bronze.status, bronze.counts["landing_files_cleaned"]) == ("ok", 1)
+    assert not file.exists()
+    lake.run(spark, target, [TABLE])
+    assert spark.table(names.name(target, "bronze", "t")).count() == 1

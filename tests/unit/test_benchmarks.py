@@ -221,3 +221,19 @@ def test_the_page_lists_the_queries_of_the_lines_that_count_them() -> None:
     assert "- rounds: 2.2 of our own, 4.0 of Delta's own" in page.queries(lines)
     assert "commands" not in page.queries(lines)
     assert page.queries(lines[1:]) == ""
+
+
+def test_recent_changes_fall_on_the_newest_rows() -> None:
+    work = Workload(rows=200_000, changes=2_000, recent=0.9, keys="time")
+    first, second = itertools.islice(batches(work), 2)
+    for op in ("u", "d"):
+        rows = pl.concat([first, second]).filter(pl.col("op") == op)["row"]
+        assert 0.88 < (rows >= 189_000).mean() < 0.96
+    assert work.title.startswith("200,000 rows of 7 columns, time keys, 90% of changes on the")
+
+
+def test_time_ordered_keys_grow_with_the_rows() -> None:
+    [key] = key_columns(Workload(keys="time"))
+    made = pl.DataFrame({"row": [0, 1, 9, 10, 99_999_999]}).select(key.value.alias("id"))["id"]
+    assert made.is_sorted() and made.n_unique() == 5
+    assert all(len(part) == 36 for part in made)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.storage.delta_log import ColumnValues, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, forget_old_log, read_columns, read_log
 
 
 def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
@@ -77,3 +78,41 @@ def test_what_cannot_be_told_is_none(tmp_path: Path) -> None:
     assert read_log(tmp_path) is None
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text('{"version": 9, "parts": 2}')
     assert read_log(tmp_path) is None
+
+
+def test_the_log_before_the_newest_checkpoint_is_deleted_and_the_table_stays(
+    tmp_path: Path,
+) -> None:
+    for text in ("first", "second"):
+        write_deltalake(tmp_path, pa.table({"a": [text]}), mode="overwrite")
+    DeltaTable(tmp_path).create_checkpoint()
+    write_deltalake(tmp_path, pa.table({"a": ["third"]}), mode="append")
+    log = tmp_path / "_delta_log"
+    assert any("first" in file.read_text() for file in log.glob("*.json"))
+    forget_old_log(tmp_path)
+    assert not any("first" in file.read_text() for file in log.glob("*.json"))
+    rows = DeltaTable(tmp_path).to_pyarrow_table()["a"].to_pylist()
+    assert sorted(rows) == ["second", "third"]
+
+
+def test_the_columns_that_a_table_is_clustered_by_are_told_by_their_own_names(
+    tmp_path: Path,
+) -> None:
+    inside = {"delta.columnMapping.physicalName": "col-1"}
+    field = {"name": "the day", "type": "date", "nullable": True, "metadata": inside}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+
+    def clustering(*columns: str) -> dict[str, Any]:
+        told = json.dumps({"clusteringColumns": [[column] for column in columns]})
+        domain = {"domain": "delta.clustering", "configuration": told, "removed": False}
+        return {"domainMetadata": domain}
+
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    for at, actions in enumerate([[{"metaData": {"schemaString": schema}}], [clustering("col-1")]]):
+        (log / f"{at:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    found = read_log(tmp_path)
+    assert found is not None and found.clustered == ["the day"]
+    (log / f"{2:020}.json").write_text(json.dumps(clustering()))
+    found = read_log(tmp_path)
+    assert found is not None and found.clustered == []

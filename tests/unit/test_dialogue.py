@@ -10,12 +10,12 @@ from tests.pages.shell import Shell
 PAGE = """\
 # A page
 
-```console
-$ cat > a.txt <<'END'
-> one
-> END
-$ mkdir inner && cd inner
-$ export NAME=world
+```sh
+cat > a.txt <<'END'
+one
+END
+mkdir inner && cd inner
+export NAME=world
 ```
 
 ```python
@@ -86,7 +86,7 @@ def test_words_of_his_own_that_no_command_has_are_found(page: Path, shell: Shell
 
 
 def test_a_command_that_fails_is_found(page: Path, shell: Shell) -> None:
-    page.write_text("```console\n$ false\n```\n")
+    page.write_text("```sh\nfalse\n```\n")
     with pytest.raises(AssertionError, match="code 1"):
         follow(page, shell)
 

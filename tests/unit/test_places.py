@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bronze.files.cleaning import clean_files
 from bronze.files.json_files import has_other_records, read_records
 from bronze.files.listing import DroppedFile, list_here
 from lakehouse.config.target import Target, contradictions
@@ -21,6 +22,7 @@ from lakehouse.places.place import list_folder, open_file, place, remove_tree, w
 from lakehouse.places.settings import access_of, is_object_url, jars_of_stores, spark_settings
 from lakehouse.remedies import check_writable
 from lakehouse.storage import locks
+from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.locks import Holder, held, sharing
 from lakehouse.storage.names import created, in_folder
 from lakehouse.storage.settled import digest_of_lake, inputs_of
@@ -254,3 +256,22 @@ def test_a_cluster_takes_no_folder_that_only_this_machine_sees() -> None:
     assert wrong(root="s3a://b/x", landing="/here") == ["landing"]
     assert wrong(root="s3a://b/x", master="local[2]") == ["master"]
     assert wrong(catalog="c", landing="/Volumes/l", checkpoints="/Volumes/c")[0] == "catalog"
+
+
+def test_landing_files_in_a_store_are_moved_and_deleted(target: Target) -> None:
+    put(target, "landing/t/d/a.json", "1")
+    put(target, "landing/t/b.json", "2")
+    first, second = sorted(list_here(target, f"{target.landing}/t", lambda _: False))[::-1]
+    assert clean_files(target, [first], f"{target.root}/old") == 1
+    assert clean_files(target, [second], None) == 1
+    left = [str(file) for file in place(target, str(target.root)).rglob("*")]
+    assert left == [f"{target.root}/old/t/d/a.json"]
+
+
+def test_the_log_before_a_checkpoint_goes_from_a_store(target: Target) -> None:
+    for number in range(3):
+        put(target, f"t/_delta_log/{number:020}.json")
+    put(target, "t/_delta_log/_last_checkpoint", '{"version": 2}')
+    forget_old_log(place(target, str(target.root), "t"))
+    left = [file.name for file in list_folder(place(target, str(target.root), "t", "_delta_log"))]
+    assert left == [f"{2:020}.json", "_last_checkpoint"]

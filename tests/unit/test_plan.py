@@ -62,6 +62,16 @@ def test_a_column_that_is_left_out_is_not_added() -> None:
     assert plan(table({"note": "string"}, column_list=["id"]), held()).effect == "nothing"
 
 
+def test_another_cluster_by_needs_no_rebuild() -> None:
+    days = table({"day": "date"}, cluster_by=["day"])
+    known = held()._replace(columns=HELD | {"day": "date"})
+    found = plan(days, known)
+    assert found.effect == "cluster"
+    assert found.why == ["cluster_by was nothing, is day: no row changes, files are rewritten"]
+    assert plan(days, known._replace(clustered=["day"])).effect == "nothing"
+    assert plan(table(), known._replace(clustered=["day"])).effect == "cluster"
+
+
 @pytest.mark.parametrize(
     ("before", "now", "wider"),
     [

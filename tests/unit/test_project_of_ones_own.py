@@ -6,12 +6,14 @@ import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import configured, enter
+from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.project.rendering import MODES, TEMPLATE, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import (
     RECORD,
@@ -127,50 +129,46 @@ def replace(file: Path, text: str, instead: str) -> None:
     file.write_text(written.replace(text, instead, 1))
 
 
-def test_three_changes_of_the_owner_and_five_of_ours_are_all_there(project: Path) -> None:
-    """The record is one of an older version, whose texts differ from today's in five places."""
-    new = read_record(project)
-    old = {
-        **new.files,
-        "databricks.yml": new.files["databricks.yml"]
-        .replace("&jobs", "&work")
-        .replace("*jobs", "*work"),
-        "resources/cdc.job.yml": new.files["resources/cdc.job.yml"].replace("28800", "14400"),
-        "resources/gold.schema.yml": "# old\n",
-        "resources/old.job.yml": "# gone in the new version\n",
-    }
-    del old["resources/quality.job.yml"]
-    (project / "resources/quality.job.yml").unlink()
-    for path in old.keys() & {
-        "databricks.yml",
-        "resources/cdc.job.yml",
-        "resources/gold.schema.yml",
-    }:
-        (project / path).write_text(old[path])
-    (project / "resources/old.job.yml").write_text(old["resources/old.job.yml"])
-    write_record(project, ProjectRecord(new.answers._replace(version="0.0.1"), old))
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Version 9.9.9 is installed from here on: its template has five changes."""
+    template = shutil.copytree(TEMPLATE, tmp_path / "template")
+    replace(template / "databricks.yml.tmpl", "&jobs", "&work")  # 1
+    replace(template / "databricks.yml.tmpl", "*jobs", "*work")
+    replace(template / "resources/cdc.job.yml", "28800", "36000")  # 2
+    replace(template / "resources/gold.schema.yml", "# Gold", "# Our gold")  # 3
+    (template / "resources/new.job.yml").write_text("# new\n")  # 4
+    (template / "resources/rebuild.job.yml").unlink()  # 5
+    monkeypatch.setattr("cdc_lakehouse.project.rendering.TEMPLATE", template)
+    monkeypatch.setattr("cdc_lakehouse.cli.begin.bundle.version", lambda _: "9.9.9")
+    return "9.9.9"
+
+
+def test_three_changes_of_the_owner_and_five_of_ours_are_all_there(
+    project: Path, request: pytest.FixtureRequest
+) -> None:
+    """The project was made by this version, with three changes of its owner's since."""
+    assert read_record(project).answers.version == version("cdc-lakehouse")
     replace(project / "databricks.yml", "0 0/30 * * * ?", "0 0/10 * * * ?")
     replace(project / "resources/cdc.job.yml", "value: 7200", "value: 3600")
     replace(project / "README.md", "# shop", "# Our shop")
+    version_now = request.getfixturevalue("next_version")
     before = {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
 
     assert lakehouse("upgrade", "--dry-run", "--conf", "shop/conf") == 0
     assert {file: file.read_bytes() for file in project.rglob("*") if file.is_file()} == before
     assert lakehouse("upgrade", "--conf", "shop/conf") == 0
 
-    main, job = (
-        (project / "databricks.yml").read_text(),
-        (project / "resources/cdc.job.yml").read_text(),
-    )
+    main = (project / "databricks.yml").read_text()
+    job = (project / "resources/cdc.job.yml").read_text()
     assert "0 0/10 * * * ?" in main and "value: 3600" in job
-    assert (project / "README.md").read_text().startswith("# Our shop")
-    assert "&jobs" in main and "timeout_seconds: 28800" in job
-    assert (project / "resources/gold.schema.yml").read_text() == new.files[
-        "resources/gold.schema.yml"
-    ]
-    assert (project / "resources/quality.job.yml").is_file()
-    assert not (project / "resources/old.job.yml").exists()
-    assert read_record(project) == new
+    assert (project / "README.md").read_text().startswith("# Our shop\n")
+    assert "&work" in main and "timeout_seconds: 36000" in job
+    assert "# Our gold" in (project / "resources/gold.schema.yml").read_text()
+    assert (project / "resources/new.job.yml").read_text() == "# new\n"
+    assert not (project / "resources/rebuild.job.yml").exists()
+    assert f"default: cdc-lakehouse=={version_now}" in main
+    assert read_record(project).answers.version == version_now
 
 
 def test_lines_that_both_changed_are_marked_and_told(
@@ -273,3 +271,24 @@ def test_a_step_that_fails_keeps_nothing_from_running(
     assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 1
     told = capsys.readouterr().err
     assert "2 failed" in told and "orders: cannot be built" in told and "clicks: is broken" in told
+
+
+def test_a_deploy_while_a_job_runs_changes_the_next_run_only(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The YAML is changed by the step, and the run after it has the YAML of the beginning."""
+    table, seen = project / "conf" / "tables" / "orders.yml", list[object]()
+    keys = load_tables(project / "conf")[0].keys
+
+    def rebuild(**_: object) -> None:
+        replace(table, "keys: [id]", "keys: [status]")
+
+    def run(**common: Any) -> None:
+        _, (orders,) = configured(Chosen(**common))
+        seen.append(orders.keys)
+
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.run", run)
+    assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 0
+    assert lakehouse("job", "--conf", "shop/conf") == 0
+    assert seen == [keys, ["status"]]

@@ -51,6 +51,7 @@ def problem_keys(**keys: object) -> list[str]:
         {"columns": {"a": {"type": "timestamp_ntz", "infinity": None}}},
         {"publish": "table", "change_data_feed": True},
         {"publish": "table", "keys": []},
+        {"columns": {"day": "date", "state": "varchar(9)"}, "cluster_by": ["day", "state"]},
         {"source": DELTA},
         {
             "source": DELTA | {"time_column": "at"},
@@ -66,6 +67,16 @@ def test_what_makes_sense_is_accepted(keys: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("keys", "named"),
     [
+        ({"cluster_by": ["day"]}, "cluster_by"),
+        ({"columns": {"day": "date"}, "cluster_by": ["day", "day"]}, "cluster_by"),
+        ({"columns": {"a": {"type": "int", "sensitive": True}}, "cluster_by": ["a"]}, "cluster_by"),
+        ({"columns": {"a": "array<int>"}, "cluster_by": ["a"]}, "cluster_by"),
+        ({"columns": {"a": "boolean"}, "cluster_by": ["a"]}, "cluster_by"),
+        (
+            {"columns": {"a": "int"}, "except_column_list": ["a"], "cluster_by": ["a"]},
+            "cluster_by",
+        ),
+        ({"keys": [], "columns": {"a": "int"}, "cluster_by": ["a"]}, "cluster_by"),
         ({"change_data_feed": True}, "change_data_feed"),
         ({"change_data_feed": True, "publish": "table", "keys": []}, "change_data_feed"),
         ({"source": DELTA | {"path": "shop"}}, "source"),

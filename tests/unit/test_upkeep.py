@@ -2,7 +2,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from lakehouse.storage import upkeep
-from lakehouse.storage.upkeep import FileFacts, Step
+from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
 NOW = datetime(2026, 5, 20, tzinfo=timezone.utc)
 MIB = 1024 * 1024
@@ -43,13 +43,78 @@ def test_many_small_files_are_compacted_and_few_or_large_ones_are_not() -> None:
     assert due == Step("compact", "OPTIMIZE t", "21 files of 1.0 MiB on average, more than 20")
 
 
-def test_only_a_large_table_is_clustered() -> None:
-    small = upkeep.compaction("t", facts(30, 30 * MIB), "_valid_to")
-    large = upkeep.compaction("t", facts(300, 3000 * MIB), "_valid_to")
+def test_only_a_large_history_is_sorted() -> None:
+    by_end = Layout(sorted_by="_valid_to")
+    small = upkeep.compaction("t", facts(30, 30 * MIB), by_end)
+    large = upkeep.compaction("t", facts(300, 3000 * MIB), by_end)
     assert (small and small.sql, large and large.sql) == (
         "OPTIMIZE t",
         "OPTIMIZE t ZORDER BY (_valid_to)",
     )
+
+
+BY_DAY = Layout(["day"], None, "`id`,`day`")
+
+
+def clustered(unordered: int | None, size: int = 1280, files: int = 64) -> FileFacts:
+    return FileFacts(files, size * MIB, 0, {}, BY_DAY, unordered)
+
+
+def test_a_table_is_clustered_the_first_time_whole_and_then_when_a_fifth_is_new() -> None:
+    first = upkeep.compaction("t", clustered(None), BY_DAY)
+    assert first and (first.action, first.sql) == ("cluster", "OPTIMIZE t FULL")
+    assert first.reason == "its files are not ordered by day"
+    assert upkeep.compaction("t", clustered(255 * MIB), BY_DAY) is None
+    later = upkeep.compaction("t", clustered(256 * MIB), BY_DAY)
+    assert later and later.sql == "OPTIMIZE t"
+    assert later.reason == "20% of it was written since it was clustered, a fifth or more"
+    other = upkeep.compaction("t", clustered(0), Layout(["id"]))
+    assert other and other.sql == "OPTIMIZE t FULL"
+
+
+def test_a_clustered_table_has_some_sixty_files_and_a_small_one_is_left_alone() -> None:
+    due = upkeep.compaction("t", clustered(None, size=6400), BY_DAY)
+    size = "spark.databricks.delta.optimize.maxFileSize"
+    assert due and due.settings[size] == str(100 * MIB)
+    least = upkeep.compaction("t", clustered(None, size=32), BY_DAY)
+    assert least and least.settings[size] == str(16 * MIB)
+    assert upkeep.compaction("t", clustered(None, size=31, files=4), BY_DAY) is None
+
+
+def test_files_that_a_clustering_made_small_are_not_joined_again() -> None:
+    """Those of a table of 1 GiB have 16 MiB: not so those that small batches brought."""
+    assert upkeep.compaction("t", clustered(0, size=1024), BY_DAY) is None
+    due = upkeep.compaction("t", clustered(0, size=1024, files=300), BY_DAY)
+    assert due and (due.action, due.sql) == ("cluster", "OPTIMIZE t")
+
+
+def test_what_was_written_since_a_clustering_is_summed_up_to_it() -> None:
+    by_day = commit("OPTIMIZE", numAddedBytes=99) | {"operationParameters": {"clusterBy": '["d"]'}}
+    history = [
+        commit(numTargetBytesAdded=3),
+        commit("OPTIMIZE", numAddedBytes=50),
+        commit("WRITE", numOutputBytes=4),
+        by_day,
+        commit(numTargetBytesAdded=100),
+    ]
+    assert upkeep.unordered(history, ["d"]) == 7
+    assert upkeep.unordered(history, ["e"]) is None
+    odd = by_day | {"operationParameters": {"clusterBy": '["`a,b`"]'}}
+    assert upkeep.unordered([odd], ["a,b"]) == 0
+
+
+def test_settings_change_in_an_order_that_delta_takes() -> None:
+    """It clusters by no column without statistics."""
+    now = facts(1, 1)._replace(layout=Layout(["old"], None, "`old`"))
+    steps = [step.sql for step in upkeep.laying("t", now, BY_DAY)]
+    assert steps == [
+        "ALTER TABLE t CLUSTER BY NONE",
+        "ALTER TABLE t SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '`id`,`day`')",
+        "ALTER TABLE t CLUSTER BY (`day`)",
+    ]
+    assert [*upkeep.laying("t", clustered(0), BY_DAY)] == []
+    none = [step.sql for step in upkeep.laying("t", clustered(0), Layout())]
+    assert none == ["ALTER TABLE t CLUSTER BY NONE"]
 
 
 def test_deletion_vectors_are_summed_over_the_commits_since_the_table_was_replaced() -> None:

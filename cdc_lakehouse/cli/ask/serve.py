@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured
+from cdc_lakehouse.cli.front import app, check_lake, command, configured, enter
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.warm import warm_process
 from cdc_lakehouse.cli.work.run import seconds_of
 from lakehouse.config.target import Target
 from lakehouse.durations import spoken
@@ -61,8 +62,12 @@ def serve(
     check_lake(target)
     check_writable(target)
     if foreground:
-        _be_server(target, port, longest)
-        return
+        with warm_process() as asked:
+            if not asked:
+                _be_server(target, port, longest)
+                return
+        enter(app)
+        sys.exit()
     if running is None:
         running = _started(target, chosen, ["--idle", idle, "--port", str(port)])
         print(f"it ends once idle for {spoken(longest)}, or by serve --stop", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,10 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
+from silver.contract import kept_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ShownPlan = Annotated[
     Literal["table", "json", "markdown"], typer.Option("--format", help="How the plan is shown.")
@@ -24,6 +28,7 @@ ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
     "widen": "the next run does it",
     "add": "the next run does it",
+    "cluster": "lakehouse maintain --table {table}",
     "new": "lakehouse run --table {table}",
     "nothing": "",
 }
@@ -31,7 +36,7 @@ ACTIONS = {
 
 @command("plan")
 def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
-    """Tell what the YAML as it is now would change: nothing, widen, or rebuild which tables.
+    """Tell what the YAML as it is now would change: nothing, cluster, widen, rebuild.
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
     """
@@ -98,12 +103,23 @@ def _of(
         log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
         columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
-        return Held(kinds, different, log.count(), None)
+        return Held(kinds, different, log.count(), None, _clustered(spark, target, table))
     changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
     current = read_table_log(target, "silver", table.table)
-    return Held(changes.columns, different, changes.rows, current.rows if current else None)
+    kept = read_table_log(target, "silver", kept_name(table))
+    rows = current.rows if current else None
+    clustered = kept.clustered if kept else table.cluster_by
+    return Held(changes.columns, different, changes.rows, rows, clustered)
+
+
+def _clustered(spark: "SparkSession", target: Target, table: Table) -> list[str]:
+    from lakehouse.storage.upkeep import facts
+
+    if not names.exists(spark, target, "silver", kept_name(table)):
+        return table.cluster_by
+    return [*facts(spark, names.name(target, "silver", kept_name(table))).layout.cluster_by]
 
 
 def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:

@@ -175,7 +175,8 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     for name in published_names(spark, target, table):
-        _forget(spark, wanted, name)
+        # The log of a published table tells no value.
+        _forget(spark, target, wanted, name, with_log=False)
     return prove(spark, target, wanted, found.values)
 
 
@@ -286,20 +287,22 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
     log = silver.log_name(target, wanted.table)
     own = [name for name in of_table(spark, target, wanted.table) if name != log]
     for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
-        _forget(spark, wanted, name)
+        _forget(spark, target, wanted, name)
     silver.remove_log(spark, target, wanted.table, found)
-    forget_the_past(spark, log)
+    forget_the_past(spark, target, log)
     bronze_records, others = counted(removed, "record"), counted(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
         _delete(target, wanted, files)
 
 
-def _forget(spark: "SparkSession", wanted: Erasure, name: str) -> None:
+def _forget(
+    spark: "SparkSession", target: Target, wanted: Erasure, name: str, with_log: bool = True
+) -> None:
     from lakehouse.storage.upkeep import forget_the_past
 
     wanted.say(f"rewriting {name} and deleting its older versions")
-    forget_the_past(spark, name)
+    forget_the_past(spark, target, name, with_log)
 
 
 def _delete(target: Target, wanted: Erasure, files: Iterable[str]) -> None:

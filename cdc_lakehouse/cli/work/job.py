@@ -8,7 +8,7 @@ import typer
 
 from cdc_lakehouse.cli.check.dead_letters import replay
 from cdc_lakehouse.cli.front import command, configured
-from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.options import Chosen, reading_once
 from cdc_lakehouse.cli.work.maintain import maintain
 from cdc_lakehouse.cli.work.rebuild import rebuild
 from cdc_lakehouse.cli.work.run import raise_all, run
@@ -25,16 +25,17 @@ def job(chosen: Chosen, step: StepText = "none") -> None:
     """Do the step that was asked for, if any, and then what `run` does: a job's one task.
 
     A step that fails keeps nothing from running. The exit code is 1 at the end, with every failure.
+    The YAML is that of the beginning: a deploy meanwhile changes the next run.
     """
     failures: list[TableFailed] = []
-    common = chosen._asdict()
-    for work in (_step(chosen, step.split()), run):
-        try:
-            work(**common)
-        except TableFailed as failure:
-            failures.append(failure)
-        except ManyTablesFailed as several:
-            failures += several.failures
+    with reading_once():
+        for work in (_step(chosen, step.split()), run):
+            try:
+                work(**chosen._asdict())
+            except TableFailed as failure:
+                failures.append(failure)
+            except ManyTablesFailed as several:
+                failures += several.failures
     raise_all(failures)
 
 

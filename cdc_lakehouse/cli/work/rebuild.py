@@ -1,7 +1,7 @@
 """`rebuild`: silver and gold of a table anew from bronze."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,10 +9,12 @@ import typer
 from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
 from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.errors import ManyTablesFailed, TableFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +38,37 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start(target, [one], sends_functions=True)
         rebuild_table(spark, target, one, tell_of(target), tables)
+
+
+def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
+    """Builds each table anew whose YAML gives columns new names and changes nothing else.
+
+    Returns the failures: such a table is as it was.
+    """
+    from cdc_lakehouse.terminal.console import say
+    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+    from silver.run import be_silent
+    from silver.state.fingerprint import new_names
+    from silver.state.table_state import TableState, read_states
+
+    failures: list[TableFailed] = []
+    renamed = [table for table in tables if table.renamed]
+    states = read_states(given.spark, given.target) if renamed else {}
+    for table in renamed:
+        found = new_names(table, states.get(table.table, TableState()).built)
+        if not found:
+            continue
+        say(f"{table.table}: {'; '.join(found)}; the table is built anew from bronze")
+        try:
+            rebuild_table(given.spark, given.target, table, be_silent, given.everything or [table])
+        except ManyTablesFailed as several:
+            failures += several.failures
+        except TableFailed as failed:
+            failures.append(failed)
+        except TABLE_FAILURES as failure:
+            failures.append(TableFailed(f"silver {table.table}", in_short(failure)))
+    return failures
 
 
 def rebuild_table(

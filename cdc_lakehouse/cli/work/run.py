@@ -156,6 +156,7 @@ def _work(
     `inputs` is what the run depends on, where its end may leave the mark of a settled lake.
     """
     from bronze.kafka.ingest import reads_kafka
+    from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
     from lakehouse.run.lineage import Lineage
 
     free, everything = tables
@@ -165,9 +166,10 @@ def _work(
     given = Round(spark, target, asked.run_id, everything, memory, asked.merge)
     warner, watcher = Warner(target, free), Watcher(given, free, asked.metrics)
     lineage = Lineage(target, free)
+    failures = rebuild_renamed(given, free) if tuple(asked.layers) == LAYERS else []
     with telling_together(spark, target, asked.layers, memory):
         if asked.continuous:
-            return _until_told(given, free, asked, (watcher, lineage))
+            return failures + _until_told(given, free, asked, (watcher, lineage))
         with lineage.running():
             entries = one_round(given, free, asked.layers, warner)
             lineage.tell(entries)
@@ -175,7 +177,7 @@ def _work(
         _warn_of(lineage)
     if inputs is not None and memory is not None:
         idle.settle(given, (inputs, entries, warner.told))
-    return failed(entries)
+    return failures + failed(entries)
 
 
 def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:

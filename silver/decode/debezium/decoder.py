@@ -86,7 +86,6 @@ class DebeziumDecoder:
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
         nullable = {at for at in layout.keys if layout.columns[at].name in table.nullable_keys}
         self._nullable = frozenset(nullable)
-        self._keys = frozenset(name.lower() for name in table.keys)
         others = [c.name for at, c in enumerate(layout.columns) if at not in layout.keys]
         self._published = [name for name in others if is_published(table, name)]
         declared = {c.name for c in layout.columns if c.declared}
@@ -153,11 +152,15 @@ class DebeziumDecoder:
         """Rejects a change that cannot be applied, whatever its row is."""
         record, envelope, change = event
         if opened.document is not None:
-            complete_document(opened.document, change, self._published)
+            complete_document(opened.document, change, self._published, self.layout)
         if self._only_flattened and opened.event is None and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, MIXED)
         is_row = opened.event is not None and change.operation == UPSERT
-        if is_row and self._has_columns and is_key_alone(envelope.after or {}, self._keys, record):
+        if (
+            is_row
+            and self._has_columns
+            and is_key_alone(envelope.after or {}, self.layout.table, record)
+        ):
             reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
         if self.layout.required and change.operation == UPSERT:
@@ -309,7 +312,7 @@ class DebeziumDecoder:
         yield key_row(record.key) or {}
         if envelope.op == "d":
             yield envelope.before or {}
-        yield bare_key_row(record, envelope, self.layout.table.keys) or {}
+        yield bare_key_row(record, envelope, self.layout.table) or {}
 
     def _nulls(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
         """The keys that may be null and of which a row has a null."""

@@ -33,6 +33,7 @@ from silver.decode.debezium.events.opening import (
     record_opener,
 )
 from silver.decode.debezium.traits import Traits
+from silver.decode.renames import by_column
 from silver.decode.types import wider
 from silver.decode.values.encodings import Encoding, block_fields, row_block_fields
 from silver.decode.values.inference import SeenValues, inferred_type
@@ -228,7 +229,7 @@ class DebeziumDiscovery:
         adds = adds_columns(self.table)
         fields = {
             names.get(field.lower(), field): encoding and encoding.type.simpleString()
-            for field, encoding in mark.fields.items()
+            for field, encoding in by_column(self.table, mark.fields).items()
             if field.lower() in names or not adds
         }
         return Shape(fields, mark.kind != "document", first.position, first.arrival)

@@ -27,6 +27,7 @@ from silver.decode.debezium.events.connectors import (
 from silver.decode.debezium.events.documents import DocumentChange
 from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock
 from silver.decode.debezium.rows import Misfits, Reading, TableLayout
+from silver.decode.renames import column_names
 from silver.decode.types import Misfit
 from silver.decode.values.converters import can_be_hex, misfit_message
 from silver.decode.values.encodings import declares_binaries, declares_decimals, holds_decimals
@@ -207,7 +208,9 @@ def _with_old_key(
     return values
 
 
-def complete_document(document: DocumentChange, change: Change, names: Sequence[str]) -> None:
+def complete_document(
+    document: DocumentChange, change: Change, names: Sequence[str], layout: TableLayout
+) -> None:
     """Says what an update of some fields does not carry; rejects one of parts of a field.
 
     `names` are the columns, other than keys, that the table publishes.
@@ -216,7 +219,8 @@ def complete_document(document: DocumentChange, change: Change, names: Sequence[
     if document.problem is not None:
         reject(change, ILLEGAL_CHANGE, document.problem)
     elif document.partial and change.reason is None:
-        carried = {name.lower() for name in document.envelope.after or ()}
+        fields = document.envelope.after or {}
+        carried = {name.lower() for name in column_names(layout.table, fields)}
         change.absent = [name for name in names if name.lower() not in carried] or None
 
 

@@ -33,6 +33,7 @@ from silver.decode.debezium.events.envelope import (
 )
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
+from silver.decode.renames import by_column, column_names
 from silver.decode.shapes import RowShape
 from silver.decode.types import Misfit, arrow_type, carrier, wider
 from silver.decode.values.bulk import BulkConverter, bulk_converter
@@ -249,7 +250,7 @@ class RowReader:
         self._loose, self._sourced = loose, sourced
         self._native = block is not None and is_avro_block(block)
         fields_of = row_block_fields if flattened else block_fields
-        self._block = {} if block is None else fields_of(block)
+        self._block = {} if block is None else by_column(layout.table, fields_of(block))
         self.unlike = not layout.known.settled and self._is_new_block()
         self._plans: dict[tuple[str, ...], RowPlan] = {}
 
@@ -265,28 +266,30 @@ class RowReader:
 
     def _planned(self, names: tuple[str, ...]) -> RowPlan:
         layout = self._layout
-        readings = self._readings(names)
+        columns = column_names(layout.table, names)
+        readings = self._readings(zip(names, columns, strict=True))
         held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
         return RowPlan(
             readings=readings,
             keys=[reading for reading in readings if reading.at in layout.keys],
             large=[reading for reading in readings if self._is_large(reading.at)],
-            unknown=[name for name in names if layout.is_new(name)],
+            unknown=[n for n, c in zip(names, columns, strict=True) if layout.is_new(c)],
             unfit=len(set(held)) < len(held),
             unlike=self.unlike
-            or not (self._block or self._loose or layout.are_announced(dict.fromkeys(names))),
+            or not (self._block or self._loose or layout.are_announced(dict.fromkeys(columns))),
         )
 
-    def _readings(self, names: Iterable[str]) -> list[Reading]:
+    def _readings(self, fields: Iterable[tuple[str, str]]) -> list[Reading]:
+        """How fields are read, each of which comes with the name of its column."""
         layout = self._layout
-        places = [(n, layout.places.get(n.lower())) for n in names if not n.startswith("_")]
-        known = [(n, at) for n, at in places if at is not None and at not in layout.taken]
-        known.sort(key=lambda one: one[0] == layout.columns[one[1]].name)
-        return [self._reading(name, at) for name, at in known]
+        places = [(f, n, layout.places.get(n.lower())) for f, n in fields if not n.startswith("_")]
+        known = [(f, n, at) for f, n, at in places if at is not None and at not in layout.taken]
+        known.sort(key=lambda one: one[1] == layout.columns[one[2]].name)
+        return [self._reading(field, at, self._block.get(name)) for field, name, at in known]
 
-    def _reading(self, field: str, at: int) -> Reading:
+    def _reading(self, field: str, at: int, encoding: Encoding | None) -> Reading:
         """How a field is read; no value fits a column of another kind than the block says."""
-        layout, column, encoding = self._layout, self._layout.columns[at], self._block.get(field)
+        layout, column = self._layout, self._layout.columns[at]
         if encoding is None:
             encoding = assumed(column.type, layout.source, layout.known.decimal_texts)
         elif not column.declared and wider(column.type, encoding.type) is None:

@@ -22,6 +22,7 @@ from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS, has_positio
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock, key_row
 from silver.decode.debezium.events.opening import Opened
 from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
+from silver.decode.renames import column_names
 from silver.decode.values.encodings import block_defaults, declares_decimals, holds_decimals
 from silver.decode.values.inference import MOST_LEFT_OUT, UndeclaredFields
 from silver.decode.values.json_values import text_of
@@ -68,7 +69,7 @@ class Traits:
         self.source_table: _SourceTable | None = known.source_table
         self.mixes = not table.is_shared
         self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
-        self._table_keys = {name.lower() for name in table.keys}
+        self._table = table
         taken = self._origins.values()
         self._keys = {name.lower(): name for name in table.keys if name not in taken}
         self._nullable = table.nullable_keys
@@ -164,8 +165,9 @@ class Traits:
         self._keys_to_parse -= 1
         with suppress(NotAvro):
             self._open_key(record)
-        names = [name for name in key_row(record.key) or {} if name not in self._origins]
-        self.key_parts |= {name for name in names if name.lower() not in self._table_keys}
+        names = column_names(self._table, key_row(record.key) or {})
+        others = [name for name in names if name.lower() not in self._table.key_names]
+        self.key_parts |= {name for name in others if name not in self._origins}
 
     def _add_table(self, table: _SourceTable | None) -> None:
         """Notes what tells a record's source table from the first one."""
@@ -178,8 +180,8 @@ class Traits:
     def _look_at_table(self, envelope: Envelope) -> None:
         if envelope.source is not None:
             self._add_table(_table_of(envelope.source))
-            names = {name.lower() for name in envelope.after or ()}
-            self.mixes &= envelope.after is None or self._table_keys <= names
+            names = {name.lower() for name in column_names(self._table, envelope.after or {})}
+            self.mixes &= envelope.after is None or self._table.key_names <= names
 
     def _look_at_decimals(self, envelope: Envelope) -> None:
         if not self._decimals:
@@ -211,7 +213,8 @@ class Traits:
         """What the record's key has; the keys of a topic are of one shape."""
         with suppress(NotAvro):
             self._open_key(record)
-        has = frozenset(name.lower() for name in key_row(record.key) or ())
+        names = column_names(self._table, key_row(record.key) or {})
+        has = frozenset(name.lower() for name in names)
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
         return shape
@@ -264,6 +267,9 @@ class Traits:
         if field in row:
             return field
         found = next((field for field in row if field.lower() == name), None)
+        if found is None and self._table.renamed:
+            named = zip(column_names(self._table, row), row, strict=True)
+            found = next((field for column, field in named if column.lower() == name), None)
         if found is not None:
             self._spellings[name] = found
         return found

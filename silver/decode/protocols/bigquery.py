@@ -53,7 +53,7 @@ class BigQueryDecoder:
             message = f"{len(table.keys)} key columns, at most {MOST_BIGQUERY_KEYS}"
             self._too_many_keys = Fault(ILLEGAL_CHANGE, message)
 
-        self._flat = FlatColumns(columns, self._reader, self._rows)
+        self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads what needs no thought of a slice; all other records are decoded one by one."""

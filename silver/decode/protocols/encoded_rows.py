@@ -87,10 +87,6 @@ class RowOpener:
         """Texts in a record that is maybe no plain row: wrapped, or with values left out."""
         return [b'"payload"', *self._tokens]
 
-    def spelled(self, name: str) -> str:
-        """A name as the column is spelled that it means."""
-        return self._rows.spelled(name)
-
     def open(self, record: Record) -> EncodedRow:
         """The row that a record holds.
 
@@ -133,7 +129,8 @@ class RowOpener:
         if not column.declared:
             return plain
         fields = {} if block is None else row_block_fields(block)
-        told = next((fields[n] for n in fields if self.spelled(n) == column.name), None)
+        spelled = zip(self._rows.spellings([*fields]), fields.values(), strict=True)
+        told = next((encoding for name, encoding in spelled if name == column.name), None)
         if told is not None:
             return converter_of(in_mode(told, column.type, self._source), column.type)
         encoded = converter_of(self._assumed(column), column.type)

@@ -1,13 +1,14 @@
 """Flat rows as members: names as the columns are spelled, and columns that folders give."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from bronze.contract import folder_columns
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.expressions.names import MEMBER, members_read
+from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
@@ -16,13 +17,13 @@ _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 class FileRows:
     """Reads the rows of one table as members by column name.
 
-    Names are those of known columns, and of `protocol`, without regard to case, but for a row that
-    has values under both of two such names. A column that a file's folders give, as in
-    `region=eu/`, is a member of each row that has no value of its own.
+    Names are those of known columns, old ones included, and of `protocol`, without regard to case,
+    but for a row that has values under both of two such names. A column that a file's folders give,
+    as in `region=eu/`, is a member of each row that has no value of its own.
     """
 
     def __init__(self, table: Table, columns: Columns, protocol: Iterable[str] = ()) -> None:
-        left_out = table.except_column_list or ()
+        left_out, self._table = table.except_column_list or (), table
         own = [name for name in columns.names if not name.startswith(MEMBER)]
         known = [*table.keys, *own, *table.columns, *members_read(table), *protocol, *left_out]
         self._spelled: dict[str, str] = {name.lower(): name for name in reversed(known)}
@@ -49,20 +50,17 @@ class FileRows:
             return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
         return row
 
-    def spelled(self, name: str) -> str:
-        """A name as the column is spelled that it means."""
-        return self._spelled.get(name.lower(), name)
-
-    def spellings(self, names: tuple[str, ...]) -> list[str]:
+    def spellings(self, names: Sequence[str]) -> list[str]:
         """The names of a row as the columns are spelled."""
-        return self._respelled(names) or list(names)
+        return self._respelled(tuple(names)) or list(names)
 
     def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
         """The names as the columns are spelled, two of which may then be one; None if they are."""
         if names not in self._of_headers:
             if len(self._of_headers) >= _MOST_HEADERS:
                 self._of_headers.clear()
-            spelled = [self.spelled(name) for name in names]
+            columns = column_names(self._table, names)
+            spelled = [self._spelled.get(name.lower(), name) for name in columns]
             self._of_headers[names] = spelled if spelled != list(names) else None
         return self._of_headers[names]
 

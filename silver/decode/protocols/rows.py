@@ -75,7 +75,7 @@ class RowsDecoder:
         self._only_rows_delete = deletes_sql(table) is not None
         self._flat: FlatColumns | None = None
         if self._opener.takes_plain_rows and not self._listing:
-            self._flat = FlatColumns(columns, self._reader, self._opener.rows)
+            self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
@@ -154,7 +154,7 @@ class RowsDecoder:
             return None
         if not isinstance(named, list):
             named = _listed(text_of(named))
-        return [self._opener.spelled(text_of(name)) for name in named if name is not None]
+        return self._opener.rows.spellings([text_of(name) for name in named if name is not None])
 
 
 class RowsDiscovery(FlatDiscovery):

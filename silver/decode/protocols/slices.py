@@ -4,7 +4,7 @@ What needs thought is left to the decoder of the format: values that do not fit,
 column holds, rows without a key, texts that are no JSON object.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from silver.decode.columns import Columns, DecodedColumn
-from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import FlatRowReader, row_object
 from silver.decode.shapes import (
     Parsed,
@@ -33,6 +32,7 @@ from silver.decode.values.bulk import (
     without_empty_texts,
 )
 
+Spell = Callable[[tuple[str, ...]], Collection[str]]
 _TRIED = 4
 _UTC = pa.timestamp("us", tz="UTC")
 
@@ -60,12 +60,12 @@ class FlatShape(NamedTuple):
 
 
 class FlatColumns:
-    """Reads the values of one table's rows by columns."""
+    """Reads the values of one table's rows by columns, whose names `spell` gives for fields."""
 
-    def __init__(self, columns: Columns, reader: FlatRowReader, rows: FileRows | None) -> None:
+    def __init__(self, columns: Columns, reader: FlatRowReader, spell: Spell) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
-        self._reader, self._rows = reader, rows
+        self._reader, self._spell = reader, spell
         self._types = [arrow_type(carrier(column.type)) for column in self._columns]
         self._bulk = [self._bulk_of(c, t) for c, t in zip(self._columns, self._types, strict=True)]
         self._shapes: dict[tuple[object, ...], FlatShape | None] = {}
@@ -120,7 +120,7 @@ class FlatColumns:
     ) -> FlatShape | None:
         if not can_be_fields(names):
             return None
-        spelled = list(names) if self._rows is None else self._rows.spellings(names)
+        spelled = list(self._spell(names))
         if len({*spelled}) < len(spelled):
             return None
         judged = self._reader.judge([*dict.fromkeys([*spelled, *keys])], complete)

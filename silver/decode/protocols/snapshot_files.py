@@ -60,7 +60,7 @@ class SnapshotDecoder:
         self._table = table
         self._rows = FileRows(table, columns)
         self._reader = FlatRowReader(table, columns)
-        self._flat = FlatColumns(columns, self._reader, self._rows)
+        self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
         self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
 
     def decode(self, record: Record) -> Change:

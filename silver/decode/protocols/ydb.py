@@ -13,6 +13,7 @@ changes. Values of type String (bytes) are base64.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.objects import Fault, FlatRowReader, Row, row_object, time_of
 from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
 from silver.decode.protocols.virtual_times import plain_moment, stamped_change
+from silver.decode.renames import by_column, column_names
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text
@@ -82,7 +84,7 @@ class YdbDecoder:
         self._reader = FlatRowReader(table, columns)
         known = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(known) and set(known) <= set(table.keys)
-        self._flat = FlatColumns(columns, self._reader, None)
+        self._flat = FlatColumns(columns, self._reader, partial(column_names, table))
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
@@ -327,7 +329,7 @@ def _row_of(table: Table, members: Members) -> Members | None:
     if not isinstance(key, list) or len(key) != len(table.keys):
         return None
     written = _first_of(members, *_WRITTEN) if members.get("erase") is None else None
-    row = dict(written) if isinstance(written, dict) else {}
+    row = {**by_column(table, written)} if isinstance(written, dict) else {}
     row.update(zip(table.keys, key, strict=True))
     return row
 

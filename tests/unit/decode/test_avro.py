@@ -541,3 +541,24 @@ def test_format_rows_reads_avro_by_declared_types() -> None:
         b"\xff\x00",
     )
     assert values["ratio"] == 0.1
+
+
+def test_envelopes_with_the_old_names_of_columns_are_read_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old, key = [{**f, "name": {"id": "no"}.get(f["name"], f["name"])} for f in BULK], ("id", "no")
+    schemas = registered(*[envelope_schema(fields) for fields in (BULK, old)], KEY)
+    of = table(columns={"id": {"type": "bigint", "renamed_from": "no"}})
+    rows = [(1, BULK, "id"), (2, old, "no")] * 3
+    given = [{n: v for n, v in LARGE.items() if n not in key} | {name: 7} for *_, name in rows]
+    records = [
+        sent(packed(envelope_schema(fields), id, event("c", row, at)), None, at)
+        for at, ((id, fields, _), row) in enumerate(zip(rows, given, strict=True))
+    ]
+    columns = decoded(of, [replace(one) for one in records], schemas)[0]
+
+    by_columns, alone = both_ways(of, columns, batch(map(received, records)), monkeypatch)
+
+    same(by_columns, alone)
+    assert [(row["id"], row["_operation"]) for row in alone] == [(7, "upsert")] * 6
+    assert "no" not in columns.names

@@ -4,12 +4,13 @@ A record is a plain value, or one wrapped with its schema (`{"schema":…,"paylo
 """
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
+from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import Record
+from silver.decode.renames import column_names
 from silver.decode.values.json_values import (
     MOST_LEVELS,
     NotJson,
@@ -155,8 +156,8 @@ def key_row(key: bytes | str | None) -> Row | None:
         return None
 
 
-def bare_key_row(record: Record, envelope: Envelope, keys: Sequence[str]) -> Row | None:
-    """A key that is no JSON object as one: a value, an array of one for each of `keys`, or text.
+def bare_key_row(record: Record, envelope: Envelope, table: Table) -> Row | None:
+    """A key that is no JSON object as one: a value, an array of one for each key, or text.
 
     The text is that of Kafka Connect's StringConverter: `Struct{a=1,b=2}`.
     """
@@ -164,9 +165,10 @@ def bare_key_row(record: Record, envelope: Envelope, keys: Sequence[str]) -> Row
     if bare is None and record.key is not None and record.key.startswith(_BARE):
         bare = _parsed(record.key)
     if isinstance(bare, str) and bare.startswith(_STRUCT) and bare.endswith("}"):
-        return _struct_row(bare, keys)
+        return _struct_row(bare, table)
     values = bare if isinstance(bare, list) else [] if bare is None else [bare]
-    return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
+    fits = len(values) == len(table.keys)
+    return dict(zip(table.keys, values, strict=True)) if fits else None
 
 
 def _parsed(key: bytes) -> object:
@@ -176,11 +178,12 @@ def _parsed(key: bytes) -> object:
         return key.decode("utf-8", "replace")
 
 
-def _struct_row(text: str, keys: Sequence[str]) -> Row | None:
+def _struct_row(text: str, table: Table) -> Row | None:
     """The keys in the text of a struct; None where it has other fields, or one twice."""
     parts = _FIELD.split("," + text[len(_STRUCT) : -1])
-    named = dict(zip(parts[1::2], parts[2::2], strict=True))
-    return {**named} if named.keys() == {*keys} and len(parts) == 2 * len(keys) + 1 else None
+    named: Row = dict(zip(parts[1::2], parts[2::2], strict=True))
+    fits = {*column_names(table, named)} == {*table.keys}
+    return named if fits and len(parts) == 2 * len(table.keys) + 1 else None
 
 
 def old_key_row(headers: bytes | None) -> Row | None:

@@ -7,10 +7,11 @@ transform's delete handling mode. The row becomes an envelope again here, so tha
 the same rules as a full one.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from lakehouse.config.table import Table
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import microseconds
 from silver.decode.debezium.events.envelope import (
@@ -21,6 +22,7 @@ from silver.decode.debezium.events.envelope import (
     key_row,
 )
 from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
+from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
 from silver.decode.wrapped import OpenedRow, holds_rows
@@ -193,24 +195,27 @@ def _sequence(
     return told if positioned else sequence_of(0, time or 0)
 
 
-def is_flattened(row: Mapping[str, object], keys: Collection[str], record: Record) -> bool:
+def is_flattened(row: Mapping[str, object], table: Table, record: Record) -> bool:
     """Whether an object shows by its members that it is a flattened event.
 
     It has a member that the transform adds, or it has all key columns together with the record's
-    key. `keys` are in lower case. An object of another program can have an `id` too, which is no
-    key of a row; and an object of nothing but the key is a key that was written down as a value.
+    key. An object of another program can have an `id` too, which is no key of a row; and an object
+    of nothing but the key is a key that was written down as a value.
     """
     if is_other(row):
         return False
     if has_added_members(row):
         return True
-    names = {name.lower() for name in (*row, *(key_row(record.key) or ()))}
-    return bool(keys) and {*keys} <= names and not is_key_alone(row, keys, record)
+    fields = column_names(table, {*row, *(key_row(record.key) or ())})
+    has_keys = bool(table.keys) and table.key_names <= {name.lower() for name in fields}
+    return has_keys and not is_key_alone(row, table, record)
 
 
-def is_key_alone(row: Mapping[str, object], keys: Collection[str], record: Record) -> bool:
-    """Whether an object has no member but `keys`, in lower case, and its record has no key."""
-    return record.key is None and {name.lower() for name in row} <= {*keys}
+def is_key_alone(row: Mapping[str, object], table: Table, record: Record) -> bool:
+    """Whether an object has no member but keys of the table, and its record has no key."""
+    if record.key is not None:
+        return False
+    return {name.lower() for name in column_names(table, row)} <= table.key_names
 
 
 def is_other(row: Mapping[str, object]) -> bool:

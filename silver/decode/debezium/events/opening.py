@@ -36,6 +36,7 @@ from silver.decode.debezium.events.flattened import (
     is_notification,
     is_other,
 )
+from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, json_text
 from silver.decode.wrapped import OpenedRow, open_row
 
@@ -78,7 +79,7 @@ class Opener:
         if declared == FULL or (declared == FLATTENED and columns.envelope in (None, FULL)):
             self.form = declared
         self._finds_out = declared == "auto"
-        self._keys = frozenset(name.lower() for name in table.keys)
+        self._table = table
 
     def open(self, record: Record) -> Opened:
         """The envelope of a record.
@@ -130,7 +131,7 @@ class Opener:
         if envelope.op is not None:
             flattened = has_added_members(members)
         else:
-            flattened = is_flattened(members, self._keys, record)
+            flattened = is_flattened(members, self._table, record)
             envelope = envelope if is_marker(members) else Envelope()
         return _opened(row, record) if flattened and self.form is None else Opened(envelope, block)
 
@@ -140,7 +141,7 @@ class Opener:
             row = open_row(record)
         except NotJson:
             return None
-        if row.row is None or not is_flattened(row.row, self._keys, record):
+        if row.row is None or not is_flattened(row.row, self._table, record):
             return None
         return _opened(row, record)
 
@@ -159,7 +160,6 @@ class AvroOpener(Opener):
         self._newest: Writer | None = None
         self._are_in_rows = False
         self._has_json = any(source.value_format != "avro" for source in table.feeds)
-        self._table_keys = frozenset(table.keys)
         origins = [column.origin for column in table.columns.values()]
         self._takes_from_key = any(o is not None and not o.startswith(OF_SOURCE) for o in origins)
 
@@ -190,7 +190,8 @@ class AvroOpener(Opener):
         if row is None:
             return False
         if writer is not self._newest:
-            self._newest, self._are_in_rows = writer, self._table_keys <= row.keys()
+            columns = column_names(self._table, row)
+            self._newest, self._are_in_rows = writer, {*self._table.keys} <= {*columns}
         return self._are_in_rows
 
     def _document(self, value: object, record: Record) -> Opened:
@@ -217,7 +218,7 @@ class AvroOpener(Opener):
         if self.form == FULL:
             raise NotAvro("found a row without an envelope, expected a full envelope")
         self.open_key(record)
-        if self.form is None and not is_flattened(row, self._keys, record):
+        if self.form is None and not is_flattened(row, self._table, record):
             return Opened(Envelope(), None)
         return _opened(OpenedRow(row, writer.text), record)
 

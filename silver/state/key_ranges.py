@@ -1,0 +1,76 @@
+"""The range in which the keys of a part of the change log lie, as a condition that skips files.
+
+Delta's log has the least and the greatest value of each file: a condition on key columns, with
+literals, keeps a read or a MERGE from opening files that hold none of the keys. Only columns that
+are never null, and whose type Spark and Delta order alike, have a range. A sensitive key has none:
+Delta's log notes a MERGE's condition. No column but a key has one: of the row that a change
+replaces, nothing else is known.
+"""
+
+from datetime import date
+from typing import Any, TypeAlias
+
+from pyspark.sql.types import DataType, StructType
+
+from lakehouse.config.table import Table
+from lakehouse.storage.delta_log import Action, TableLog
+from lakehouse.storage.names import literal, quote
+
+KeyBounds: TypeAlias = dict[str, tuple[Any, Any]]
+
+_SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+
+
+def bounded(table: Table, schema: StructType) -> list[str]:
+    """The key columns that have a range, of those in the schema."""
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    sensitive = {name for name, column in table.columns.items() if column.sensitive}
+    left_out = sensitive | table.nullable_keys
+    fit = (*_SUFFIXES, "string", "date")
+    return [key for key in table.keys if key not in left_out and types.get(key) in fit]
+
+
+def united(one: KeyBounds, other: KeyBounds) -> KeyBounds:
+    """The bounds of both; of the columns that both have."""
+    pairs = {name: (one[name], other[name]) for name in one if name in other}
+    return {n: (min(a[0], b[0]), max(a[1], b[1])) for n, (a, b) in pairs.items()}
+
+
+def pays(bounds: KeyBounds, log: TableLog | None) -> bool:
+    """Whether at least half of the table's files hold no key within the bounds.
+
+    Literals are part of a plan: with others Spark compiles it anew, which takes longer than to read
+    a few files. Where nobody can tell without a query (a catalog's table), they are worth a try.
+    """
+    if log is None:
+        return True
+    spared = sum(any(_is_apart(log, each, *item) for item in bounds.items()) for each in log.stats)
+    return 2 * spared >= max(1, len(log.stats))
+
+
+def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) -> bool:
+    """Whether the bounds of a file's column are all below or above."""
+    inside = log.physical.get(name, name)
+    lowest, highest = (stats.get(k, {}).get(inside) for k in ("minValues", "maxValues"))
+    if lowest is None or highest is None or None in ends:
+        return False
+    first, last = (str(end) if isinstance(end, date) else end for end in ends)
+    return bool(last < lowest or first > highest)
+
+
+def condition(bounds: KeyBounds | None, schema: StructType, alias: str = "") -> str | None:
+    """SQL of whether a row of the schema may have one of the keys; None where all may."""
+    found = (
+        f"{alias}{quote(name)} {operator} {_literal(value, schema[name].dataType)}"
+        for name, ends in (bounds or {}).items()
+        if None not in ends
+        for operator, value in zip((">=", "<="), ends, strict=True)
+    )
+    return " AND ".join(found) or None
+
+
+def _literal(value: object, type: DataType) -> str:
+    """A literal of exactly the column's type: one that has to be cast skips no file."""
+    if isinstance(value, date):
+        return f"DATE{literal(value.isoformat())}"
+    return literal(value) if isinstance(value, str) else f"{value}{_SUFFIXES[type.simpleString()]}"

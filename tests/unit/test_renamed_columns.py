@@ -1,0 +1,195 @@
+"""`renamed_from`: what the YAML may say, and what a table that was built otherwise makes of it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bronze.erasure.dropped_keys import files_with_key
+from bronze.feeds import feeds
+from gold.source_check.plan import name_at_source, planned
+from gold.status.plan import Held, plan
+from gold.views.selects import shown
+from lakehouse.config.table import Table
+from lakehouse.config.table_rules import contradictions
+from lakehouse.config.target import Target
+from silver.state.fingerprint import aspects, differences, new_names
+
+NAME = {"type": "string", "renamed_from": "customer"}
+BUILT = {"keys": "id", "source.format": "rows"}
+
+
+def table(columns: Mapping[str, Any] | None = None, **options: Any) -> Table:
+    given = {
+        "table": "t",
+        "keys": ["id"],
+        "source": {"format": "rows", "path": "p"},
+        "sequence_by": "v",
+        "columns": {"customer_name": NAME} if columns is None else columns,
+    }
+    return Table.model_validate(given | options)
+
+
+def renamed(*old: str, **options: Any) -> dict[str, Any]:
+    return {"customer_name": {"type": "string", "renamed_from": [*old], **options}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "found", "step"),
+    [
+        (renamed("customer_name"), "customer_name, the column itself", "remove it"),
+        (renamed("Customer_Name"), "Customer_Name, the column itself", "remove it"),
+        (
+            renamed("customer") | {"customer": "string"},
+            "customer, a column of the table",
+            "remove the column customer, and write renamed_from: [customer]",
+        ),
+        (
+            renamed("b") | {"b": {"type": "string", "renamed_from": "a"}},
+            "b, a column of the table",
+            "remove the column b, and write renamed_from: [b, a]",
+        ),
+        (renamed("ID"), "ID, a column of the table", "remove the column id"),
+        (renamed("a", "A"), "A, which is named twice", "keep one"),
+        (renamed("a") | {"c": NAME | {"renamed_from": "a"}}, "a, which is named twice", "keep one"),
+        (renamed(""), "''", "leave it out"),
+        (renamed("_id"), "'_id'", "leave it out"),
+    ],
+    ids=str,
+)
+def test_an_old_name_is_the_name_of_nothing_else(
+    columns: dict[str, Any], found: str, step: str
+) -> None:
+    problems = [p for p in contradictions(table(columns)) if p.key.endswith(".renamed_from")]
+
+    assert found in [problem.found for problem in problems]
+    assert step in next(problem.action for problem in problems if problem.found == found)
+
+
+def test_a_column_from_the_envelope_has_no_field_that_could_be_renamed() -> None:
+    source = {"format": "debezium", "path": "p"}
+    of = table({"db": {"from": "source.db", "renamed_from": "a"}}, source=source)
+    assert "renamed_from with from" in [problem.found for problem in contradictions(of)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keys": ["customer"]},
+        {"sequence_by": "customer"},
+        {"sequence_by": ["v", "coalesce(customer, 'x')"]},
+        {"sequence_by": "`Customer`"},
+        {"apply_as_deletes": "op = 'd' AND customer IS NULL"},
+        {"apply_as_truncates": "CUSTOMER = 'all'"},
+        {"column_list": ["id", "customer"]},
+        {"except_column_list": ["customer"]},
+        {"stored_as_scd_type": 2, "track_history_column_list": ["customer"]},
+        {"stored_as_scd_type": 2, "track_history_except_column_list": ["customer"]},
+        {"ignore_null_updates": ["customer"]},
+        {"columns_to_update": "customer"},
+        {"sequence_groups": [{"sequence_by": "w", "columns": ["customer"]}]},
+        {"sequence_groups": [{"sequence_by": "customer + 1", "columns": ["a"]}]},
+        {"source": {"format": "rows", "path": "p", "time_column": "customer"}},
+        {"expectations": [{"type": "expect_column_values_to_not_be_null", "column": "customer"}]},
+        {"expectations": [{"type": "expect_x", "column_list": ["id", "customer"]}]},
+    ],
+    ids=str,
+)
+def test_the_rest_of_the_yaml_says_the_new_name(options: dict[str, Any]) -> None:
+    found = [problem for problem in contradictions(table(**options)) if "customer" in problem.found]
+    assert found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"columns": renamed("customer", "client", nullable=False, sensitive=True)},
+        {"apply_as_deletes": "op = 'customer' OR kind = \"customer\" OR a.customer = 1"},
+        {"apply_as_deletes": "customer(op) = 'd' OR customer_2 = 1 OR `the customer` = 1"},
+        {"column_list": ["id", "customer_name", "the customer"]},
+        {"sequence_by": "customer_name"},
+    ],
+    ids=str,
+)
+def test_a_renamed_column_is_sound(options: dict[str, Any]) -> None:
+    assert [*contradictions(table(**options))] == []
+
+
+def test_names_of_ydb_differ_by_case() -> None:
+    ydb = {"source": {"format": "ydb", "path": "p"}, "sequence_by": None}
+    of = Table.model_validate(
+        {"table": "t", "keys": ["id"], "columns": renamed("Customer_Name")} | ydb
+    )
+    assert [p for p in contradictions(of) if p.key.endswith("renamed_from")] == []
+
+
+def test_a_new_name_differs_from_what_a_table_was_built_with() -> None:
+    of = table(renamed("customer", "client"))
+    said = [f"column {old} is renamed to customer_name" for old in ("customer", "client")]
+
+    assert [*differences(of, {})] == []
+    assert [*differences(of, BUILT)] == said == new_names(of, BUILT)
+    assert [*differences(of, aspects(of))] == [] == new_names(of, aspects(of))
+    before = aspects(table(renamed("client")))
+    assert new_names(of, before) == said[:1]
+
+
+def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
+    before = aspects(table())
+
+    gone = [*differences(table({}), before)]
+    assert gone == ["renamed_from of column customer_name was customer, is gone"]
+    assert new_names(table({}), before) == []
+    assert new_names(table(keys=["v"]), BUILT) == []
+    assert len([*differences(table(keys=["v"]), BUILT)]) == 2
+
+
+def test_the_plan_tells_of_the_new_name_once() -> None:
+    of = table()
+    held = {"id": "long", "v": "long", "customer": "string"}
+
+    found = plan(of, Held(held, [*differences(of, BUILT)], 20, 7))
+
+    assert (found.effect, found.records) == ("rebuild", 20)
+    assert found.why == ["column customer is renamed to customer_name"]
+    assert plan(of, Held({"id": "long"}, [], 20, 7)).effect == "add"
+
+
+def test_a_sensitive_column_is_hidden_by_its_old_name_too() -> None:
+    """Until the table is built anew its views have the old column."""
+    of = table(renamed("customer", sensitive=True))
+    assert shown(of, ["id", "Customer"], "remove") == {"id": "`id`"}
+
+
+def test_bytes_of_a_text_column_are_text_by_each_of_its_names() -> None:
+    (feed,) = feeds([table(renamed("customer") | {"n": {"type": "int", "renamed_from": "m"}})])
+    assert feed.texts == ("customer_name", "customer")
+
+
+def test_erase_finds_dropped_files_by_the_old_name_of_a_key(tmp_path: Path) -> None:
+    of = table({"id": {"type": "bigint", "renamed_from": "no"}})
+    folder = tmp_path / "landing" / "p"
+    folder.mkdir(parents=True)
+    for name, text in {"old": '{"NO": 7}', "new": '{"id": 7}', "other": '{"no": 8}'}.items():
+        (folder / f"{name}.json").write_text(text)
+    target = Target(root=str(tmp_path))
+
+    found = files_with_key(target, of, {"id": "7"})
+
+    assert [file.stem for file in found] == ["new", "old"]
+
+
+def test_a_check_of_the_source_finds_a_column_by_the_name_that_the_source_has() -> None:
+    of = table(renamed("customer", "client") | {"secret": {"type": "string", "sensitive": True}})
+    types = {"id": "bigint", "client": "text", "secret": "text", "v": "bigint"}
+
+    found = planned(of, "things", types, ["v", "customer_name", "secret", "id"])
+
+    assert [(c.name, c.field) for c in found.columns] == [
+        ("id", "id"), ("v", "v"), ("customer_name", "client"),
+    ]  # fmt: skip
+    assert found.left_out == ("secret",)
+    assert name_at_source(of, "customer_name", types | {"customer": "text"}) == "customer"
+    assert name_at_source(of, "customer_name", {}) == "customer_name"
