@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import re
+import shlex
 import socket
 import sys
 import time
@@ -201,7 +202,9 @@ def told_in_a_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
     file.touch(mode=0o600)
     file.write_text("".join(f"{key} {settings[key]}\n" for key in sorted(secret)))
     before = os.environ.get(_ARGUMENTS)
-    os.environ[_ARGUMENTS] = f"--properties-file {file} {before or 'pyspark-shell'}"
+    os.environ[_ARGUMENTS] = (
+        f"--properties-file {shlex.quote(str(file))} {before or 'pyspark-shell'}"
+    )
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -118,9 +117,7 @@ def test_a_lake_in_an_object_store_is_loaded_asked_and_kept_by_locks(
     lake.drop(1, records[:1000])
     succeeds("run", lake.options)
     assert answer(lake.options, ROWS) == rows(1000)
-    began = time.monotonic()
     assert "nothing new" in succeeds("run", lake.options)
-    assert time.monotonic() - began < 10
     lake.drop(2, records[1000:])
     with held(lake.target, ["silver.t"], "theirs"):
         assert "theirs" in lake.refused("run")

@@ -70,3 +70,17 @@ def test_progress_is_told_while_what_java_says_goes_to_its_log(tmp_path: Path) -
     assert set(beats) >= {"starting Spark (0 s)"} and last == "done"
     assert ran.stdout == "an answer\nanother\n"
     assert log.read_text() == "from Java\nDeleted 1 files\n"
+
+
+def test_java_is_told_secrets_in_a_file_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    key = "spark.hadoop.fs.s3a.secret.key"
+    settings = {key: "x", "spark.hadoop.fs.s3a.access.key": "y", "spark.ui.enabled": "false"}
+    with told_in_a_file(settings, tmp_path):
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_mode & 0o077 == 0
+        assert file.read_text() == f"spark.hadoop.fs.s3a.access.key y\n{key} x\n"
+        assert os.environ["PYSPARK_SUBMIT_ARGS"] == f"--properties-file {file} pyspark-shell"
+    assert list(tmp_path.iterdir()) == [] and "PYSPARK_SUBMIT_ARGS" not in os.environ
