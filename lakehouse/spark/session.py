@@ -202,9 +202,8 @@ def told_in_a_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
     file.touch(mode=0o600)
     file.write_text("".join(f"{key} {settings[key]}\n" for key in sorted(secret)))
     before = os.environ.get(_ARGUMENTS)
-    os.environ[_ARGUMENTS] = (
-        f"--properties-file {shlex.quote(str(file))} {before or 'pyspark-shell'}"
-    )
+    given = ("--properties-file", shlex.quote(str(file)), before or "pyspark-shell")
+    os.environ[_ARGUMENTS] = " ".join(given)
     try:
         yield
     finally:

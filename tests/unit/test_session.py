@@ -8,7 +8,7 @@ import pytest
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.local_settings import SMALL, local_settings
-from lakehouse.spark.session import get_spark
+from lakehouse.spark.session import get_spark, told_in_a_file
 
 ROOT = Path(__file__).parents[2]
 
