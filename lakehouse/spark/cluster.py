@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lakehouse.config.target import Target
+from lakehouse.places.settings import spark_settings
 
 PACKAGES = ("lakehouse", "bronze", "silver", "gold", "cdc_lakehouse")
 _OF_THIS_MACHINE = ("spark.local.dir", "spark.driver.host", "spark.driver.bindAddress")
@@ -28,7 +29,8 @@ def cluster_settings(target: Target, settings: dict[str, str], folder: Path) -> 
     kept = {key: text for key, text in settings.items() if key not in _OF_THIS_MACHINE}
     host = _own_address(target.master)
     driver = {"spark.driver.host": host} if host else {}
-    return driver | {"spark.submit.pyFiles": str(write_packages(folder))} | kept | target.settings
+    packages = {"spark.submit.pyFiles": str(write_packages(folder))}
+    return driver | packages | kept | spark_settings(target)
 
 
 def write_packages(folder: Path) -> Path:
