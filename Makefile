@@ -79,7 +79,8 @@ lock:  # resolve pyproject.toml anew
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
 	$(FOR_JOBS) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt
-	for list in lakehouse quality; do { head -n 2 $(LISTS)/$$list.txt.tmpl && printf '{{end}}' && cat environments/$$list.txt; } > build/list && mv build/list $(LISTS)/$$list.txt.tmpl; done
+	$(FOR_JOBS) --extra postgres --extra mysql -o environments/source.txt
+	for list in lakehouse quality source; do { head -n 2 $(LISTS)/$$list.txt.tmpl && printf '{{end}}' && cat environments/$$list.txt; } > build/list && mv build/list $(LISTS)/$$list.txt.tmpl; done
 
 # The repository's own databricks.yml, resources/ and conf/targets, from the template of projects.
 bundle: venv

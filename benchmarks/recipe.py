@@ -2,7 +2,8 @@
 
 It keeps the LSN beside each row, so that an older change does not overwrite a newer one; without
 that it would be wrong on any late change. What it forgets is deletes: a change older than a delete
-that has been applied brings the row back.
+that has been applied brings the row back. With tombstones it keeps deleted rows, marked, and its
+readers leave them out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,9 @@ AS_SPARK_COMES = {
 BEST = {"delta.enableDeletionVectors": "true"}
 
 
-def engine(spark: SparkSession, folder: Path, work: Workload, tuned: bool) -> Engine:
+def engine(
+    spark: SparkSession, folder: Path, work: Workload, tuned: bool, tombstones: bool = False
+) -> Engine:
     """The recipe in a session of its own.
 
     Plain has Spark's and Delta's own defaults; tuned has deletion vectors and few partitions.
@@ -36,18 +39,25 @@ def engine(spark: SparkSession, folder: Path, work: Workload, tuned: bool) -> En
 
     def load(files: Files) -> Mapping[str, float]:
         own.sql(create_sql(place, work, BEST if tuned else {}))
-        read(own, work, files).drop("op").writeTo(place).append()
+        if tombstones:
+            own.sql(f"ALTER TABLE {place} ADD COLUMNS (gone boolean)")
+        first = read(own, work, files)
+        loaded = first.withColumn("gone", F.col("op") == "d") if tombstones else first
+        loaded.drop("op").writeTo(place).append()
         return {}
 
     def apply(files: Files) -> Mapping[str, float]:
         newest(read(own, work, files), keys).createOrReplaceTempView("changes")
-        own.sql(merge_sql(place, keys, [column.name for column in columns(work)]))
+        merge = keeping_sql if tombstones else merge_sql
+        own.sql(merge(place, keys, [column.name for column in columns(work)]))
         return {}
 
     def rows() -> pl.DataFrame:
-        return pl.DataFrame(own.sql(f"SELECT * FROM {place}").drop("lsn").toArrow())
+        live = " WHERE NOT gone" if tombstones else ""
+        return pl.DataFrame(own.sql(f"SELECT * FROM {place}{live}").drop("lsn", "gone").toArrow())
 
-    return Engine("Delta recipe, tuned" if tuned else "Delta recipe", load, apply, rows)
+    name = "Delta recipe, tuned" if tuned else "Delta recipe"
+    return Engine(f"{name}, tombstones" if tombstones else name, load, apply, rows)
 
 
 def create_sql(place: str, work: Workload, properties: Mapping[str, str]) -> str:
@@ -101,4 +111,17 @@ def merge_sql(place: str, keys: list[str], names: list[str]) -> str:
         " WHEN MATCHED AND s.op = 'd' AND s.lsn > t.lsn THEN DELETE"
         f" WHEN MATCHED AND s.lsn > t.lsn THEN UPDATE SET {sets}"
         f" WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({listed}) VALUES ({values})"
+    )
+
+
+def keeping_sql(place: str, keys: list[str], names: list[str]) -> str:
+    """The MERGE INTO text over the view `changes` that keeps a deleted row, marked `gone`."""
+    on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+    own = [*names, "lsn"]
+    sets = ", ".join(f"t.{name} = s.{name}" for name in own)
+    return (
+        f"MERGE INTO {place} t USING changes s ON {on}"
+        f" WHEN MATCHED AND s.lsn > t.lsn THEN UPDATE SET {sets}, t.gone = s.op = 'd'"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(own)}, gone)"
+        f" VALUES ({', '.join(f's.{name}' for name in own)}, s.op = 'd')"
     )

@@ -43,6 +43,8 @@ _arrival | string | begins with the batch, sorts in order of arrival; the same o
 """)
 )
 
+MENDED_AT = ("_mended_at", "timestamp", "when somebody mended the record")
+
 WHOLE_RECORD_FORMATS = ("debezium", "ydb")
 SHORT_ID, SCHEMA_ID_BYTES = 5, 9
 """In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
@@ -85,6 +87,11 @@ def unreadable_name(feed: str) -> str:
 def schemas_name(feed: str) -> str:
     """Name of the bronze table that keeps the Avro schemas (`id`, `schema`) of a feed."""
     return f"{feed}_schemas"
+
+
+def mended_name(feed: str) -> str:
+    """Name of the bronze table of rows that stand in place of those of a feed (`bronze.mended`)."""
+    return f"_mended_{feed}"
 
 
 def avro_schema_id(

@@ -1,5 +1,6 @@
 """Feeds: the physical sources of the tables, each read once however many tables share it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from lakehouse.config.target import Target
 
 TRANSACTIONS = "(transactions)"
 
+_WORD = re.compile(r"\w+")
+
 
 class Feed(Strict):
     """A folder, Kafka topics or a Delta table, and the bronze table that takes its records.
@@ -20,7 +23,8 @@ class Feed(Strict):
     are the smallest that a table asks for. The one user of a feed that brings the transactions of a
     consistency group is `TRANSACTIONS`. `keys` and `columns` are those that the feed's table
     declares, in order; none where several tables read the feed. `texts` are those of its columns
-    that it declares to be text. Of a `delta` table that is `read_anew`, a truncate comes first.
+    that it declares to be text. `orders` are the words of what orders rows, in lower case. Of a
+    `delta` table that is `read_anew`, a truncate comes first.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Feed(Strict):
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     texts: tuple[str, ...]
+    orders: frozenset[str]
     path: str | None
     kafka: Kafka | None
     delta: str | None
@@ -55,7 +60,7 @@ def feeds(tables: Iterable[Table]) -> list[Feed]:
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
             read_anew = table.reads_delta and table.sequence_by is None
-            use = _Use(table.table, source, *declared, read_anew)
+            use = _Use(table.table, source, *declared, read_anew, _orders(table))
             users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
@@ -89,6 +94,15 @@ class _Use(NamedTuple):
     columns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     read_anew: bool = False
+    orders: frozenset[str] = frozenset()
+
+
+def _orders(table: Table) -> frozenset[str]:
+    """The words of what orders a table's rows and its groups of columns; columns are among them."""
+    own = table.sequence_by or []
+    orders = [own] if isinstance(own, str) else own
+    listed = [*orders, *(group.sequence_by for group in table.sequence_groups)]
+    return frozenset(word.lower() for order in listed for word in (order, *_WORD.findall(order)))
 
 
 def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
@@ -104,6 +118,7 @@ def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
         keys=uses[0].keys if len(tables) == 1 else (),
         columns=uses[0].columns if len(tables) == 1 or not first.csv.header else (),
         texts=uses[0].texts if len(tables) == 1 else (),
+        orders=frozenset().union(*(use.orders for use in uses)),
         path=first.path,
         kafka=first.kafka,
         delta=first.delta,

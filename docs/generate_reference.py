@@ -18,6 +18,8 @@ from bronze import contract as bronze
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.options import HELP
+from cdc_lakehouse.flows import api, debezium, definition
+from cdc_lakehouse.flows.batch import AutoCdcResult
 from gold.quality import results
 from gold.status import pipeline, reads
 from gold.views import extract_views, selects
@@ -47,6 +49,7 @@ def pages() -> dict[str, str]:
         "outcomes.md": _outcomes_page,
         "dead-letter-reasons.md": _reasons_page,
         "expectations.md": _expectations_page,
+        "auto-cdc.md": _auto_cdc_page,
     }
     return {name: "\n\n".join([NOTE, *part()]) + "\n" for name, part in parts.items()}
 
@@ -313,6 +316,78 @@ def _expectations_page() -> Iterator[str]:
         rows = [(f"`{n}`", _codes(a for a in each.arguments)) for n, each in found.items()]
         yield f"## {title}"
         yield _grid(("type", "arguments"), rows)
+
+
+def _auto_cdc_page() -> Iterator[str]:
+    yield "# AUTO CDC from Python"
+    yield (
+        "`from cdc_lakehouse import auto_cdc, auto_cdc_from_snapshot, decode_debezium, AutoCdcError"
+        ", AutoCdcResult`\n\nThe guide is [AUTO CDC in your own job]"
+        "(../guides/auto-cdc-in-your-own-job.md)."
+    )
+    for each in (api.auto_cdc, api.auto_cdc_from_snapshot, debezium.decode_debezium):
+        yield from _function(each)
+    yield "## FlowOptions"
+    yield "Options of `auto_cdc`. One that is not given is null, false or as its text says."
+    yield _options(definition.FlowOptions, definition.RunOptions)
+    yield "## HistoryOptions"
+    yield "Options of `auto_cdc` and of `auto_cdc_from_snapshot`."
+    yield _options(definition.HistoryOptions)
+    yield "## AutoCdcResult"
+    texts = _sections(AutoCdcResult.__doc__)
+    yield texts[""]
+    yield _grid(("attribute", "meaning"), _named(_entries(texts["Attributes"])))
+    yield "## AutoCdcError"
+    yield "`getCondition()` gives one of these conditions."
+    yield _grid(("condition", "when"), _named(definition.CONDITIONS))
+
+
+def _function(function: Callable[..., object]) -> Iterator[str]:
+    """A function's own page part: how it is called, and its docstring."""
+    texts = _sections(function.__doc__)
+    parameters = inspect.signature(function).parameters.values()
+    shown = [str(each.replace(annotation=inspect.Parameter.empty)) for each in parameters]
+    given = [f"    {each}," for each in shown]
+    yield f"## {function.__name__}"
+    yield "\n".join(["```python", f"{function.__name__}(", *given, ")", "```"]).replace("'", '"')
+    yield "\n\n".join(_cell(" ".join(part.split())) for part in texts[""].split("\n\n"))
+    yield _grid(("argument", "meaning"), _named(_entries(texts["Args"])))
+    yield f"Returns: {_cell(' '.join(texts['Returns'].split()))}"
+    if "_columns" in texts["Returns"].lower():
+        yield _grid(("column", "meaning"), _named(debezium.CHANGE_COLUMNS))
+    yield f"Raises: {_cell(' '.join(texts['Raises'].split()))}"
+
+
+def _options(*kinds: type) -> str:
+    """The options of typed dictionaries, those alone that each declares itself."""
+    rows = []
+    for kind in kinds:
+        texts = _entries(_sections(kind.__doc__)["Attributes"])
+        own = inspect.get_annotations(kind).items()
+        rows += [(f"`{n}`", _KINDS[type], texts[n]) for n, type in own if n in texts]
+    return _grid(("option", "type", "meaning"), rows)
+
+
+_KINDS: Mapping[object, str] = {
+    definition.Names: "list of columns",
+    definition.Condition | None: "SQL text or Column",
+    definition.ScdType: "1 or 2",
+    typing.Literal["dead_letters", "fail"]: "text",
+    str | None: "text",
+    bool: "true or false",
+}
+
+
+def _sections(text: str | None) -> dict[str, str]:
+    """A docstring by its sections; what stands before them under an empty name."""
+    parts = re.split(r"\n\n(Args|Returns|Raises|Attributes):\n", inspect.cleandoc(text or ""))
+    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
+
+
+def _entries(section: str) -> dict[str, str]:
+    """The entries of a section by name, each text on one line."""
+    found = re.findall(r"^    (\S+): (.*?)(?=^    \S|\Z)", section, re.DOTALL | re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 def _named(texts: Mapping[str, str]) -> list[Row]:

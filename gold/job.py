@@ -134,7 +134,7 @@ def _without_stale(
 ) -> list[View]:
     """The same views of `rows`; where stale keys are to be hidden, current rows without them."""
     hide = table.on_stale_key == "hide"
-    keys = stale.of(spark, target, table, rows) if hide else None
+    keys = stale.of(Lake(spark, target), table, rows) if hide else None
     if keys is None:
         return shown
     return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]

@@ -1,8 +1,11 @@
 """Bad nights: what to do about a failure whose cause lies outside the lakehouse."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from lakehouse.config.target import Target
@@ -85,6 +88,15 @@ def is_unreachable(message: str | None) -> bool:
 def find_remedy(message: str) -> str | None:
     """What to do about it, where that is known."""
     return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
+
+
+def install_extra(extra: str) -> str:
+    """The command that adds an extra: of the very wheel from which the lakehouse was installed."""
+    wheel = ""
+    with suppress(PackageNotFoundError, ValueError, KeyError):
+        told = json.loads(distribution("cdc-lakehouse").read_text("direct_url.json") or "{}")
+        wheel = f" @ {told['url']}" if told["url"].endswith(".whl") else ""
+    return f"pip install 'cdc-lakehouse[{extra}]{wheel}'"
 
 
 def java_ended() -> SparkUnavailable:

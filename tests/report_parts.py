@@ -3,7 +3,11 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from gold.report.html import Report
+from gold.report.tables import ColumnLine, RuleLine, TableLines
+from gold.status.trouble import PipelineStatus
 from lakehouse.run.ledger import Entry
+from lakehouse.run.unread import Unread
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=timezone.utc)
 
@@ -38,6 +42,8 @@ CALM: dict[str, Any] = {
     "checked_at": NOW.isoformat(),
     "counts": {},
     "accounted": True,
+    "verified_through": None,
+    "verified_at": None,
 }
 
 
@@ -115,3 +121,61 @@ RESULTS = [
         "message": None,
     }
 ]
+
+DESCRIBED = TableLines(
+    "orders",
+    "what customers ordered",
+    "id",
+    [ColumnLine("id", "bigint", "", "key"), ColumnLine("note", "string", "free <text>", "")],
+    [RuleLine("column values to be between (column: qty, min_value: 0)", "critical", False)],
+)
+
+
+def report(records: list[dict[str, Any]], **more: Any) -> Report:
+    """A report of these records, and of what is named."""
+    told = PipelineStatus(records, more.pop("unread", []), more.pop("notes", []))
+    given = {"target": "local", "moment": NOW, "told": told, "entries": []}
+    return Report(**(given | more))
+
+
+TROUBLE = report(
+    IN_TROUBLE,
+    entries=ENTRIES,
+    results=RESULTS,
+    tables=[DESCRIBED],
+    unread=[Unread("feed_shop", {"shop.carts": 7}, 3)],
+)
+
+
+def large(tables: int, runs: int) -> Report:
+    """A report of many tables, each with 20 columns and 5 rules, and of many runs."""
+    names = [f"table_{n:03}" for n in range(tables)]
+    records = [
+        record(
+            name,
+            rows=1_000 * n,
+            max_staleness_seconds=600,
+            recommended_max_staleness_minutes=8,
+            last_run=NOW.isoformat(),
+            counts={"records": 1_000, "inserted": 1_000},
+        )
+        for n, name in enumerate(names)
+    ]
+    columns = [ColumnLine(f"column_{n}", "string", f"comment {n}", "") for n in range(20)]
+    rules = [RuleLine(f"column values to be rule {n}", "critical", True) for n in range(5)]
+    described = [TableLines(name, f"comment of {name}", "id", columns, rules) for name in names]
+    counts = {"records": 1_000, "inserted": 990, "updated": 10}
+    entries = [
+        entry(
+            names[n % tables],
+            layer,
+            4 * (runs - n),
+            counts,
+            took=1 + n % 900,
+            run_id=f"r{n}",
+            **({"status": "failed", "message": f"disk {n} full"} if n % 100 == 7 else {}),
+        )
+        for n in range(runs)
+        for layer in ("bronze", "silver")
+    ]
+    return report(records, entries=entries, tables=described)

@@ -22,7 +22,11 @@ from silver.decode.arrow import (
 )
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.events.log_follower import segments_of
+from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.source_log import find_restarts
+from silver.decode.expressions.names import FAULT, MEMBER
+from silver.decode.protocols.rows import OF_KEY
+from silver.decode.values.sequences import sequence_of
 from silver.fold.order_key import make_order
 from silver.fold.rules import Cutoff
 from silver.state.epochs import Epoch, Sighting, TableChanges, began_anew
@@ -34,17 +38,40 @@ TYPES = {
     "_partition": pa.int32(), "_offset": pa.int64(), "_timestamp": pa.int64(),
     "_arrived_at": pa.int64(), "_batch": pa.int64(),
 }  # fmt: skip
-TABLES = {
-    format: Table.model_validate(
+OPTIONS: dict[str, dict[str, Any]] = {
+    "debezium": {},
+    "ydb": {},
+    "bigquery": {"except_column_list": ["at"]},
+    "rows": {
+        "except_column_list": ["at", "op", "seq"],
+        "sequence_by": "seq",
+        "apply_as_deletes": "op = 'delete'",
+        "apply_as_truncates": "op = 'truncate'",
+    },
+    "snapshot": {},
+}
+SOURCE_OPTIONS = {
+    "bigquery": {"time_column": "at"},
+    "rows": {"time_column": "at"},
+    "snapshot": {"mode": "full"},
+}
+
+
+def table_of(format: str, name: str = "t", **options: object) -> Table:
+    """The table of a source's rows."""
+    return Table.model_validate(
         {
-            "table": "t",
-            "source": {"format": format, "path": "t"},
+            "table": name,
+            "source": {"format": format, "path": name} | SOURCE_OPTIONS.get(format, {}),
             "keys": ["id"],
             "columns": {"id": "bigint", "a": "string", "b": "string"},
+            **OPTIONS[format],
+            **options,
         }
     )
-    for format in ("debezium", "ydb")
-}
+
+
+TABLES = {format: table_of(format) for format in OPTIONS}
 
 
 @dataclass
@@ -156,7 +183,20 @@ def _decoded(table: Table, columns: Columns, raw: pa.RecordBatch) -> list[Row]:
         at = part.schema.get_field_index("_source_time")
         times = part.column("_source_time").cast(pa.int64())
         rows += part.set_column(at, "_source_time", times).to_pylist()
-    return rows
+    return [_evaluated(row, table.format) for row in rows]
+
+
+def _evaluated(row: Row, format: str) -> Row:
+    """A row with what the table's expressions say of it, which Spark evaluates."""
+    told = {name.removeprefix(MEMBER): value for name, value in row.items()}
+    if format not in ("rows", "bigquery"):
+        return row
+    row["_source_time"] = told["at"] * 1_000_000
+    if format == "rows":
+        row["_operation"], row["_sequence"] = told["op"], sequence_of(told["seq"])
+        of_key = told[FAULT] == OF_KEY and told["op"] == "truncate"
+        row["_reason"] = None if of_key else row["_reason"]
+    return row
 
 
 def _sightings(rows: Iterable[Row]) -> list[Sighting]:
@@ -186,7 +226,7 @@ def _order(row: Row, epochs: Sequence[Epoch], of_log: bool) -> bytes:
 
 def _is_of(row: Row, epoch: Epoch) -> bool:
     if row["_snapshot"] is not None:
-        return bool(row["_snapshot"] == epoch.snapshot)
+        return bool(row["_snapshot"].partition(OF_TABLE)[0] == epoch.snapshot)
     first, started = epoch.first.get(f"{TOPIC}/0"), epoch.started or 0
     committed = row["_source_time"] if row["_source_time"] is not None else started
     begins = committed >= started if first is None else _position(row) >= first

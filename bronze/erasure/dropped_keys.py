@@ -20,10 +20,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from bronze.contract import folder_columns, topics
-from bronze.files.csv_files import SEPARATORS
 from bronze.files.file_kinds import encoding_by_mark
 from bronze.files.json_files import split_records
-from lakehouse.config.csv_options import Csv
+from lakehouse.config.csv_options import SEPARATORS, Csv
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target

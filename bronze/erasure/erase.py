@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import feed_name
+from bronze.contract import feed_name, mended_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.names import exists, name
 
 
 def feeds_of(spark: SparkSession, target: Target, table: Table) -> list[str]:
-    """The table's feeds that exist."""
+    """The table's feeds that exist, and the tables of their mended records."""
     found = dict.fromkeys(feed_name(table, source) for source in table.feeds)
-    return [feed for feed in found if exists(spark, target, "bronze", feed)]
+    own = [*found, *map(mended_name, found)]
+    return [feed for feed in own if exists(spark, target, "bronze", feed)]
 
 
 def files(
@@ -51,7 +52,8 @@ def remove_unclaimed(spark: SparkSession, target: Target, table: Table, pattern:
 
 
 def _mine(spark: SparkSession, target: Target, feed: str, records: DataFrame) -> DataFrame:
-    wanted = records.where(F.col("_feed") == feed).select("_arrival")
+    of = F.col("_feed").isin(feed, feed.removeprefix(mended_name("")))
+    wanted = records.where(of).select("_arrival")
     return spark.table(name(target, "bronze", feed)).join(wanted, "_arrival", "left_semi")
 
 

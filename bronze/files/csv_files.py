@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
 from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+from lakehouse.config.csv_options import SEPARATORS
 
 BYTES = "ISO-8859-1"
 """The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
@@ -24,7 +25,6 @@ BLANKS = " \t\r\n\f\x1a"
 """What counts for nothing at the end of a file; the last one is DOS's mark of an end."""
 
 _MOST_LINES, _MOST_BYTES = 200, 262_144
-SEPARATORS = (",", ";", "\t", "|")
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
 # An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.

@@ -1,29 +1,25 @@
 """Dropped files into bronze: each file once, in order of arrival, a batch of files per commit."""
 
 import json
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bronze.feed_state import DamagedNotes, FeedState, Note, Version, old_stream, read_state
-from bronze.feeds import Feed, feeds, folder
+from bronze.feed_state import FeedState, Note, old_stream
+from bronze.feeds import Feed, folder
 from bronze.files.batches import append_readable
-from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_files, list_here, on_disk
+from bronze.files.listing import DroppedFile, in_order, list_files
+from bronze.files.overwritten import UNKNOWN, changed_files
 from bronze.files.unreadable import note, noted
 from bronze.storage import News
-from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place
-from lakehouse.places.settings import is_object_url
-from lakehouse.storage.landing import from_landing
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import name
 
-MOST_FILES, MOST_COMPARED, MOST_NAMED = 1000, 20_000, 3
-_UNKNOWN = (-1, -1)
+MOST_FILES = 1000
 
 
 def ingest_files(
@@ -34,7 +30,7 @@ def ingest_files(
     Files that cannot be read are noted, and the others are ingested.
     """
     first_look = state.unreadable is None
-    waiting = noted(spark, target, feed) if state.unreadable is None else state.unreadable
+    waiting = noted(Lake(spark, target), feed) if state.unreadable is None else state.unreadable
     files = _new_files(spark, target, feed, state, first_look)
     came, bad = News(0, {}, {}), dict[str, str]()
     for number, batch in enumerate(batches(feed, in_order(files)), before + 1):
@@ -59,48 +55,8 @@ def _new_files(
         spark, target, folder(target, feed), lambda path: not first_look and path in taken
     )
     if first_look:
-        state.overwritten = _changed(listed, taken)
+        state.overwritten = changed_files(listed, taken)
     return [file for file in listed if file.path not in taken]
-
-
-def _changed(listed: Iterable[DroppedFile], taken: Mapping[str, Version]) -> list[str]:
-    read = ((f, taken.get(f.path, _UNKNOWN)) for f in listed)
-    return sorted(f.path for f, v in read if v not in (_UNKNOWN, (f.length, f.changed)))
-
-
-def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, a sentence about the files of its feeds that were overwritten after being read.
-
-    Without Spark: only folders that this process sees, of not very many files. Of any other the
-    first look of a run tells.
-    """
-    found: dict[str, list[str]] = {}
-    for feed in feeds(tables):
-        files = _overwritten(target, feed)
-        if not files:
-            continue
-        named = ", ".join(from_landing(file, target) or file for file in files[:MOST_NAMED])
-        more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-        first = on_disk(files[0])
-        above, _, last = first.rpartition("/")
-        moved = (first, f"{above}/again-{last}")
-        move = "move" if is_object_url(first) else "mv"
-        action = f"{move} {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
-        for table in feed.tables:
-            text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
-            found.setdefault(table, []).append(text)
-    return found
-
-
-def _overwritten(target: Target, feed: Feed) -> list[str]:
-    if feed.path is None or not is_seen_here(target, folder(target, feed)):
-        return []
-    with suppress(DamagedNotes, OSError):
-        taken = read_state(target, feed).taken.files
-        if len(taken) <= MOST_COMPARED:
-            known = list_here(target, folder(target, feed), lambda path: path not in taken)
-            return _changed(known, taken)
-    return []
 
 
 def batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[DroppedFile]]:
@@ -127,13 +83,13 @@ def recover_files(
     """
     found = set[str]()
     if not state.notes:
-        found = set(_files_of_stream(target, feed)) - noted(spark, target, feed).keys()
+        found = set(_files_of_stream(target, feed)) - noted(Lake(spark, target), feed).keys()
     if newest > state.taken.batch:
         bronze = spark.table(name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
         found |= {row[0] for row in new.select("_file").distinct().collect()}
     if found:
-        state.note(Note(newest, files=dict.fromkeys(found, _UNKNOWN)))
+        state.note(Note(newest, files=dict.fromkeys(found, UNKNOWN)))
 
 
 def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:

@@ -6,7 +6,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
 
 from bronze.contract import NOT_TEXT, folder_columns
 from bronze.feeds import Feed
@@ -14,7 +14,7 @@ from bronze.files.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
-from bronze.files.parquet_files import arrow_rows
+from bronze.files.parquet_files import arrow_rows, files_with_96_bits
 from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
@@ -105,7 +105,7 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
 
 def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
     """Rows of Parquet files, those of one schema read at once; Arrow reads what Spark cannot."""
-    alike: dict[str, tuple[StructType, list[str]]] = {}
+    alike: dict[str, tuple[StructType, list[DroppedFile]]] = {}
     others: list[str] = []
     for file in files:
         path = literal_path(file.path)
@@ -118,9 +118,17 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
                 raise
             others.append(path)
         else:
-            alike.setdefault(schema.json(), (schema, []))[1].append(path)
+            alike.setdefault(schema.json(), (schema, []))[1].append(file)
     texts = {name.lower() for name in feed.texts}
-    parts = [_parquet_alike(spark, *kind, texts) for kind in alike.values()]
+    parts = []
+    for schema, of_schema in alike.values():
+        times = {f.name for f in schema.fields if isinstance(f.dataType, TimestampType)}
+        orders = {name for name in times if name.lower() in feed.orders}
+        # Spark reads no nanoseconds of timestamps of 96 bits
+        exact = files_with_96_bits(spark, of_schema, orders) if orders else []
+        others += [literal_path(file.path) for file in exact]
+        paths = [literal_path(file.path) for file in of_schema if file not in exact]
+        parts += [_parquet_alike(spark, schema, paths, texts)] if paths else []
     return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
 
 

@@ -8,17 +8,16 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
-
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place, parts_below, place
 from lakehouse.places.settings import is_object_url, is_reached
 from lakehouse.storage.landing import is_finished
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not".
 FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[!._]*[!.]tmp}"
@@ -52,7 +51,7 @@ class DroppedFile(NamedTuple):
 
 
 def list_files(
-    spark: SparkSession, target: Target, folder: str, is_known: Callable[[str], bool]
+    spark: "SparkSession", target: Target, folder: str, is_known: Callable[[str], bool]
 ) -> list[DroppedFile]:
     """The finished files below a folder that are not known, in no order.
 
@@ -63,6 +62,9 @@ def list_files(
         if not is_object_url(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
         return list_here(target, folder, is_known)
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
     options = {"recursiveFileLookup": "true", "pathGlobFilter": FINISHED}
     found = spark.read.format("binaryFile").options(**options)
     try:

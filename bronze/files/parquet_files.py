@@ -7,9 +7,10 @@ of day six digits of a second.
 import base64
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -22,8 +23,9 @@ from pyspark.sql import functions as F
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import located
-from bronze.files.listing import URL
+from bronze.files.listing import URL, DroppedFile, literal_path
 
+_LONGEST_HELD = 1 << 31
 _ROWS, _MICROS = 10_000, len("1970-01-01T00:00:00.000000")
 _FOUND = "_raw string, _url string, _block bigint, _row bigint"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -47,13 +49,58 @@ def json_rows(
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
             place = 0
-            buffer = pa.BufferReader(content.as_buffer())
-            file = pq.ParquetFile(buffer, coerce_int96_timestamp_unit="us")
+            buffer = content.as_buffer()
+            file = pq.ParquetFile(pa.BufferReader(buffer), coerce_int96_timestamp_unit="us")
             _check_names(file.schema_arrow.names)
-            for part in file.iter_batches(batch_size=_ROWS):
-                rows = [_encode(row).decode() for row in _rows(part, texts)]
+            finer = _finer_parts(buffer, _names_of_96_bits(file))
+            for part, fine in zip(file.iter_batches(batch_size=_ROWS), finer, strict=False):
+                rows = [_encode(row).decode() for row in _rows(part, texts, fine)]
                 yield located(pa.array(rows, pa.string()), url, place)
                 place += len(rows)
+
+
+def files_with_96_bits(
+    spark: SparkSession, files: Sequence[DroppedFile], names: Collection[str]
+) -> list[DroppedFile]:
+    """The files of which one of some columns has timestamps of 96 bits.
+
+    Tasks look into those that this process does not see, whose size they can hold.
+    """
+    here = [file for file in files if file.here.is_file()]
+    own = {f.url for f in here if not _names_of_96_bits(pq.ParquetFile(f.here)).isdisjoint(names)}
+    away = [f for f in files if f not in here and f.length < _LONGEST_HELD]
+    if away:
+        read = spark.read.format("binaryFile").load([literal_path(file.path) for file in away])
+        named = read.select("content", F.expr(URL).alias("_url"))
+        found = named.mapInArrow(partial(_with_96_bits, names=frozenset(names)), "_url string")
+        own |= {row[0] for row in found.collect()}
+    return [file for file in files if file.url in own]
+
+
+def _with_96_bits(
+    batches: Iterator[pa.RecordBatch], names: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        contents = [content.as_buffer() for content in batch.column(0)]
+        files = [pq.ParquetFile(pa.BufferReader(content)) for content in contents]
+        fits = [not _names_of_96_bits(file).isdisjoint(names) for file in files]
+        yield batch.select([1]).filter(pa.array(fits, pa.bool_()))
+
+
+def _names_of_96_bits(file: pq.ParquetFile) -> set[str]:
+    """The columns with timestamps of 96 bits, but for those within others."""
+    columns = map(file.schema.column, range(len(file.schema)))
+    found = {column.path for column in columns if column.physical_type == "INT96"}
+    return found & {*file.schema_arrow.names}
+
+
+def _finer_parts(buffer: pa.Buffer, names: set[str]) -> Iterator[Mapping[str, pa.Array]]:
+    """Timestamps of 96 bits in nanoseconds, part by part; those of other centuries are wrong."""
+    if not names:
+        yield from repeat(dict[str, pa.Array]())
+    file = pq.ParquetFile(pa.BufferReader(buffer))
+    for part in file.iter_batches(batch_size=_ROWS, columns=sorted(names)):
+        yield dict(zip(part.schema.names, part.columns, strict=True))
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -69,11 +116,15 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _rows(part: pa.RecordBatch, texts: Collection[str]) -> Iterator[dict[str, object]]:
+def _rows(
+    part: pa.RecordBatch, texts: Collection[str], finer: Mapping[str, pa.Array]
+) -> Iterator[dict[str, object]]:
     not_text: dict[int, list[str]] = {}
     columns = [
         _text_values(name, column, not_text)
         if name.lower() in texts and _is_bytes(column.type)
+        else _exact_values(column, finer[name])
+        if name in finer
         else _values(_readable(column))
         for name, column in zip(part.schema.names, part.columns, strict=True)
     ]
@@ -87,6 +138,14 @@ def _values(column: pa.Array) -> list[object]:
         return _nanosecond_texts(column)
     kind = column.type if pa.types.is_nested(column.type) else None
     return [json_value(value, kind) for value in column.to_pylist()]
+
+
+def _exact_values(micros: pa.Array, nanos: pa.Array) -> list[object]:
+    """Timestamps with the nanoseconds of those that a count of nanoseconds reaches."""
+    floor = pc.cast(pc.floor_temporal(nanos, unit="microsecond"), micros.type, safe=False)
+    equal = pc.equal(floor, micros).to_pylist()
+    pairs = zip(equal, _nanosecond_texts(nanos), _values(micros), strict=True)
+    return [fine if is_equal else coarse for is_equal, fine, coarse in pairs]
 
 
 def _text_values(name: str, column: pa.Array, not_text: dict[int, list[str]]) -> list[object]:

@@ -6,22 +6,22 @@ file has been read or has gone from the folder; until then the feed's runs are f
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from bronze.contract import unreadable_name
 from bronze.feeds import Feed, feeds
-from bronze.files.file_kinds import UnreadableFile
-from bronze.files.lines import lines
-from bronze.files.listing import DroppedFile
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.failures import in_short
-from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.landing import from_landing
 from lakehouse.storage.names import literal, name
 from lakehouse.storage.writing import DeclaredTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from bronze.files.listing import DroppedFile
 
 MOST_NAMED = 3
 _COLUMNS = (
@@ -32,9 +32,15 @@ _COLUMNS = (
 
 
 def find_unreadable(
-    spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]
-) -> dict[DroppedFile, str]:
+    spark: "SparkSession", feed: Feed, files: "Sequence[DroppedFile]"
+) -> "dict[DroppedFile, str]":
     """Which of the files fail to be read, and why: halves the list until it knows."""
+    from pyspark.sql import functions as F
+
+    from bronze.files.file_kinds import UnreadableFile
+    from bronze.files.lines import lines
+    from lakehouse.spark.spark_failures import SPARK_FAILURES
+
     try:
         lines(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
     except (*SPARK_FAILURES, UnreadableFile) as failure:
@@ -47,7 +53,7 @@ def find_unreadable(
 
 
 def note(
-    spark: SparkSession,
+    spark: "SparkSession",
     target: Target,
     feed: Feed,
     before: Mapping[str, str],
@@ -67,22 +73,21 @@ def note(
     _table(feed).append(spark, target, values)
 
 
-def noted(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
+def noted(lake: AskedLake, feed: Feed) -> dict[str, str]:
     """Path and message of every file that is waiting to be readable."""
-    if not _table(feed).exists(spark, target):
+    table = unreadable_name(feed.name)
+    if not lake.exists("bronze", table):
         return {}
-    rows = _table(feed).read(spark, target).select("file", "message").collect()
-    return {row[0]: row[1] for row in rows}
+    rows = lake.ask(f"SELECT file, message FROM {lake.name('bronze', table)}")
+    return {row["file"]: row["message"] for row in rows}
 
 
-def unreadable_files(
-    spark: SparkSession, target: Target, tables: Sequence[Table]
-) -> dict[str, list[str]]:
+def unreadable_files(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each file that its feeds could not read; the first few by name."""
     found: dict[str, list[str]] = {}
     for feed in feeds(tables):
-        files = sorted(noted(spark, target, feed).items()) if feed.path is not None else []
-        texts = [f"{from_landing(p, target)} cannot be read: {why}" for p, why in files]
+        files = sorted(noted(lake, feed).items()) if feed.path is not None else []
+        texts = [f"{from_landing(p, lake.target)} cannot be read: {why}" for p, why in files]
         more = [f"{len(texts) - MOST_NAMED:,} more files cannot be read"]
         texts = texts if len(texts) <= MOST_NAMED else [*texts[:MOST_NAMED], *more]
         for table in feed.tables if texts else ():

@@ -5,7 +5,6 @@ checkpoint has the beginnings, its progress the ends. A stream by pattern takes 
 topics: a topic that is missing is not among the answers, and fails no other.
 """
 
-import importlib
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.places.place import place, remove_tree
 from lakehouse.spark.failures import in_short
+from lakehouse.spark.secrets import read_secret
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 
 # All that is asked for is there: nobody waits for more. A broker answers one request of a
@@ -156,7 +156,7 @@ def _resolved(spark: SparkSession, key: str, value: str) -> str:
     kind, _, rest = value.partition(":")
     if kind == "env":
         return _from_environment(key, rest)
-    return _from_store(spark, key, rest) if kind == "secret" else value
+    return read_secret(spark, rest, f"kafka.security.{key}") if kind == "secret" else value
 
 
 def _from_environment(key: str, variable: str) -> str:
@@ -164,16 +164,3 @@ def _from_environment(key: str, variable: str) -> str:
         return os.environ[variable]
     expected = f"an environment variable {variable}"
     raise ConfigurationError("source", f"kafka.security.{key}", "nothing", expected, "set it")
-
-
-def _from_store(spark: SparkSession, key: str, path: str) -> str:
-    """Databricks secrets; the scope is what stands before the first slash."""
-    scope, _, secret = path.partition("/")
-    try:
-        utilities = importlib.import_module("pyspark.dbutils").DBUtils(spark)
-    except ImportError as missing:
-        raise ConfigurationError(
-            "source", f"kafka.security.{key}", "no Databricks secret store",
-            "a Databricks target", "use env:NAME here",
-        ) from missing  # fmt: skip
-    return str(utilities.secrets.get(scope=scope, key=secret))

@@ -2,7 +2,7 @@
 
 from cdc_lakehouse.cli.ask import export, queries, report, serve, shell
 from cdc_lakehouse.cli.begin import bundle, demo, init, plan, validate
-from cdc_lakehouse.cli.check import dead_letters, doctor, explain, quality, verify
+from cdc_lakehouse.cli.check import dead_letters, doctor, edit, explain, quality, verify
 from cdc_lakehouse.cli.front import app, enter
 from cdc_lakehouse.cli.work import erase, job, maintain, rebootstrap, rebuild, run
 
@@ -12,6 +12,6 @@ COMMANDS = (
     *(demo, init, bundle, validate, plan),
     *(run, job, rebuild, rebootstrap, maintain, erase),
     *(queries, shell, serve, report, export),
-    *(quality, verify, explain, dead_letters, doctor),
+    *(quality, verify, explain, dead_letters, edit, doctor),
 )
 """The modules whose import registers a command."""

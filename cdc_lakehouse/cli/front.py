@@ -17,7 +17,7 @@ from lakehouse.config.loading import select
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
-from lakehouse.remedies import find_remedy, java_ended
+from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shortened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 
 WITH_SPARK = (
-    "pip install 'cdc-lakehouse[local]' for a Spark of this machine, 'cdc-lakehouse[databricks]' "
+    f"{install_extra('local')} for a Spark of this machine, 'cdc-lakehouse[databricks]' "
     "for that of a workspace, or run it as a job of the bundle"
 )
 

@@ -86,6 +86,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "lakehouse dead-letters acknowledge 'a picture' --file orders/logo.png",
         "lakehouse dead-letters acknowledge --undo --table orders",
     ),
+    "edit": (
+        "lakehouse dead-letters edit orders/2026-01-31.jsonl:12",
+        "lakehouse dead-letters edit shop.orders/0/731 --file mended.json",
+    ),
     "doctor": ("lakehouse doctor",),
     "bronze": ("bronze --conf conf --target prod",),
     "silver": ("silver --conf conf --target prod",),

@@ -11,7 +11,7 @@ CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table: no input, overwritten files, columns that never came or look encoded."""
-    from bronze.files.ingest import overwritten_files
+    from bronze.files.overwritten import overwritten_files
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
+from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.formats import Format, is_whole, value_of
 from lakehouse.config.table import FileFormat
 from lakehouse.errors import ConfigurationError
@@ -20,7 +21,6 @@ from silver.decode.values.json_values import NumberText
 from silver.decode.wrapped import other_form
 
 MOST_RECORDS = 5_000
-SEPARATORS = ",;\t|"
 KINDS = "JSON lines, CSV or Parquet"
 MOST_DIGITS = 4
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")

@@ -41,60 +41,50 @@ def auto_cdc(
 
     Args:
         spark: any session with Delta, classic or Connect.
-        source: a DataFrame of changes, a streaming one, or the name or path of a Delta table.
-        target: a catalog name or a path; created where it is missing. Beside it lie
-            `TARGET_auto_cdc`, what the function knows of it, and `TARGET_dead_letters`.
+        source: a DataFrame of changes, one row per change; a streaming one; or the name or path of
+            a Delta table.
+        target: a catalog name or a path; created where it is missing, with the source's columns.
+            Beside it lie `TARGET_auto_cdc`, what the function knows of it, and
+            `TARGET_dead_letters`.
         keys: the columns that identify a row.
         sequence_by: what orders the changes of a key: a column, a list of them, or an expression.
-        **options: those of `create_auto_cdc_flow`, with its names and defaults: `apply_as_deletes`,
-            `apply_as_truncates`, `ignore_null_updates` and its two column lists,
-            `columns_to_update`, `column_list`, `except_column_list`, `stored_as_scd_type`,
-            `track_history_column_list`, `track_history_except_column_list`. And:
-            `on_invalid`: rows with a null key or sequence, or a value of another type, become
-            "dead_letters", or "fail" the call with AUTO CDC's condition.
-            `name`: names the flow in dead letters and for `once`; of a stream also the query.
-            `once`: a batch is applied by the first call with this `name` only; a stream ends when
-            it has read what is there.
-            `tombstone_retention`: how long deletes of a current table are remembered ("30 days").
-            `checkpoint_location`: of a stream; by default beside a target that is a path.
+            Its type is a whole number, decimal, date, timestamp, text or a struct of these.
+        **options: see `FlowOptions`.
 
     Returns:
         What became of the rows; of a streaming source the running query, which applies each change
         exactly once over restarts.
 
     Raises:
-        AutoCdcError: the options contradict each other or the target; with AUTO CDC's condition.
+        AutoCdcError: the options contradict each other or the target, or a row is refused.
     """
-    into = FlowTarget(spark, target, Definition.of(keys, sequence_by, options))
+    retention = options.get("tombstone_retention")
+    kept = None if retention is None else seconds(retention)
+    into = FlowTarget(spark, target, Definition.of(keys, sequence_by, options), kept)
     rows = FlowTable(spark, source).read() if isinstance(source, str) else source
     if rows.isStreaming:
         return _start(rows, into, options)
     if not options.get("once"):
         return _apply(into, rows, options)
     done = f"{PREFIX}once.{options.get('name') or target}"
-    if into.state.exists and done in into.state.properties():
+    if into.state.table.exists and done in into.state.properties:
         return AutoCdcResult()
     result = _apply(into, rows, options)
-    into.state.set_properties({done: "true"})
+    into.state.table.set_properties({done: "true"})
     return result
 
 
 def _apply(into: FlowTarget, rows: DataFrame, options: FlowOptions) -> AutoCdcResult:
-    """Applies a batch, and forgets deletes that are old enough."""
-    retention = options.get("tombstone_retention")
-    kept = None if retention is None else seconds(retention)
-    result = into.apply(rows, options.get("on_invalid", "dead_letters"), options.get("name"))
-    if kept is not None:
-        into.forget_deletes(kept)
-    return result
+    return into.apply(rows, options.get("on_invalid", "dead_letters"), options.get("name"))
 
 
 def _start(rows: DataFrame, into: FlowTarget, options: FlowOptions) -> StreamingQuery:
     """Starts a stream; a batch that comes again after a crash is known by its changes."""
     place, definition, name = into.target.place, into.definition, options.get("name")
+    retention = into.state.retention
 
     def take(part: DataFrame, _number: int) -> None:
-        _apply(FlowTarget(part.sparkSession, place, definition), part, options)
+        _apply(FlowTarget(part.sparkSession, place, definition, retention), part, options)
 
     write = rows.writeStream.foreachBatch(take)
     write = write.queryName(name) if name else write
@@ -114,7 +104,7 @@ def auto_cdc_from_snapshot(
     """Applies snapshots of a source, oldest first: what differs from the one before is a change.
 
     Args:
-        spark: any session with Delta.
+        spark: any session with Delta, classic or Connect.
         source: pairs of a version and its DataFrame; or a function that takes the newest version
             that was applied (None before the first) and returns the next DataFrame and its version,
             or None, as in `create_auto_cdc_from_snapshot_flow`. Versions are whole numbers, dates,
@@ -123,11 +113,13 @@ def auto_cdc_from_snapshot(
         keys: the columns that identify a row.
         stored_as_scd_type: 1, or 2 with `__START_AT` and `__END_AT` as versions.
         mode: `full`: a row that a snapshot lacks is deleted. `delta`: it stays.
-        **options: `track_history_column_list`, `track_history_except_column_list`,
-            `column_list`, `except_column_list`.
+        **options: see `HistoryOptions`.
 
     Returns:
         A result per snapshot that was applied.
+
+    Raises:
+        AutoCdcError: the options contradict each other or the target.
     """
     if options.get("column_list") is None:
         left_out = [*(options.pop("except_column_list", None) or ()), _VERSION, _GONE]

@@ -21,7 +21,15 @@ PREFIX = "auto_cdc."
 
 
 class HistoryOptions(TypedDict, total=False):
-    """Options that flows of changes and of snapshots share."""
+    """Options that flows of changes and of snapshots share, with AUTO CDC's names and defaults.
+
+    Attributes:
+        column_list: the columns that the target gets beside the keys; by default all.
+        except_column_list: columns that the target does not get; not beside `column_list`.
+        track_history_column_list: of a history, the columns whose change opens a version; by
+            default all. A change of others is written into the open version.
+        track_history_except_column_list: of a history, the columns whose change opens none.
+    """
 
     column_list: Names
     except_column_list: Names
@@ -30,7 +38,20 @@ class HistoryOptions(TypedDict, total=False):
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of a call of `auto_cdc` that say nothing of the table."""
+    """Options of a call of `auto_cdc` that say nothing of the table.
+
+    Attributes:
+        on_invalid: what rows with a null key, a null sequence or a value of another type do:
+            "dead_letters" (the default) keeps them in `TARGET_dead_letters`, "fail" fails the call
+            before anything is written.
+        name: names the flow in dead letters and for `once`; of a stream also the query.
+        once: a batch is applied by the first call with this `name` only; a stream ends when it has
+            read what is there. False by default.
+        tombstone_retention: how long deletes of a current table are remembered, such as "30 days";
+            for ever by default. A change older than a forgotten delete brings its row back.
+        checkpoint_location: of a stream; by default `TARGET_checkpoint` beside a target that is a
+            path. A target of a catalog needs one.
+    """
 
     on_invalid: Literal["dead_letters", "fail"]
     name: str | None
@@ -40,7 +61,21 @@ class RunOptions(TypedDict, total=False):
 
 
 class FlowOptions(HistoryOptions, RunOptions, total=False):
-    """Options of `auto_cdc`; those of `create_auto_cdc_flow` have its names and defaults."""
+    """Options of `auto_cdc`; those of `create_auto_cdc_flow` have its names and defaults.
+
+    Attributes:
+        apply_as_deletes: a condition on the source's columns: which changes are deletes.
+        apply_as_truncates: which changes empty the target: every change of any key with an earlier
+            sequence counts no more. Current tables only. Such a row needs a sequence and no key.
+        ignore_null_updates: whether a null leaves the column's value as it is. False by default.
+        ignore_null_updates_column_list: the columns of which a null leaves the value.
+        ignore_null_updates_except_column_list: the columns of which a null is a value.
+        columns_to_update: an array<string> column or expression: the columns that a change carries;
+            null, all of them. The others keep their values.
+        stored_as_scd_type: 1, one row per key (the default), or 2, a row per version with
+            `__START_AT` and `__END_AT` of the type of `sequence_by`; `__END_AT` is null on the
+            current version.
+    """
 
     apply_as_deletes: Condition | None
     apply_as_truncates: Condition | None
@@ -52,7 +87,7 @@ class FlowOptions(HistoryOptions, RunOptions, total=False):
 
 
 class AutoCdcError(LakehouseError):
-    """A flow that cannot go on, with the condition that Spark's AUTO CDC names for it."""
+    """A flow that cannot go on; `getCondition()` is one of `CONDITIONS`."""
 
     def __init__(self, condition: str, message: str) -> None:
         self.condition = condition
@@ -211,6 +246,26 @@ def expression(given: Condition, source: DataFrame) -> Column:
     return F.col(quote(given)) if given in source.columns else F.expr(given)
 
 
+CONDITIONS: Mapping[str, str] = {
+    "AUTOCDC_EMPTY_KEYS": "`keys` names no column.",
+    "AUTOCDC_SCD_TYPE": "`stored_as_scd_type` is neither 1 nor 2.",
+    "CANNOT_SET_TOGETHER": "Two options exclude each other.",
+    "UNRESOLVED_COLUMN": "An option names a column that the source has not.",
+    "AUTOCDC_SEQUENCING_TYPE": "`sequence_by` is no whole number, decimal, date, timestamp, text or"
+    " struct of these.",
+    "AUTOCDC_TARGET_NOT_EMPTY": "The target has rows that no flow wrote.",
+    "KEY_SCHEMA_DRIFT": "The target was built with other keys.",
+    "SCD_TYPE_DRIFT": "The target was built with the other SCD type.",
+    "SEQUENCING_TYPE_DRIFT": "The target was built with another type of `sequence_by`.",
+    "TRACK_HISTORY_DRIFT": "The target was built with other tracked columns.",
+    "AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY": 'A key is null, with `on_invalid="fail"`.',
+    "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE": "The sequence is null, or a part of it is.",
+    "AUTOCDC_MICROBATCH_VALIDATION.BAD_VALUE": "The column's type does not hold a value.",
+    "AUTOCDC_NO_CHECKPOINT": "A stream into a catalog's table names no `checkpoint_location`.",
+    "AUTOCDC_CONCURRENT_BATCH": "Another call wrote to the target at the same time. Call again.",
+    "AUTOCDC_DEBEZIUM_INPUT": "`decode_debezium` got a stream, or neither `value` nor one column.",
+}
+"""Conditions of an `AutoCdcError`, Spark's where AUTO CDC there has the same one."""
 _LISTS = (
     "keys", "column_list", "except_column_list", "track_history_column_list",
     "track_history_except_column_list", "ignore_null_updates_column_list",

@@ -10,47 +10,59 @@ from cdc_lakehouse.flows.sequences import value_sql
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.storage.names import quote, same
 from lakehouse.storage.statements import execute, inserting, noting, updating
+from silver.decode.types import parse_type
 from silver.fold.order_key import sequence_sql
 from silver.storage import layout
 from silver.storage.row_columns import column
 
 if TYPE_CHECKING:
-    from cdc_lakehouse.flows.batch import FlowBatch, FlowTarget
+    from cdc_lakehouse.flows.batch import FlowTarget
 
 START, END = "__START_AT", "__END_AT"
 _NOTE = "auto_cdc "
 
 
-def publish(into: "FlowTarget", batch: "FlowBatch", newest: int) -> None:
-    """Has the target show what the state has of this batch, and of others not published yet.
+def publish(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
+    """Has the target show what the state has of the newest batch, and of others before it.
 
     `newest` is the highest batch number that rows of the state have: a batch that wrote none has
-    its number taken by the next one. A commit that writes
-    rows of the target notes that number. Where none of the newest commits notes one, all rows of
-    the target are compared with the state.
+    its number taken by the next one. A commit that writes rows of the target notes that number.
+    Where none of the newest commits notes one, all rows of the target are compared with the state.
     """
-    keys, target = [*into.definition.keys], into.target
-    identity = [*keys, *([START] if into.definition.history else [])]
-    wanted = _wanted(into, batch.sequence)
+    state, target = into.state, into.target
+    bounds = (START, END) if into.definition.history else ()
+    kept = parse_type(sequence.simpleString())  # as Delta has it: every field may be null
+    fields = [*state.fields, *(T.StructField(name, kept) for name in bounds)]
     if not target.exists:
-        target.create(layout.columns_sql([*wanted.schema.fields], ()), "", {})
-    elif not _grow(target, wanted.schema):
+        target.create(layout.columns_sql(fields, ()), "", {})
+    elif not _grow(target, fields):
         with noting(into.spark, f"{_NOTE}{newest}"):
-            target.replace(wanted)
+            target.replace(_wanted(into, state.table.read(), sequence), retyped=True)
         return
     since = 1 + max(_published(target), default=0)
-    written = into.state.read().where(F.col("_batch") >= since)
-    if batch.cutoff_batch >= since or since == 1 < newest:
-        rows = _with_gone(wanted, target.read(), identity)
+    if state.cutoff_batch >= since or since == 1 < newest:
+        rows = _with_gone(into, _wanted(into, state.table.read(), sequence), target.read())
+    elif since > newest:
+        return
     elif into.definition.history:
-        touched = written.select(*map(column, keys)).distinct()
-        there = target.read().join(touched, keys, "left_semi")
-        rows = _with_gone(wanted.join(touched, keys, "left_semi"), there, identity)
+        rows = _of_touched(into, since, sequence)
     else:
-        shown = [column(name) for name in wanted.columns]
+        written = state.table.read().where(F.col("_batch") >= since)
+        written = written if since == newest else state.counting(written)
+        shown = [column(field.name) for field in fields]
         rows = written.select(*shown, F.col("_deleted").alias("_remove"))
     with noting(into.spark, f"{_NOTE}{newest}"):
-        execute(into.spark, _target_sql(target, wanted.columns, into), rows).collect()
+        execute(into.spark, _target_sql(into, [f.name for f in fields]), rows).collect()
+
+
+def _of_touched(into: "FlowTarget", since: int, sequence: T.DataType) -> DataFrame:
+    """The versions of the keys that batches wrote from one on, and those that are gone."""
+    keys = [*map(column, into.definition.keys)]
+    held = into.state.table.read()
+    touched = held.where(F.col("_batch") >= since).select(*keys).distinct()
+    names = [*into.definition.keys]
+    wanted = _wanted(into, held.join(touched, names, "left_semi"), sequence)
+    return _with_gone(into, wanted, into.target.read().join(touched, names, "left_semi"))
 
 
 def _published(target: FlowTable) -> list[int]:
@@ -59,46 +71,53 @@ def _published(target: FlowTable) -> list[int]:
     return [int(number) for number in notes if number.isdigit()]
 
 
-def _wanted(into: "FlowTarget", sequence: T.DataType) -> DataFrame:
-    """All rows that the state shows, as the target has them."""
-    shown = [column(field.name) for field in into.fields]
+def _wanted(into: "FlowTarget", held: DataFrame, sequence: T.DataType) -> DataFrame:
+    """The rows that the state shows, as the target has them; `held` are those of some keys."""
+    shown = [column(field.name) for field in into.state.fields]
+    counting = into.state.counting(held)
     if not into.definition.history:
-        return into.state.read().where("NOT _deleted").select(*shown)
+        return counting.where("NOT _deleted").select(*shown)
     ends = F.expr(sequence_sql("_from_order")) == F.expr(sequence_sql("_to_order"))
-    versions = into.state.read().where(F.col("_shown") & ~F.coalesce(ends, F.lit(False)))
+    versions = counting.where(F.col("_shown") & ~F.coalesce(ends, F.lit(False)))
     bounds = {START: "_from_order", END: "_to_order"}
     read = [F.expr(value_sql(order, sequence)).alias(name) for name, order in bounds.items()]
     return versions.select(*shown, *read)
 
 
-def _with_gone(wanted: DataFrame, there: DataFrame, identity: list[str]) -> DataFrame:
+def _identity(into: "FlowTarget") -> list[str]:
+    """The columns that tell the target's rows apart."""
+    return [*into.definition.keys, *([START] if into.definition.history else [])]
+
+
+def _with_gone(into: "FlowTarget", wanted: DataFrame, there: DataFrame) -> DataFrame:
     """The wanted rows, and those of the target that are none of them, to be removed."""
+    identity = _identity(into)
     named = [column(name) for name in identity]
     gone = there.select(*named).join(wanted.select(*named), identity, "left_anti")
     marked = gone.withColumn("_remove", F.lit(True))
     return wanted.withColumn("_remove", F.lit(False)).unionByName(marked, allowMissingColumns=True)
 
 
-def _target_sql(target: FlowTable, columns: list[str], into: "FlowTarget") -> str:
+def _target_sql(into: "FlowTarget", columns: list[str]) -> str:
     """The MERGE into the target; a row that is there as it is wanted is not written."""
-    identity = [*into.definition.keys, *([START] if into.definition.history else [])]
+    identity = _identity(into)
     others = [name for name in columns if name not in identity]
     differs = " OR ".join(f"NOT (t.{quote(c)} <=> s.{quote(c)})" for c in others) or "false"
-    if any("map<" in field.dataType.simpleString() for field in into.fields):
+    if any("map<" in field.dataType.simpleString() for field in into.state.fields):
         differs = "true"  # Spark does not compare maps.
     return (
-        f"MERGE INTO {target.name} t USING {{rows}} s ON {same('t', 's', identity, ())}"
+        f"MERGE INTO {into.target.name} t USING {{rows}} s ON {same('t', 's', identity, ())}"
         " WHEN MATCHED AND s._remove THEN DELETE"
         f" WHEN MATCHED AND ({differs}) THEN {updating(others)}"
         f" WHEN NOT MATCHED AND NOT s._remove THEN {inserting(columns)}"
     )
 
 
-def _grow(target: FlowTable, wanted: T.StructType) -> bool:
+def _grow(target: FlowTable, wanted: list[T.StructField]) -> bool:
     """Adds columns that the target lacks; whether its other columns have the wanted types."""
     there = {f.name: f.dataType for f in (target.schema or T.StructType()).fields}
-    if any(there.get(f.name, f.dataType) != f.dataType for f in wanted.fields):
+    if any(there.get(f.name, f.dataType) != f.dataType for f in wanted):
         return False
-    if new := [f for f in wanted.fields if f.name not in there]:
+    if new := [f for f in wanted if f.name not in there]:
         target.add(layout.columns_sql(new, ()))
     return True

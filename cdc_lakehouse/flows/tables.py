@@ -1,9 +1,8 @@
 """The Delta tables of a flow: the target, its state, and its dead letters.
 
-The state `TARGET_auto_cdc` has what `silver.fold` needs of every key: order keys, tombstones, and
-of a history the changes that make no version. The target has the source's columns only, and follows
-the state: a batch is written to the state by one MERGE, and from there to the target by another.
-A process that ends between the two leaves a batch that the next call publishes.
+The target has the source's columns only, and follows the state: the rows of a batch are added to
+the state, and from there merged into the target. A process that ends between the two leaves a batch
+that the next call publishes.
 """
 
 from collections.abc import Mapping
@@ -96,9 +95,9 @@ class FlowTable:
         self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({columns})")
         self.forget()
 
-    def replace(self, rows: DataFrame) -> None:
-        """Puts rows, with whatever columns they have, in place of the table's."""
-        write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+    def replace(self, rows: DataFrame, retyped: bool = False) -> None:
+        """Puts rows in place of the table's; `retyped` ones with whatever columns they have."""
+        write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", retyped)
         if self.is_path:
             write.save(self.place)
         else:

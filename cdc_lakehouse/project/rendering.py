@@ -10,8 +10,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from jinja2 import Environment, StrictUndefined
-
 from lakehouse.config.unpacking import table_schema
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -73,6 +71,8 @@ def _render(text: str, given: Mapping[str, str], skip: Callable[[str], None]) ->
     def skipping(pattern: str) -> str:
         skip(pattern)
         return ""
+
+    from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False

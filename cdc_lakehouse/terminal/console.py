@@ -127,10 +127,15 @@ def log_line(kind: str, message: str | None, **more: object) -> str:
     return json.dumps({"at": at, "level": kind, "message": message, **more}, ensure_ascii=False)
 
 
-def tell_of(target: Target) -> Progress:
-    """A function that prints a line of an answer: tables by short names, broken at the width."""
+def tell_of(target: Target, news: bool = False) -> Progress:
+    """A function that prints a line of an answer: tables by short names, broken at the width.
+
+    Lines that are `news` are left out with `--quiet`.
+    """
 
     def tell(line: str) -> None:
+        if news and level() is Level.QUIET:
+            return
         print("\n".join(wrapped(short_names(target, line))), flush=True)
 
     return tell

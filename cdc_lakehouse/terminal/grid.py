@@ -23,7 +23,9 @@ LONGEST_NAME = 32
 _NUMBER = re.compile(r"-?[\d,]+(\.\d+)?([eE][+-]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ][\d:.]+(Z|[+-]\d{2}:\d{2})?)?")
 _ZEROS = re.compile(r"(?<=:\d{2})\.0{6}((?:Z|[+-]\d{2}:\d{2})?)$")
-WRAPPED = frozenset(("expectation", "rule", "reason", "outcome", "state", "do", "effect"))
+WRAPPED = frozenset(
+    ("expectation", "rule", "reason", "outcome", "state", "do", "effect", "because")
+)
 _CONTROL = {code: "·" for code in (*range(32), *range(127, 160))} | {9: " ", 10: "⏎", 13: " "}
 
 

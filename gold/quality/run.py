@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gold.quality.docs import QualityRun, exception_message, write_docs
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -40,14 +41,16 @@ class Result(BaseModel):
     message: str | None = None
 
 
-def check(table: Table, rows: DataFrame, folder: str) -> list[Result]:
+def check(table: Table, rows: DataFrame, folder: str, run: QualityRun) -> list[Result]:
     """Checks these rows (the gold table's, or a batch's): one result per expectation, in order.
 
     FOLDER/results gets the full results as JSON and FOLDER/docs/index.html the Data Docs.
     """
     if not table.expectations:
         return []
-    return [_result(table, found) for found in evaluate(table, rows, folder, _FORMAT)]
+    found = evaluate(table, rows, folder, _FORMAT, run.name)
+    write_docs(folder, run, table, found)
+    return [_result(table, each) for each in found]
 
 
 def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
@@ -62,14 +65,14 @@ def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame
 
 
 def evaluate(
-    table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any]
+    table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
     """What Great Expectations says of each expectation, in the table's order, as it says it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from gold.quality.validation import validate
 
-        return validate(table, rows, folder, result_format)
+        return validate(table, rows, folder, result_format, run)
 
 
 def critical_failures(results: Iterable[Result]) -> list[Result]:
@@ -91,13 +94,5 @@ def _result(table: Table, found: dict[str, Any]) -> Result:
         unexpected_count=counts.get("unexpected_count"),
         element_count=counts.get("element_count"),
         observed=None if observed is None else str(observed),
-        message=_exception(found["exception_info"]),
-    )
-
-
-def _exception(information: dict[str, Any]) -> str | None:
-    """The first message of an expectation that raised; one that did not has none."""
-    each = [information, *[value for value in information.values() if isinstance(value, dict)]]
-    return next(
-        (entry["exception_message"] for entry in each if entry.get("exception_message")), None
+        message=exception_message(found),
     )

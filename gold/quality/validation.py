@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import great_expectations as gx
-from great_expectations.checkpoint.actions import UpdateDataDocsAction
+from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.core.validation_definition import ValidationDefinition
 from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 from great_expectations.data_context.types.base import (
@@ -30,14 +30,14 @@ _BOUNDS = ("min_value", "max_value")
 
 
 def validate(
-    table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any]
+    table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
     """One result of Great Expectations per expectation of the table, in the table's order.
 
-    Results are kept as JSON in FOLDER/results; the Data Docs site in FOLDER/docs gets a page for
-    this run and keeps those of earlier ones.
+    Results are kept as JSON in FOLDER/results, under the name of the run.
     """
-    outcome = _checkpoint(table, folder, result_format).run({"dataframe": rows})
+    checkpoint = _checkpoint(table, folder, result_format)
+    outcome = checkpoint.run({"dataframe": rows}, run_id=RunIdentifier(run_name=run))
     results = [result for run in outcome.run_results.values() for result in run.results]
     return sorted((result.to_json_dict() for result in results), key=_position)
 
@@ -57,7 +57,6 @@ def _checkpoint(table: Table, folder: str, result_format: dict[str, Any]) -> gx.
         gx.Checkpoint(
             name=table.table,
             validation_definitions=[context.validation_definitions.add(definition)],
-            actions=[UpdateDataDocsAction(name="docs")],
             result_format=result_format,
         )
     )
@@ -68,23 +67,16 @@ def _context(folder: str) -> EphemeralDataContext:
         store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
-        data_docs_sites={"docs": _site(f"{folder}/docs")},
+        data_docs_sites={},
     )
     config.stores[config.validation_results_store_name] = {
         "class_name": "ValidationResultsStore",
-        "store_backend": _files(f"{folder}/results"),
+        "store_backend": {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": f"{folder}/results",
+        },
     }
     return gx.get_context(mode="ephemeral", project_config=config)
-
-
-def _site(folder: str) -> dict[str, Any]:
-    index = {"class_name": "DefaultSiteIndexBuilder"}
-    backend = _files(folder)
-    return {"class_name": "SiteBuilder", "store_backend": backend, "site_index_builder": index}
-
-
-def _files(folder: str) -> dict[str, Any]:
-    return {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder}
 
 
 def _suite(table: Table) -> list[Written]:

@@ -58,6 +58,29 @@ class Bar(NamedTuple):
     label: str
 
 
+class PowerAxis:
+    """An axis of seconds by powers, from one second to a round number at or above the longest."""
+
+    MARKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
+    MARK_HEIGHT = 5.0
+
+    def __init__(self, longest: float) -> None:
+        """Take the longest that has to find room, in seconds."""
+        self.top = next((m for m in self.MARKS[2:] if m >= longest), longest)
+        every = [mark for mark in self.MARKS if mark < self.top]
+        self.marks = [*every[:: math.ceil(len(every) / 4)], self.top]
+
+    def percent(self, seconds: float) -> float:
+        """The height of a time, in percent of the axis; less than a second is at its foot."""
+        return math.log(max(seconds, 1.0)) / math.log(self.top) * 100
+
+    def outline(self, waits: Sequence[tuple[int, float]]) -> str:
+        """One path with a mark for each (bucket, seconds)."""
+        high = self.MARK_HEIGHT
+        tops = [(at, 100 - max(self.percent(long), high)) for at, long in waits]
+        return "".join(f"M{at + 0.05} {top:.1f}h.9v{high}h-.9z" for at, top in tops)
+
+
 def flow(kinds: Sequence[RecordClass], counts: Mapping[str, int]) -> Flow:
     """A Sankey diagram in three columns; thickness is the number of records."""
     total = sum(counts[kind.name] for kind in kinds)

@@ -1,21 +1,28 @@
 """The report: one self-contained HTML page about how the lakehouse does."""
 
+import os
+import re
+from base64 import b64encode
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.quality.results import TABLE as QUALITY_RESULTS
 from gold.report import page, story
 from gold.report.page import Record
-from gold.status.table_status import status
-from gold.status.unread import unread_records
+from gold.report.runs import list_runs
+from gold.report.tables import TableLines, describe_tables
+from gold.status.trouble import PipelineStatus, name_state, worst_first
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import spoken
@@ -23,8 +30,31 @@ from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
 
-DAYS, MOST_ENTRIES = 30, 20_000
+DAYS, MOST_ENTRIES, RUNS_SHOWN = 30, 50_000, 25
 COLOURED = ("records", *story.KNOWN, *story.OUTCOMES)
+_CODE = re.compile("`([^`]+)`")
+
+
+class Report(NamedTuple):
+    """All that the page shows.
+
+    Attributes:
+        target: the target's name.
+        moment: the time of the page.
+        told: the status.
+        entries: the ledger's entries.
+        results: results of expectations.
+        tables: columns, keys and rules of the tables.
+        docs: the link to the Data Docs, where there are any.
+    """
+
+    target: str
+    moment: datetime
+    told: PipelineStatus
+    entries: Sequence[Entry]
+    results: Sequence[Record] = ()
+    tables: Sequence[TableLines] = ()
+    docs: str | None = None
 
 
 def write(
@@ -32,34 +62,48 @@ def write(
     target: Target,
     tables: list[Table],
     file: Path,
-    records: list[Record] | None = None,
-    everything: list[Table] | None = None,
+    told: PipelineStatus,
+    docs: Path | None = None,
 ) -> None:
     """Writes the report about these tables, in place of the one that lies there.
 
-    `everything` are all tables that are configured, where `tables` are only some.
-
-    It shows the status (`records`, or as of now), and the runs of the last `DAYS` days: the newest
-    `MOST_ENTRIES` entries of the ledger.
+    It shows the status as it was told, and the runs of the last `DAYS` days: the newest
+    `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are
+    there.
     """
-    known = status(spark, target, tables) if records is None else records
-    entries = recent(spark, target, [table.table for table in tables])
-    results = checked(spark, target, [table.table for table in tables])
-    unread = unread_records(spark, target, everything or tables)
-    told = [sentence for each in unread for sentence in each.sentences()]
-    text = render(known, entries, results, target.name, datetime.now(timezone.utc), told)
+    names_ = [table.table for table in tables]
+    results = checked(spark, target, names_)
+    report = Report(
+        target=target.name,
+        moment=datetime.now(timezone.utc),
+        told=told,
+        entries=recent(spark, target, names_),
+        results=results,
+        tables=describe_tables(target, tables, results),
+        docs=_link(docs, file),
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.part")
-    fresh.write_text(text, encoding="utf-8")
+    fresh.write_text(render(report), encoding="utf-8")
     fresh.replace(file)
+
+
+def _link(docs: Path | None, file: Path) -> str | None:
+    """The way from the page to the index of the Data Docs, as a URL."""
+    index = docs and docs / "docs" / "index.html"
+    if index is None or not index.is_file():
+        return None
+    return quote(os.path.relpath(index, file.parent).replace(os.sep, "/"))
 
 
 def recent(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
     """The ledger's newest entries about these tables."""
     rows = ledger.read(spark, target).where(F.col("table").isin(tables))
-    rows = rows.where(f"started_at > current_timestamp() - INTERVAL {DAYS} DAYS")
-    newest = rows.orderBy(F.desc("ended_at")).limit(MOST_ENTRIES).collect()
-    return [_entry(row.asDict()) for row in newest]
+    rows = rows.where(
+        f"status <> 'begun' AND started_at > current_timestamp() - INTERVAL {DAYS} DAYS"
+    )
+    newest = rows.drop(ledger.STATE, "positions").orderBy(F.desc("ended_at")).limit(MOST_ENTRIES)
+    return [_entry(row.asDict()) for row in newest.collect()]
 
 
 def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
@@ -73,29 +117,23 @@ def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Reco
     return [row.asDict(recursive=True) for row in newest.collect()]
 
 
-def render(
-    records: list[Record],
-    entries: list[Entry],
-    results: list[Record],
-    target: str,
-    moment: datetime,
-    unread: Sequence[str] = (),
-) -> str:
-    """The page's text, from status records, ledger entries and results of expectations.
-
-    `unread` are sentences about what no table reads.
-    """
+def render(report: Report) -> str:
+    """The page's text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
+    environment.filters["code"] = _code
     folder = files("gold.report")
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
-    style = folder.joinpath("report.css").read_text("utf-8")
+    script = folder.joinpath("report.js").read_text("utf-8")
+    digest = b64encode(sha256(f"\n{script}\n".encode()).digest()).decode()
     return template.render(
-        **_parts(records, entries, results),
-        unread=unread,
-        target=target,
-        moment=moment.isoformat(),
+        **_parts(report),
+        target=report.target,
+        moment=report.moment.isoformat(),
+        docs=report.docs,
         days=DAYS,
-        style=style,
+        style=folder.joinpath("report.css").read_text("utf-8"),
+        script=script,
+        script_digest=digest,
         coloured=COLOURED,
         buckets=story.BUCKETS,
         size=_size,
@@ -103,12 +141,23 @@ def render(
     )
 
 
-def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -> dict[str, Any]:
-    over = story.span(entries)
+def _code(text: str) -> Markup:
+    """A sentence whose commands, which stand between backticks, are code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def _parts(report: Report) -> dict[str, Any]:
+    records, entries, results = worst_first(report.told.records), report.entries, report.results
+    over, runs = story.span(entries), list_runs(entries)
     drift, gaps = page.notes(records, "drift", "at"), page.notes(records, "gaps", "found_at")
     return {
         "records": records,
-        "troubles": page.troubles(records),
+        "states": {record["table"]: name_state(record) for record in records},
+        "verdict": page.judge(report.told),
+        "unread": report.told.unread,
+        "described": {each.table: each for each in report.tables},
+        "runs": runs,
+        "runs_shown": RUNS_SHOWN,
         "tiles": page.tiles(records),
         "rows": sum(map(itemgetter("rows"), records)),
         "flow": page.flow(records),
@@ -126,11 +175,10 @@ def _parts(records: list[Record], entries: list[Entry], results: list[Record]) -
         "gaps": gaps,
         "gap_keys": _keys(gaps),
         "most_bytes": max((record["bytes"] or 0 for record in records), default=0) or 1,
-        "failures": page.failures(entries),
     }
 
 
-def _keys(notes: list[Record]) -> list[str]:
+def _keys(notes: Sequence[Record]) -> list[str]:
     """The columns of a list of notes, but for the table and what only machines read."""
     left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]

@@ -1,21 +1,21 @@
 """What the report shows, in the order of the page: from status records and ledger entries alone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from gold.report import drawing, story
 from gold.report.drawing import Bar, Flow
 from gold.report.story import RecordClass, Span, Wait
-from gold.status.trouble import list_serious
+from gold.status.trouble import PipelineStatus, list_lines
 from lakehouse.durations import spoken
 from lakehouse.run.ledger import Entry
 
-VOLUME_HEIGHT, LEAST_BAR = 100.0, 2.5
-FAILURES_SHOWN, NOTES_SHOWN = 20, 100
+VOLUME_HEIGHT = 100.0
+NOTES_SHOWN = 100
 
-Record = dict[str, Any]
+Record = Mapping[str, Any]
 
 
 class Tile(NamedTuple):
@@ -36,8 +36,24 @@ class Volumes(NamedTuple):
     marks: list[tuple[int, float]]
 
 
+class Verdict(NamedTuple):
+    """The box at the top: its kind (bad, look, empty, unpromised or good), headline and lines.
+
+    A line is (table, sentence, whether that is serious); the table is empty where none is meant.
+    """
+
+    kind: str
+    headline: str
+    text: str
+    lines: list[tuple[str, str, bool]]
+
+
 class Freshness(NamedTuple):
-    """A table's waits over time: bars as (bucket, percent, kept, label); the promise's percent."""
+    """A table's waits over time; `line` is the percent of the promise on the axis, if there is one.
+
+    `kept` and `broken` are the outlines of the marks of the waits that kept the promise, and of
+    those that did not.
+    """
 
     table: str
     now: str
@@ -46,8 +62,16 @@ class Freshness(NamedTuple):
     promised: str
     recommended: str
     line: float | None
-    bars: list[tuple[int, float, bool, str]]
+    kept: str
+    broken: str
     stale: bool
+
+
+class FreshnessCharts(NamedTuple):
+    """A chart per table over one axis: marks as (label, percent) on a scale by powers."""
+
+    charts: list[Freshness]
+    marks: list[tuple[str, float]]
 
 
 class Letters(NamedTuple):
@@ -59,13 +83,30 @@ class Letters(NamedTuple):
     tables: str
 
 
-def troubles(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """What asks for attention, as (table, sentence): warnings too, where the record has them."""
-    return [
-        (record["table"], text)
-        for record in records
-        for text in (*(each.text for each in list_serious(record)), *record.get("warnings", ()))
-    ]
+def judge(told: PipelineStatus) -> Verdict:
+    """The verdict on the whole: all is well only where something is promised, and kept."""
+    lines = list_lines(told)
+    serious, others = sum(line[2] for line in lines), sum(not line[2] for line in lines)
+    if serious:
+        return Verdict("bad", _asks(serious, "asks", "ask", "for attention"), "", lines)
+    if others:
+        return Verdict("look", _asks(others, "is", "are", "worth a look"), "", lines)
+    if not any(record["counts"].get("records") for record in told.records):
+        text = "The lake is empty: drop files of events into the landing folder, then run"
+        return Verdict("empty", "Nothing has arrived yet", f"{text} `lakehouse run`.", lines)
+    promised = sum(record["max_staleness_seconds"] is not None for record in told.records)
+    if not promised:
+        text = "Every change that arrived is accounted for. No table promises a freshness"
+        text = f"{text} (`max_staleness`), so none can be late."
+        return Verdict("unpromised", "Nothing asks for attention", text, lines)
+    text = "Every change that arrived is accounted for, and the promise of freshness is kept"
+    return Verdict(
+        "good", "All is well", f"{text} by {promised} of {len(told.records)} tables.", lines
+    )
+
+
+def _asks(number: int, one: str, many: str, rest: str) -> str:
+    return f"{number} {'thing' if number == 1 else 'things'} {one if number == 1 else many} {rest}"
 
 
 def tiles(records: Sequence[Record]) -> list[Tile]:
@@ -113,33 +154,35 @@ def volumes(entries: Sequence[Entry], over: Span) -> Volumes:
 
 
 def freshness(
-    records: Iterable[Record], entries: Sequence[Entry], over: Span | None
-) -> list[Freshness]:
-    """One small chart per table."""
+    records: Sequence[Record], entries: Sequence[Entry], over: Span | None
+) -> FreshnessCharts:
+    """One small chart per table, all over one axis; by powers, as promises differ by powers."""
     waited = story.waits(entries)
-    return [_freshness(record, waited.get(record["table"], []), over) for record in records]
+    promises = [record["max_staleness_seconds"] or 0 for record in records]
+    longest = [wait.seconds for record in records for wait in waited.get(record["table"], [])]
+    axis = drawing.PowerAxis(max([*longest, *promises], default=0))
+    charts = [_freshness(record, waited.get(record["table"], []), over, axis) for record in records]
+    return FreshnessCharts(charts, [(spoken(at), axis.percent(at)) for at in axis.marks])
 
 
-def _freshness(record: Record, waits: Sequence[Wait], over: Span | None) -> Freshness:
+def _freshness(
+    record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.PowerAxis
+) -> Freshness:
     promised = record["max_staleness_seconds"]
     recommended = record["recommended_max_staleness_minutes"]
-    longest = max((wait.seconds for wait in waits), default=None)
-    top = max(filter(None, (longest, promised)), default=1)
-    buckets = story.longest(waits, over) if over else []
-    bars = [
-        (place, max(long / top * 100, LEAST_BAR), not promised or long <= promised, spoken(long))
-        for place, long in enumerate(buckets)
-        if long is not None
-    ]
+    buckets = list(enumerate(story.longest(waits, over) if over else []))
+    found = [(place, long) for place, long in buckets if long is not None]
+    kept = [each for each in found if not promised or each[1] <= promised]
     return Freshness(
         table=record["table"],
         now=spoken(record["staleness_seconds"]),
         latest=spoken(waits[-1].seconds if waits else None),
-        longest=spoken(longest),
+        longest=spoken(max((wait.seconds for wait in waits), default=None)),
         promised=spoken(promised),
         recommended="" if recommended is None else f"{recommended} min",
-        line=promised / top * 100 if promised else None,
-        bars=bars,
+        line=axis.percent(promised) if promised else None,
+        kept=axis.outline(kept),
+        broken=axis.outline([each for each in found if each not in kept]),
         stale=record["stale"],
     )
 
@@ -163,16 +206,10 @@ def letters(records: Iterable[Record]) -> list[Letters]:
     ]
 
 
-def notes(records: Iterable[Record], key: str, time: str) -> list[Record]:
+def notes(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
     """The newest notes of drift or gaps over all tables, by their column `time`, newest first."""
     found = [{"table": record["table"], **note} for record in records for note in record[key]]
     return sorted(found, key=lambda note: str(note[time]), reverse=True)[:NOTES_SHOWN]
-
-
-def failures(entries: Iterable[Entry]) -> list[Entry]:
-    """The newest failed runs of a table."""
-    failed = [entry for entry in entries if entry.status == "failed"]
-    return sorted(failed, key=lambda entry: entry.ended_at, reverse=True)[:FAILURES_SHOWN]
 
 
 def moments(over: Span) -> list[str]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, Engine, create_engine, inspect
 from sqlalchemy.engine import URL, make_url
@@ -14,6 +14,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from gold.source_check import postgres, rows
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError, SourceUnreachable, TableFailed
+from lakehouse.remedies import install_extra
+from lakehouse.spark.secrets import read_secret
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
@@ -23,7 +28,7 @@ DRIVERS = {
     "mariadb+pymysql": "mysql+pymysql",
 }
 EXTRAS = {"postgresql+psycopg": "postgres", "mysql+pymysql": "mysql"}
-ENVIRONMENT = "env:"
+ENVIRONMENT, SECRET = "env:", "secret:"
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 
 
@@ -45,9 +50,19 @@ def checked_url(url: str) -> URL:
         raise _wrong(url, "correct it") from wrong
     except ImportError as wrong:
         package = EXTRAS.get(named.drivername)
-        action = f"pip install 'cdc-lakehouse[{package}]'" if package else f"install {wrong.name}"
+        action = install_extra(package) if package else f"install {wrong.name}"
         raise _wrong(url, f"install the driver: {action}") from wrong
     return _with_password(named)
+
+
+def with_secret(spark: "SparkSession", url: str) -> str:
+    """The URL with its password out of Databricks' secrets, where `secret:SCOPE/KEY` names it."""
+    given = make_url(url)
+    password = str(given.password or "")
+    if not password.startswith(SECRET):
+        return url
+    known = read_secret(spark, password.removeprefix(SECRET), "--source")
+    return given.set(password=known).render_as_string(hide_password=False)
 
 
 def without_password(url: str) -> str:

@@ -51,24 +51,48 @@ class Comparison(NamedTuple):
     ids: list[str]
 
 
+class GoldDigests(NamedTuple):
+    """Gold's rows as digests, and of each bucket the rows and the sum of their digests."""
+
+    rows: DataFrame
+    buckets: dict[int, tuple[int, int]]
+
+
+def bucket_parts(parts: int) -> list[range]:
+    """The buckets in so many parts of about equal size."""
+    return [range(BUCKETS * n // parts, BUCKETS * (n + 1) // parts) for n in range(parts)]
+
+
+def digest_gold(rows: DataFrame, plan: ComparisonPlan, parts: Sequence[range]) -> GoldDigests:
+    """Digests gold's rows of these parts of the buckets, in one reading."""
+    digested = _digested(rows, plan)
+    ranges = [f"bucket BETWEEN {part[0]} AND {part[-1]}" for part in parts]
+    return GoldDigests(digested, _buckets(digested.where(" OR ".join(ranges) or "false")))
+
+
 def compare(
-    rows: DataFrame, connection: Connection, side: ModuleType, plan: ComparisonPlan
+    gold: GoldDigests,
+    connection: Connection,
+    side: ModuleType,
+    plan: ComparisonPlan,
+    part: range,
 ) -> Comparison:
-    """Finds the keys that differ; gold is read before the source.
+    """Finds the keys of a part of the buckets that differ; gold has been read before the source.
 
     Args:
-        rows: gold's rows.
+        gold: gold's digests.
         connection: the source's connection, in one transaction.
         side: the module that reads this kind of database.
         plan: what is compared.
+        part: the buckets.
     """
-    digested = _digested(rows, plan)
-    ours, theirs = _buckets(digested), side.digests(connection, plan, BUCKETS)
+    ours = {bucket: gold.buckets[bucket] for bucket in part if bucket in gold.buckets}
+    theirs = side.digests(connection, plan, BUCKETS, part)
     differ = sorted(b for b in {*ours, *theirs} if ours.get(b) != theirs.get(b))
     ids: list[str] = []
     for chosen in _parts(differ, BUCKETS_AT_ONCE):
         listed = ", ".join(map(str, chosen))
-        near = digested.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
+        near = gold.rows.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
         held = Counter((row["k"], row["d"]) for row in near)
         there = Counter(side.row_digests(connection, plan, BUCKETS, chosen))
         ids += sorted({k for k, _ in (held - there) + (there - held)})

@@ -7,6 +7,8 @@ from sqlalchemy import Connection, text
 from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind
 
+PARTS = 8
+"""How many queries digest the table, one part of the keys each: what one has found is kept."""
 Exact = tuple[str, tuple[str | None, ...], str | None]
 
 _MOMENT = "'YYYY-MM-DD\"T\"HH24:MI:SS.US'"
@@ -63,14 +65,15 @@ def steady(connection: Connection) -> None:
 
 
 def digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int
+    connection: Connection, plan: ComparisonPlan, buckets: int, part: range
 ) -> dict[int, tuple[int, int]]:
-    """Of each bucket the number of rows and the sum of their digests."""
+    """Of each bucket of a part the number of rows and the sum of their digests."""
     found = connection.execute(
         text(
             f"SELECT {_bucket(buckets)} AS b, count(*), sum({_number('d', 15, 60)})"
-            f" FROM ({_rows(plan)}) r GROUP BY 1"
-        )
+            f" FROM ({_rows(plan)}) r WHERE {_bucket(buckets)} BETWEEN :first AND :last GROUP BY 1"
+        ),
+        {"first": part[0], "last": part[-1]},
     )
     return {row[0]: (row[1], int(row[2])) for row in found}
 
@@ -102,6 +105,11 @@ def position(connection: Connection) -> int:
             text("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
         ).scalar_one()
     )
+
+
+def position_text(place: int) -> str:
+    """A position as PostgreSQL writes it."""
+    return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
 
 
 def _rows(plan: ComparisonPlan) -> str:

@@ -15,6 +15,8 @@ from sqlalchemy.types import TypeEngine
 from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind, text_of
 
+PARTS = 1
+"""A reading brings every row, so there is only one."""
 Row = tuple[str | None, ...]
 Exact = tuple[str, Row, str | None]
 
@@ -43,12 +45,14 @@ def steady(connection: Connection) -> None:
 
 
 def digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int
+    connection: Connection, plan: ComparisonPlan, buckets: int, part: range
 ) -> dict[int, tuple[int, int]]:
-    """Of each bucket the number of rows and the sum of their digests."""
+    """Of each bucket of a part the number of rows and the sum of their digests."""
     found: dict[int, tuple[int, int]] = {}
     for key, row in _digested(connection, plan):
         bucket = bucket_of(key, buckets)
+        if bucket not in part:
+            continue
         count, total = found.get(bucket, (0, 0))
         found[bucket] = (count + 1, total + int(row[:15], 16))
     return found

@@ -7,19 +7,40 @@ tells by whom. It is real when the table has applied a change from beyond the pl
 write-ahead log was when the row was found missing; as long as it has not, it is in flight. So what
 is open is compared again after a pause. Of other databases nothing tells: what still differs then
 is real. Of a source at rest, all of whose changes are applied, every difference is real.
+
+The keys are compared in parts. A part that is equal is noted, and a comparison that was broken off
+goes on after it. A table without a real difference is equal up to the position that the source had
+when its comparison began; while something is in flight, up to the last change that was applied.
 """
 
+import json
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from types import ModuleType
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gold.source_check.database import connected, find
-from gold.source_check.digests import Difference, compare, differences
-from gold.source_check.plan import name_at_source, planned
+from gold.source_check.database import connected, find, without_password
+from gold.source_check.digests import (
+    Comparison,
+    Difference,
+    bucket_parts,
+    compare,
+    differences,
+    digest_gold,
+)
+from gold.source_check.plan import ComparisonPlan, name_at_source, planned
+from gold.source_check.verified import (
+    Unfinished,
+    Verified,
+    now,
+    read_verified,
+    write_verified,
+)
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -28,10 +49,15 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 
 PAUSE, ROUNDS = 5.0, 2
+Tell = Callable[[str], None]
 
 
 class Verdict(NamedTuple):
-    """What a comparison came to: rows on both sides, and the differences of both sorts."""
+    """What a comparison came to: rows on both sides, and the differences of both sorts.
+
+    `through` is the position up to which the table is equal, None where it is not. `resumed` counts
+    the parts of the keys that a comparison that was broken off had found equal.
+    """
 
     source: str
     gold_rows: int
@@ -40,6 +66,8 @@ class Verdict(NamedTuple):
     left_out: tuple[str, ...]
     real: list[Difference]
     in_flight: list[Difference]
+    through: str | None = None
+    resumed: int = 0
 
 
 class Applied(NamedTuple):
@@ -60,10 +88,117 @@ class SourceDatabase(NamedTuple):
     at_rest: bool = False
 
 
+class Reading(NamedTuple):
+    """Gold's rows, and what of the change log was applied just before they were read."""
+
+    before: Applied
+    rows: DataFrame
+
+
+@dataclass(frozen=True)
+class SourceComparison:
+    """A table of a lake and its database, how the database is read, and what is compared."""
+
+    spark: SparkSession
+    target: Target
+    table: Table
+    given: SourceDatabase
+    side: ModuleType
+    plan: ComparisonPlan
+
+    def read(self) -> Reading:
+        """Gold as of now."""
+        return read_gold(self.spark, self.target, self.table)
+
+    def what(self) -> str:
+        """A digest of what is compared; another one after a table's rows were replaced."""
+        states = ledger.read_states(self.spark, self.target)
+        replaced = json.loads(states.get(self.table.table, "{}")).get("replaced_at")
+        place = without_password(self.given.url)
+        return sha256(f"{place} {self.plan} {replaced}".encode()).hexdigest()
+
+    def compare_parts(
+        self, rows: DataFrame, kept: Verified, going: Unfinished, tell: Tell
+    ) -> "PartsCompared":
+        """Compares the parts of the keys that are left; notes each that is equal."""
+        parts = bucket_parts(self.side.PARTS)
+        left = [number for number in range(len(parts)) if number not in going.parts]
+        gold = digest_gold(rows, self.plan, [parts[number] for number in left])
+        done = PartsCompared(going, going, None, [])
+        for number in left:
+            tell(f"part {number + 1} of {len(parts)}")
+            with connected(self.given.url, self.table.table) as connection:
+                found = compare(gold, connection, self.side, self.plan, parts[number])
+                place = self.side.position(connection)
+                unequal = list(differences(rows, connection, self.side, self.plan, found.ids))
+            done = done.with_part(number, found, place, unequal)
+            write_verified(self.target, self.table.table, kept.going(done.equal))
+        return done
+
+    def settle(
+        self, found: Sequence[Difference], before: Applied, place: int | None, pause: float
+    ) -> "Settled":
+        """Tells real differences from those in flight; looks again at what is open."""
+        real, open_ = judged(found, before, self.given.at_rest, place)
+        for _ in range(ROUNDS - 1 if open_ else 0):
+            time.sleep(pause)
+            before, rows = self.read()
+            with connected(self.given.url, self.table.table) as connection:
+                ids = sorted({each.id for each in open_})
+                again = list(differences(rows, connection, self.side, self.plan, ids))
+            newly, open_ = judged(again, before, self.given.at_rest, place)
+            real = [*real, *newly]
+        if place is None:
+            return Settled([*real, *open_], [], before)
+        return Settled(real, open_, before)
+
+    def through(self, going: Unfinished, settled: "Settled") -> str:
+        """The position up to which a table without a real difference is equal."""
+        place = going.place
+        if place is not None and settled.in_flight and settled.before.log is not None:
+            place = min(place, _known(settled.before.log, []).reached)
+        return self.side.position_text(place) if place else f"batch {going.batch}"
+
+
+class PartsCompared(NamedTuple):
+    """The parts of a comparison: those that are equal, all of them, and what differs in them.
+
+    `place` is where the source's log was after the last one was read.
+    """
+
+    equal: Unfinished
+    all: Unfinished
+    place: int | None
+    differences: list[Difference]
+
+    def with_part(
+        self, number: int, found: Comparison, place: int | None, unequal: list[Difference]
+    ) -> "PartsCompared":
+        """The same with one more part."""
+        every = self.all.with_part(number, found.gold, found.source)
+        equal = self.equal
+        if not unequal:
+            equal = equal.with_part(number, found.gold, found.source)
+        return PartsCompared(equal, every, place, [*self.differences, *unequal])
+
+
+class Settled(NamedTuple):
+    """Differences that are real, those in flight, and what was applied when they were read."""
+
+    real: list[Difference]
+    in_flight: list[Difference]
+    before: Applied
+
+
 def verdict(
-    spark: SparkSession, target: Target, table: Table, given: SourceDatabase, pause: float = PAUSE
+    spark: SparkSession,
+    target: Target,
+    table: Table,
+    given: SourceDatabase,
+    pause: float = PAUSE,
+    tell: Tell = lambda _: None,
 ) -> Verdict:
-    """Compares gold's rows of a table with its source database.
+    """Compares gold's rows of a table with its source database, and keeps what that came to.
 
     Args:
         spark: the session.
@@ -71,29 +206,38 @@ def verdict(
         table: the table's configuration.
         given: the database.
         pause: seconds before what is open is compared again.
+        tell: hears which part of the keys is compared next.
     """
-    before, shown = applied(spark, target, table), published(spark, target, table)
+    before, rows = read_gold(spark, target, table)
     with connected(given.url, table.table) as connection:
         source = find(connection, table, given.named)
         _check_keys(table, source.types)
-        plan = planned(table, source.name, source.types, shown.columns)
-        found = compare(shown, connection, source.side, plan)
         place = source.side.position(connection)
-        first = list(differences(shown, connection, source.side, plan, found.ids))
-    judge = partial(judged, at_rest=given.at_rest, place=place)
-    real, open_ = judge(first, before)
-    for _ in range(ROUNDS - 1 if open_ else 0):
-        time.sleep(pause)
-        before, shown = applied(spark, target, table), published(spark, target, table)
-        with connected(given.url, table.table) as connection:
-            ids = sorted({each.id for each in open_})
-            again = list(differences(shown, connection, source.side, plan, ids))
-        newly, open_ = judge(again, before)
-        real += newly
-    if place is None:
-        real, open_ = [*real, *open_], []
-    compared = tuple(c.name for c in plan.columns)
-    return Verdict(plan.source, found.gold, found.source, compared, plan.left_out, real, open_)
+    plan = planned(table, source.name, source.types, rows.columns)
+    work = SourceComparison(spark, target, table, given, source.side, plan)
+    kept = read_verified(target, table.table)
+    going = kept.resumed(Unfinished(work.what(), before.batch, place))
+    done = work.compare_parts(rows, kept, going, tell)
+    settled = work.settle(done.differences, before, done.place, pause)
+    through = None if settled.real else work.through(going, settled)
+    proved = kept.going(None) if through is None else Verified(through, now(), plan.source)
+    write_verified(target, table.table, proved)
+    return Verdict(
+        plan.source,
+        done.all.gold,
+        done.all.source,
+        tuple(column.name for column in plan.columns),
+        plan.left_out,
+        settled.real,
+        settled.in_flight,
+        through,
+        len(going.parts),
+    )
+
+
+def read_gold(spark: SparkSession, target: Target, table: Table) -> Reading:
+    """Gold's rows of a table as of now, and what was applied before."""
+    return Reading(applied(spark, target, table), published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:

@@ -8,13 +8,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
-
-from lakehouse.config.target import Target
 from lakehouse.places.place import Place, list_folder, place
 from lakehouse.run import ledger
-from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 from lakehouse.words import read_columns
@@ -29,15 +26,15 @@ class Files(NamedTuple):
     deletion_vectors: int | None = None
 
 
-def measure(spark: SparkSession, target: Target, table: str) -> Files:
+def measure(lake: AskedLake, table: str) -> Files:
     """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
 
     The latter knows of deletion vectors on Databricks only; what is not known is None, and so is
     all of a table that cannot be read.
     """
-    folder = names.location(target, "silver", table)
-    noted = checksum(place(target, folder, "_delta_log")) if folder else None
-    return noted or _described(spark, names.name(target, "silver", table))
+    folder = names.location(lake.target, "silver", table)
+    noted = checksum(place(lake.target, folder, "_delta_log")) if folder else None
+    return noted or _described(lake, table)
 
 
 def checksum(log: Place) -> Files | None:
@@ -55,12 +52,13 @@ def checksum(log: Place) -> Files | None:
     )
 
 
-def _described(spark: SparkSession, name: str) -> Files:
+def _described(lake: AskedLake, table: str) -> Files:
+    from lakehouse.spark.spark_failures import SPARK_FAILURES
+
     try:
-        row = spark.sql(f"DESCRIBE DETAIL {name}").first()
+        (detail,) = lake.ask(f"DESCRIBE DETAIL {lake.name('silver', table)}")
     except SPARK_FAILURES:
         return Files()
-    detail = row.asDict() if row else {}
     more = detail.get("statistics") or {}
     vectors = more.get("numDeletionVectors")
     known = None if vectors is None else int(vectors)
@@ -156,9 +154,9 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
         "letters": _letters(tables, sources),
         "outdated": _stale(tables),
         "states": _states(sources),
-        "drifts": _DRIFTS,
+        "drifts": DRIFTS,
         "holes": _gaps(sources),
-        "waits": _WAITS,
+        "waits": WAITS,
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
     query = f"WITH {steps}\nSELECT {columns} FROM ({_JOINED})"
@@ -184,7 +182,7 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  coalesce(outdated.n, 0L) AS stale_keys, outdated.since AS stale_keys_since,
  coalesce(drifts.n, 0L) AS drift,
  coalesce(holes.n, 0L) AS gaps,
- bigint(ceil(apply_p95_seconds * 2 / 60) + 7) AS recommended_max_staleness_minutes
+ CAST(ceil(apply_p95_seconds * 2 / 60) + 7 AS bigint) AS recommended_max_staleness_minutes
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
  LEFT JOIN published USING (`table`)
  LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
@@ -201,7 +199,7 @@ def _known(tables: Sequence[TableFacts]) -> str:
         f" {_bigint(t.files.bytes)}, {_bigint(t.files.deletion_vectors)})"
         for t in tables
     )
-    return f"SELECT * FROM VALUES {rows} AS known({columns})"
+    return f"SELECT * FROM (VALUES {rows}) AS known({columns})"
 
 
 def _bigint(number: int | None) -> str:
@@ -219,7 +217,7 @@ def _runs(sources: Sources) -> str:
     return (
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
-        f" percentile(if({recent}, duration_ms, NULL), 0.95) / 1000 AS apply_p95_seconds"
+        f" round(percentile(if({recent}, duration_ms, NULL), 0.95) / 1000, 3) AS apply_p95_seconds"
         f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
     )
 
@@ -303,10 +301,13 @@ def _letters(tables: Sequence[TableFacts], sources: Sources) -> str:
     )
     return (
         "SELECT `table`, sum(if(known, 0L, n)) AS n, sum(if(known, n, 0L)) AS known,"
-        " map_from_entries(collect_list(if(known, NULL, struct(reason, n)))) AS dead_letter_reasons"
+        f" {REASONS} AS dead_letter_reasons"
         f" FROM (SELECT `table`, reason, known, count(*) AS n FROM ({rows})"
         " GROUP BY `table`, reason, known) GROUP BY `table`"
     )
+
+
+REASONS = "map_from_entries(collect_list(if(known, NULL, struct(reason, n))))"
 
 
 def _stale(tables: Sequence[TableFacts]) -> str:
@@ -327,21 +328,17 @@ def _gaps(sources: Sources) -> str:
 
 def _states(sources: Sources) -> str:
     """Of each table the group and the schema changes that its newest state tells."""
-    kinds = literal(f"{GROUP_TYPE}, {SCHEMA_CHANGES_TYPE}")
-    newest = (
-        f"SELECT `table`, max_by({ledger.STATE}, ended_at) AS state FROM {_ledger(sources)}"
-        f" WHERE layer = 'silver' AND {ledger.STATE} IS NOT NULL GROUP BY `table`"
-    )
-    return f"SELECT `table`, from_json(state, {kinds}) AS of FROM ({newest})"
+    return f"SELECT `table`, {STATE} AS of FROM ({ledger.newest_states_sql(_ledger(sources))})"
 
 
-_DRIFTS = (
+STATE = f"from_json(state, {literal(f'{GROUP_TYPE}, {SCHEMA_CHANGES_TYPE}')})"
+DRIFTS = (
     "SELECT `table`, count_if(change.at > current_timestamp() - "
     f"{DRIFT_WINDOW}) AS n FROM states LATERAL VIEW explode(of.schema_changes) c AS change"
     " GROUP BY `table`"
 )
 
-_WAITS = (
+WAITS = (
     "SELECT `table`, count(*) AS n FROM (SELECT explode(map_keys(transaction.records)) AS `table`"
     " FROM (SELECT explode(max_by(of.group.waiting, of.group.number)) AS transaction FROM states"
     " WHERE of.group.name IS NOT NULL GROUP BY of.group.name)) GROUP BY `table`"

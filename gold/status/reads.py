@@ -18,6 +18,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
 from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import exists, name
 from lakehouse.storage.views import stored
 from lakehouse.storage.writing import DeclaredTable
@@ -63,7 +64,7 @@ def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
-    sizes = [measure(spark, target, each).bytes for each in below]
+    sizes = [measure(Lake(spark, target), each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 

@@ -6,29 +6,26 @@ accepted change. A newer change, a delete, a truncate or a replay ends that by i
 
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 
 
-def of(spark: SparkSession, target: Target, table: Table, rows: str | None = None) -> str | None:
+def of(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
     """The query of a table's stale keys; None while it cannot have any.
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.
     """
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     letters = f"{table.table}_dead_letters"
-    there = [names.exists(spark, target, "silver", name) for name in (kept, letters)]
-    if not table.keys or not all(there):
+    if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
-    held = names.name(target, "silver", kept)
-    schema = spark.table(held).schema
-    types = {key: schema[key].dataType.simpleString() for key in table.keys}
-    return query(table, rows or held, names.name(target, "silver", letters), types)
+    known = lake.types("silver", kept)
+    types = {key: known[key] for key in table.keys}
+    held = rows or lake.name("silver", kept)
+    return query(table, held, lake.name("silver", letters), types)
 
 
 def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:

@@ -5,10 +5,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from typing import Any
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from gold.report import story
 from gold.status import pipeline, stale
@@ -17,8 +14,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
 from lakehouse.run import ledger
-from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage import names
+from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
 from silver.contract import (
     KEY_PARTS,
@@ -28,12 +24,12 @@ from silver.contract import (
     waits_in_log,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Record = dict[str, Any]
 
 _LISTS = {KEY_PARTS: "key_parts", LACKED_KEYS: "lacked_keys", LEFT_OUT: "left_out"}
-
-# Planning a query over many tables keeps one processor busy: it is asked in so many parts at once.
-PARTS = 2
 
 _KEYLESS_LIVE = (
     "NOT _removes AND row_number() OVER (PARTITION BY _content, _removes ORDER BY _order)"
@@ -41,106 +37,119 @@ _KEYLESS_LIVE = (
 )
 
 
-def status(spark: SparkSession, target: Target, tables: list[Table]) -> list[Record]:
+def status(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Record]:
+    """The same as `status_of`, of Spark's lake."""
+    return status_of(Lake(spark, target), tables)
+
+
+def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     """One record per table: the columns of `gold.pipeline_status` (`pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
     `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
-    `order` says what the records of Debezium are ordered by (`source` or `arrival`), `key_parts`
-    which parts of their keys are no keys of the table, `lacked_keys` which keys of the table their
-    keys lack and have unknown old values, `left_out` which fields are in no column. Times are ISO
-    8601 in UTC.
+    `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
+    `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
+    table their keys lack and have unknown old values, `left_out` which fields are in no column.
+    Times are ISO 8601 in UTC.
     """
-    kept = sources(spark, target)
-    known = [facts(spark, target, table) for table in tables]
-    parts = [known[n::PARTS] for n in range(min(PARTS, len(known)))]
-    with ThreadPoolExecutor(PARTS) as pool:
-        asked = [pool.submit(_asked, spark, part, kept) for part in parts]
-        counts = _counts(spark, target)
-        gaps = _noted(spark, kept.gaps, "found_at", "resolved_at IS NULL")
-        states = {t: json.loads(s) for t, s in ledger.read_states(spark, target).items()}
+    kept = sources(lake)
+    known = [facts(lake, table) for table in tables]
+    parts = [known[n :: lake.at_once] for n in range(min(lake.at_once, len(known)))]
+    with ThreadPoolExecutor(lake.at_once) as pool:
+        asked = [pool.submit(_asked, lake, part, kept) for part in parts]
         rows = {name: row for part in asked for name, row in part.result().items()}
+    counts, lost, states = _counts(lake, kept), _gaps(lake, kept), states_of(lake)
     return [
-        _record(rows[name], counts.get(name, {}), gaps.get(name, []), states.get(name, {}))
+        _record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
         for name in (table.table for table in tables)
     ]
 
 
-def _asked(spark: SparkSession, known: list[TableFacts], kept: Sources) -> dict[str, Record]:
-    query = pipeline.status(known, kept).query
-    return {row["table"]: row.asDict() for row in spark.sql(query).collect()}
+def states_of(lake: AskedLake) -> dict[str, Record]:
+    """The newest state of every table, as its JSON says."""
+    if not lake.exists("silver", ledger.TABLE):
+        return {}
+    newest = lake.ask(ledger.newest_states_sql(lake.name("silver", ledger.TABLE)))
+    return {row["table"]: json.loads(row[ledger.STATE]) for row in newest}
 
 
-def views(spark: SparkSession, target: Target, tables: list[Table]) -> list[View]:
+def _asked(lake: AskedLake, known: list[TableFacts], kept: Sources) -> dict[str, Record]:
+    return {row["table"]: row for row in lake.ask(pipeline.status(known, kept).query)}
+
+
+def views(spark: "SparkSession", target: Target, tables: list[Table]) -> list[View]:
     """`gold.pipeline_runs`, and `gold.pipeline_status` of these tables."""
-    kept = sources(spark, target)
-    known = [facts(spark, target, table) for table in tables]
+    lake = Lake(spark, target)
+    kept, known = sources(lake), [facts(lake, table) for table in tables]
     return [pipeline.runs(kept), pipeline.status(known, kept)]
 
 
-def facts(spark: SparkSession, target: Target, table: Table) -> TableFacts:
+def facts(lake: AskedLake, table: Table) -> TableFacts:
     """What the status of a table is asked from."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
-    place = _place(spark, target, current)
+    place = _place(lake, current)
     live = "_is_current" if history else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
         max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
         current=place,
-        log=_place(spark, target, f"{table.table}_changes"),
-        letters=_place(spark, target, f"{table.table}_dead_letters"),
-        files=pipeline.measure(spark, target, current) if place else pipeline.Files(),
-        stale=_stale(spark, target, table),
+        log=_place(lake, f"{table.table}_changes"),
+        letters=_place(lake, f"{table.table}_dead_letters"),
+        files=pipeline.measure(lake, current) if place else pipeline.Files(),
+        stale=_stale(lake, table),
         max_dead_letters=table.max_dead_letters,
-        shown=waits_in_log(target, table) and not seconds(table.max_staleness or 0),
+        shown=waits_in_log(lake.target, table) and not seconds(table.max_staleness or 0),
     )
 
 
-def _stale(spark: SparkSession, target: Target, table: Table) -> str | None:
-    """The query of the table's stale keys; None as well where the table cannot be read."""
+def _stale(lake: AskedLake, table: Table) -> str | None:
+    """The query of the table's stale keys; None as well where Spark cannot read the table."""
+    if not isinstance(lake, Lake):
+        return stale.of(lake, table)
+    from lakehouse.spark.spark_failures import SPARK_FAILURES
+
     try:
-        return stale.of(spark, target, table)
+        return stale.of(lake, table)
     except SPARK_FAILURES:
         return None
 
 
-def sources(spark: SparkSession, target: Target) -> Sources:
+def sources(lake: AskedLake) -> Sources:
     """Where the notes over all tables lie, as far as there are any."""
     return Sources(
-        ledger=_place(spark, target, ledger.TABLE),
-        gaps=_place(spark, target, "_gaps"),
-        acknowledged=_place(spark, target, "_acknowledged"),
+        ledger=_place(lake, ledger.TABLE),
+        gaps=_place(lake, "_gaps"),
+        acknowledged=_place(lake, "_acknowledged"),
     )
 
 
-def _place(spark: SparkSession, target: Target, table: str) -> str | None:
-    known = names.exists(spark, target, "silver", table)
-    return names.name(target, "silver", table) if known else None
+def _place(lake: AskedLake, table: str) -> str | None:
+    return lake.name("silver", table) if lake.exists("silver", table) else None
 
 
-def _counts(spark: SparkSession, target: Target) -> dict[str, dict[str, int]]:
+def _counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:
     """Every class of record over all silver runs, by table."""
-    silver = ledger.read(spark, target).where("layer = 'silver'")
-    classes = silver.select("table", F.explode("counts").alias("class", "n"))
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in classes.groupBy("table", "class").agg(F.sum("n").alias("n")).collect():
-        found[row["table"]][row["class"]] = row["n"]
+    if kept.ledger is not None:
+        classes = f"SELECT `table`, explode(counts) AS (class, n) FROM {kept.ledger}"
+        query = f"SELECT `table`, class, sum(n) AS n FROM ({classes} WHERE layer = 'silver')"
+        for row in lake.ask(f"{query} GROUP BY `table`, class"):
+            found[row["table"]][row["class"]] = row["n"]
     return found
 
 
-def _noted(
-    spark: SparkSession, source: str | None, time: str, condition: str = "true"
-) -> dict[str, list[Record]]:
-    """The rows of a table of notes by the table that they are about, oldest first."""
+def _gaps(lake: AskedLake, kept: Sources) -> dict[str, list[Record]]:
+    """The open gaps by the table that they are about, oldest first."""
     found: dict[str, list[Record]] = defaultdict(list)
-    if source is not None:
-        for row in spark.table(source).where(condition).orderBy(time).collect():
-            note = row.asDict(recursive=True)
+    if kept.gaps is not None:
+        rows = f"SELECT * FROM {kept.gaps} WHERE resolved_at IS NULL ORDER BY found_at"
+        for note in lake.ask(rows):
             table = note.pop("table")
-            found[table].append({key: _plain(value) for key, value in note.items()})
+            own = {key: _plain(value) for key, value in note.items() if not key.startswith("_")}
+            found[table].append(own)
     return found
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.durations import spoken
 from lakehouse.remedies import find_remedy
+from lakehouse.run.unread import Unread
 from lakehouse.words import counted
 
 Record = Mapping[str, Any]
@@ -19,6 +20,20 @@ class Trouble(NamedTuple):
     text: str
 
 
+class PipelineStatus(NamedTuple):
+    """What `status` and the report tell: a record per table, and what is about no table.
+
+    Attributes:
+        records: the status records, each with its `warnings`.
+        unread: what no table reads of each feed.
+        notes: sentences about tables that no YAML describes.
+    """
+
+    records: list[dict[str, Any]]
+    unread: list[Unread]
+    notes: list[str]
+
+
 def troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
     return [*list_serious(record), *_hints(record)]
@@ -27,6 +42,26 @@ def troubles(record: Record) -> list[Trouble]:
 def list_serious(record: Record) -> list[Trouble]:
     """What is wrong, without hints."""
     return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
+
+
+def name_state(record: Record) -> str:
+    """The words of everything that is wrong with a table, or `ok`."""
+    return ", ".join(dict.fromkeys(each.word for each in troubles(record))) or "ok"
+
+
+def list_lines(told: PipelineStatus) -> list[tuple[str, str, bool]]:
+    """What `status` and the report say, as (table, sentence, whether that is serious).
+
+    The tables come in the order of `worst_first`; what is about no table comes last, under "".
+    """
+    found = [
+        (record["table"], each.text, each in serious)
+        for record in worst_first(told.records)
+        for serious in [list_serious(record)]
+        for each in troubles(record)
+    ]
+    others = [*(text for each in told.unread for text in each.sentences()), *told.notes]
+    return [*found, *(("", text, False) for text in others)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -65,7 +100,10 @@ def _keys(record: Record) -> Iterator[Trouble]:
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
         text = f"the records are of several source tables, which {', '.join(others)} tells apart"
-        effect = "rows with one key are one row here, and a snapshot or truncate of one removes all"
+        effect = (
+            "rows with one key are one row here, a full snapshot removes rows only where it shows "
+            "all of the tables, and a truncate of one is a dead letter"
+        )
         action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
     if own:
@@ -110,6 +148,13 @@ def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source tells no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
+    if record["order"] == "change":
+        text = "PostgreSQL's records lack source.sequence: positions that start over go unseen"
+        action = (
+            f"use Debezium 1.6 or newer, of flattened events add.fields=source.sequence; until "
+            f"then `lakehouse rebootstrap {record['table']}` after a restore or a move"
+        )
+        yield Trouble("order: change", f"{text}; do: {action}")
     of_layers = [name for name in record["left_out"] if name.startswith("_")]
     if of_layers:
         text = f"fields whose names begin with _ are left out: {', '.join(of_layers)}"

@@ -1,37 +1,43 @@
 """Records that no table reads, over all runs, from the ledger."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
+from gold.status.table_status import states_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.unread import UNREAD, Unread, unread
+from lakehouse.storage.lake import AskedLake, Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def unread_records(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[Unread]:
+def unread_records(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Unread]:
+    """The same as `unread_of`, of Spark's lake."""
+    return unread_of(Lake(spark, target), tables)
+
+
+def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:
     """What no table reads of the feeds that tables share; `tables` are all that are configured."""
-    bronze = ledger.read(spark, target).where("layer = 'bronze'")
-    counts = bronze.select("table", F.explode("counts").alias("name", "n"))
-    own = counts.where(F.substring_index("name", ":", 1) == UNREAD)
-    sums = own.groupBy("table", "name").agg(F.sum("n").alias("n")).orderBy("table", "name")
-    return unread([(row["table"], row["name"], row["n"]) for row in sums.collect()], tables)
+    if not lake.exists("silver", ledger.TABLE):
+        return []
+    place = lake.name("silver", ledger.TABLE)
+    counts = f"SELECT `table`, explode(counts) AS (name, n) FROM {place} WHERE layer = 'bronze'"
+    own = f"SELECT `table`, name, sum(n) AS n FROM ({counts})"
+    rows = lake.ask(
+        f"{own} WHERE split_part(name, ':', 1) = '{UNREAD}' GROUP BY `table`, name"
+        " ORDER BY `table`, name"
+    )
+    return unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
 
 
-def waiting_deletes(
-    spark: SparkSession, target: Target, tables: Sequence[Table]
-) -> dict[str, list[str]]:
+def waiting_deletes(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each date whose deletes wait."""
     asked = [table.table for table in tables if table.format == "snapshot"]
-    if not asked:
-        return {}
-    states = ledger.read_states(spark, target)
-    days = {t: json.loads(states[t]).get("days", []) for t in asked if t in states}
-    return {table: _of(of) for table, of in days.items()}
+    states = states_of(lake) if asked else {}
+    return {table: _of(states[table].get("days", [])) for table in asked if table in states}
 
 
 def _of(days: Sequence[dict[str, Any]]) -> list[str]:

@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+SEPARATORS = (",", ";", "\t", "|")
+"""Those that a file is looked through for where the options name none."""
+
 _OF_SPARK = {"iso8859-1": "ISO-8859-1", "ascii": "US-ASCII", "utf-8": "UTF-8", "utf-8-sig": "UTF-8"}
 
 

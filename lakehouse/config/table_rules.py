@@ -67,12 +67,13 @@ def _check_format(table: Table) -> Iterator[Problem]:
 
 
 def _check_schema_changes(table: Table) -> Iterator[Problem]:
-    """Only Debezium's records tell that a column got wider or went."""
-    for kind in ("widen", "drop_column"):
+    """Only Debezium's records tell that a column got wider, and extracts too that one went."""
+    telling = {"widen": ("debezium",), "drop_column": ("debezium", "snapshot")}
+    for kind, formats in telling.items():
         policy = getattr(table.schema_changes, kind)
-        if policy != "apply" and table.format != "debezium":
+        if policy != "apply" and table.format not in formats:
             key, found = f"schema_changes.{kind}", f"{policy} with format {table.format}"
-            yield Problem(key, found, f"{policy} only with debezium", _REMOVE)
+            yield Problem(key, found, f"{policy} only with {' or '.join(formats)}", _REMOVE)
 
 
 def _check_order(table: Table) -> Iterator[Problem]:

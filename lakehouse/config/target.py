@@ -13,6 +13,7 @@ Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 Kind = Literal["local", "cluster", "connect", "databricks"]
 Sensitive = Literal["hash", "omit", "separate"]
+MEMORY = r"^[1-9]\d*[mgMG]$"
 WEBHOOK = r"^(https?://.+|env:\w+)$"
 """A URL, or the variable that holds it."""
 
@@ -98,7 +99,9 @@ class Target(Strict):
         " `k8s://…` or `yarn`.",
     )
     driver_memory: str = Field(
-        default="2g", description="The memory of Spark's Java, with kind `local` or `cluster`."
+        default="2g",
+        pattern=MEMORY,
+        description="The memory of Spark's Java, with kind `local` or `cluster`: `512m` or `4g`.",
     )
     packages: list[str] | None = Field(
         default=None,

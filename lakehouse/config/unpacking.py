@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from lakehouse.config import target as targets
 from lakehouse.config.table import EXPECTATION_TYPE, IDENTIFIER, FileFormat, Table
 from lakehouse.config.table_rules import contradictions
-from lakehouse.config.target import WEBHOOK, Target
+from lakehouse.config.target import MEMORY, WEBHOOK, Target
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, Problem
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -189,6 +189,7 @@ def _no_list(model: type[BaseModel], place: Place, error: ErrorDetails) -> Descr
 _PATTERNS = {
     EXPECTATION_TYPE: "a name of Great Expectations, expect_…",
     IDENTIFIER: "a letter, then letters, digits and _",
+    MEMORY: "megabytes or gigabytes, as 512m or 4g",
     WEBHOOK: "https://…, or env:NAME for a variable that holds the URL",
 }
 _KEYS_OF_OTHERS = {

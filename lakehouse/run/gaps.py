@@ -7,9 +7,7 @@ server, which nothing proves, may rank below older ones.
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Literal
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Literal
 
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
@@ -17,6 +15,10 @@ from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing
 from lakehouse.storage.names import literal, name
 from lakehouse.words import read_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 TABLE = "_gaps"
 
@@ -74,7 +76,7 @@ class Gap(Strict):
         return f"{missing} of {place} are gone at the source"
 
 
-def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: str) -> None:
+def record(spark: "SparkSession", target: Target, found: Sequence[Gap], run_id: str) -> None:
     """Keep the gaps that are not known yet; none at all writes nothing."""
     if not found:
         return
@@ -90,7 +92,7 @@ def record(spark: SparkSession, target: Target, found: Sequence[Gap], run_id: st
         )
 
 
-def still_open(spark: SparkSession, target: Target) -> list[Gap]:
+def still_open(spark: "SparkSession", target: Target) -> list[Gap]:
     """The gaps that nothing has closed yet, in the order in which they were found."""
     if not _GAPS.exists(spark, target):
         return []
@@ -103,7 +105,7 @@ def still_open(spark: SparkSession, target: Target) -> list[Gap]:
     ]
 
 
-def close(spark: SparkSession, target: Target, condition: str) -> None:
+def close(spark: "SparkSession", target: Target, condition: str) -> None:
     """Note of the open gaps of a condition that they are gaps no more."""
     with writing.alone(target, "silver", TABLE):
         spark.sql(

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakehouse.config.table import Strict
 from lakehouse.config.target import Layer, Target
@@ -16,6 +14,9 @@ from lakehouse.storage.delta_log import read_table_log, read_values
 from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
 from lakehouse.words import read_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 TABLE, STATE = "_runs", "state"
 
@@ -95,13 +96,13 @@ def told(
     )
 
 
-def append(spark: SparkSession, target: Target, entries: Sequence[Entry]) -> None:
+def append(spark: "SparkSession", target: Target, entries: Sequence[Entry]) -> None:
     """Write the entries in one commit; none at all writes nothing."""
     _LEDGER.append(spark, target, [entry.model_dump() for entry in entries])
 
 
 def append_with_waiting(
-    spark: SparkSession, target: Target, entries: Sequence[Entry], memory: Memory
+    spark: "SparkSession", target: Target, entries: Sequence[Entry], memory: Memory
 ) -> None:
     """The same, with those that wait in the memory; where it fails these wait on."""
     waited = memory.taken()
@@ -112,15 +113,17 @@ def append_with_waiting(
         raise
 
 
-def read(spark: SparkSession, target: Target) -> DataFrame:
+def read(spark: "SparkSession", target: Target) -> "DataFrame":
     """All entries so far, in no order; empty before the first run."""
     return _LEDGER.read(spark, target)
 
 
 def read_states(
-    spark: SparkSession, target: Target, until: datetime | None = None
+    spark: "SparkSession", target: Target, until: datetime | None = None
 ) -> dict[str, str]:
     """The newest state of every table, by table; as of the time `until` where that is given."""
+    from pyspark.sql import functions as F
+
     kept = read(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
     if until is not None:
         kept = kept.where(F.col("ended_at") <= F.lit(until))
@@ -138,6 +141,14 @@ def read_local_states(target: Target) -> dict[str, str] | None:
     return {table: state for _, _, table, state in sorted(known, key=lambda row: row[0])}
 
 
+def newest_states_sql(ledger: str) -> str:
+    """SELECT of the newest state of every table: `table` and `state`."""
+    return (
+        f"SELECT `table`, max_by({STATE}, ended_at) AS {STATE} FROM {ledger}"
+        f" WHERE layer = 'silver' AND {STATE} IS NOT NULL GROUP BY `table`"
+    )
+
+
 def newest_state_sql(ledger: str, table: str) -> str:
     """SELECT of the newest state of a table, one row with the column `state`."""
     return (
@@ -146,8 +157,10 @@ def newest_state_sql(ledger: str, table: str) -> str:
     )
 
 
-def failing(spark: SparkSession, target: Target) -> set[tuple[str, str]]:
+def failing(spark: "SparkSession", target: Target) -> set[tuple[str, str]]:
     """The layers and tables whose newest entry says that the work failed."""
+    from pyspark.sql import functions as F
+
     newest = read(spark, target).groupBy("layer", "table")
     rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
     return {(row["layer"], row["table"]) for row in rows.collect()}

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
+from lakehouse.remedies import install_extra
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 PRODUCER = "https://github.com/cdc-lakehouse/cdc-lakehouse"
 FILE = "openlineage.yml"
-MISSING = "OpenLineage is configured, but not installed: pip install 'cdc-lakehouse[openlineage]'"
+MISSING = f"OpenLineage is configured, but not installed: {install_extra('openlineage')}"
 Dataset = tuple[str, str]
 End = Literal["COMPLETE", "FAIL", "ABORT"]
 

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable, SparkUnavailable
 from lakehouse.places.settings import jars_of_stores
+from lakehouse.remedies import install_extra
 from lakehouse.spark.cluster import cluster_settings
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.java import archive_options, system_java, use_java
@@ -104,7 +105,7 @@ def _local(
     target: Target, packages: Sequence[str], jars: Sequence[Jar], settings: dict[str, str]
 ) -> SparkSession:
     if importlib.util.find_spec("delta") is None:
-        raise SparkUnavailable("no delta-spark here", "pip install 'cdc-lakehouse[local]'")
+        raise SparkUnavailable("no delta-spark here", install_extra("local"))
     from delta import configure_spark_with_delta_pip
 
     remember_functions()

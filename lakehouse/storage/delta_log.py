@@ -23,6 +23,8 @@ Action: TypeAlias = Mapping[str, Any]
 
 MOST_FILES = 100
 NESTED = ("array", "map", "struct", "variant")
+_BOUNDED = ("NONE", "INT", "STRING")
+"""Kinds of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
@@ -30,7 +32,8 @@ class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
     `physical` are the columns' names inside of the files, `stats` what the log says of each file;
-    `clustered` are the columns by which the files are to be clustered.
+    `clustered` are the columns by which the files are to be clustered. `features` are those that a
+    reader of the table must know, `vectors` tell of each file which of its rows are hidden.
     """
 
     version: int
@@ -40,6 +43,8 @@ class TableLog(NamedTuple):
     files: list[Place]
     stats: Sequence[Action] = ()
     clustered: Sequence[str] = ()
+    features: frozenset[str] = frozenset()
+    vectors: Sequence[Action | None] = ()
 
     def highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -179,8 +184,8 @@ def _checkpoint(file: Place) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
     with open_file(file) as source, pq.ParquetFile(source) as opened:
-        known = {"metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
-        rows = opened.read(sorted(known)).to_pylist()
+        wanted = {"protocol", "metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
+        rows = opened.read(sorted(wanted)).to_pylist()
     for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
@@ -194,16 +199,19 @@ def _read_parquet(file: Place, columns: Sequence[str]) -> "pa.Table":
 
 def _table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _files(actions)
-    stats = [_stats(file) for file in files.values()]
+    stats = [_stats(file) for file in files]
     known = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
     columns = {field["name"]: _type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
-    places = [folder / unquote(path) for path in files]
+    places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
-    return TableLog(version, rows, columns, physical, places, stats, clustered)
+    vectors = [file.get("deletionVector") for file in files]
+    features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
+    return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
 
 def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
@@ -213,15 +221,29 @@ def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]
     return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
 
 
-def _files(actions: Sequence[Action]) -> dict[str, Action]:
-    """The data files that were added and not removed since, by path."""
-    files: dict[str, Action] = {}
+def _files(actions: Sequence[Action]) -> list[Action]:
+    """The data files that were added and not removed since.
+
+    A file whose rows a new deletion vector hides is removed and added under its old path: a file is
+    known by its path and its vector.
+    """
+    files: dict[tuple[str, str], Action] = {}
     for action in actions:
-        if "add" in action:
-            files[action["add"]["path"]] = action["add"]
-        elif "remove" in action:
-            files.pop(action["remove"]["path"], None)
-    return files
+        for kind in ("remove", "add"):
+            file = action.get(kind) or {}
+            vector = file.get("deletionVector") or {}
+            identity = (str(file.get("path")), _told(vector))
+            if kind == "add" and file:
+                files[identity] = file
+            elif file:
+                files.pop(identity, None)
+    return list(files.values())
+
+
+def _told(vector: Action) -> str:
+    """What tells a deletion vector from another; an empty text without one."""
+    names = ("storageType", "pathOrInlineDv", "offset")
+    return "|".join(str(vector.get(name) or "") for name in names) if vector else ""
 
 
 def _stats(file: Action) -> Action:
@@ -251,7 +273,8 @@ def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
     stats = chunk.statistics
     if stats is None or not stats.has_null_count:
         return None
-    bounds: Any = (stats.min, stats.max) if stats.has_min_max else (None, None)
+    told = stats.has_min_max and stats.logical_type.type in _BOUNDED
+    bounds: Any = (stats.min, stats.max) if told else (None, None)
     whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
     numbers, texts = bounds if whole else None, bounds if text else None
     return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)

@@ -1,7 +1,7 @@
 """A lake as the layers work on it: the Spark session, and where the tables lie."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
@@ -11,12 +11,38 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 
+class AskedLake(Protocol):
+    """A lake that answers SQL: Spark's (`Lake`), or DuckDB's (`lakehouse.quick.lake`)."""
+
+    @property
+    def target(self) -> Target:
+        """The target whose lake it is."""
+
+    @property
+    def at_once(self) -> int:
+        """How many queries are best asked at once."""
+
+    def name(self, layer: Layer, table: str) -> str:
+        """The quoted SQL name of a table."""
+
+    def exists(self, layer: Layer, table: str) -> bool:
+        """Whether a table has been created."""
+
+    def types(self, layer: Layer, table: str) -> dict[str, str]:
+        """The columns of a table with their types in Spark's SQL."""
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The rows of a query in Spark's SQL, by column; times are in UTC, without a zone."""
+
+
 @dataclass(frozen=True)
 class Lake:
     """A Spark session and the target that it works on."""
 
     spark: "SparkSession"
     target: Target
+    # Planning a query over many tables keeps one processor busy: so many are asked at once.
+    at_once: ClassVar[int] = 2
 
     def name(self, layer: Layer, table: str) -> str:
         """The quoted SQL name of a table."""
@@ -25,6 +51,15 @@ class Lake:
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
         return names.exists(self.spark, self.target, layer, table)
+
+    def types(self, layer: Layer, table: str) -> dict[str, str]:
+        """The columns of a table with their types in Spark's SQL."""
+        fields = self.spark.table(self.name(layer, table)).schema.fields
+        return {field.name: field.dataType.simpleString() for field in fields}
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The rows of a query, by column."""
+        return [row.asDict(recursive=True) for row in self.spark.sql(query).collect()]
 
 
 class LakeTable:

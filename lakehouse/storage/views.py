@@ -5,15 +5,16 @@ The file is replaced in one rename, so a reader sees all views of one publicatio
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.places.place import Place, place, write_whole
 from lakehouse.storage import names
 from lakehouse.storage.locks import sharing
 from lakehouse.storage.names import literal, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class View(NamedTuple):
@@ -45,7 +46,7 @@ class View(NamedTuple):
 WAITING, WAITING_KEYS = "{waiting}", "{waiting_keys}"
 
 
-def publish(spark: SparkSession, target: Target, layer: Layer, views: Iterable[View]) -> None:
+def publish(spark: "SparkSession", target: Target, layer: Layer, views: Iterable[View]) -> None:
     """Makes the views findable; views of other tables stay as they are."""
     if target.catalog:
         for view in views:

@@ -9,17 +9,16 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
-from typing import NamedTuple
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.places.place import Place, place, remove_tree
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.locks import sharing
 from lakehouse.storage.names import created, exists, literal, location, name, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Options = Mapping[str, str]
 Declared = Sequence[tuple[str, str, str]]
@@ -38,7 +37,7 @@ def alone(target: Target, layer: Layer, table: str) -> AbstractContextManager[No
     return sharing(target) if shared else nullcontext()
 
 
-def create(spark: SparkSession, target: Target, layer: Layer, table: str, statement: str) -> None:
+def create(spark: "SparkSession", target: Target, layer: Layer, table: str, statement: str) -> None:
     """Runs the CREATE TABLE of a table that `names.exists` does not find.
 
     A creation that was killed left a log without a commit. Delta takes that for a table, which it
@@ -60,11 +59,11 @@ def _remove_killed(folder: Place) -> None:
 
 
 def append(
-    spark: SparkSession,
+    spark: "SparkSession",
     target: Target,
     layer: Layer,
     table: str,
-    rows: DataFrame,
+    rows: "DataFrame",
     options: Options = NO_OPTIONS,
 ) -> None:
     """Adds rows to a table that is there; `options` are Delta's, such as `txnAppId`."""
@@ -74,7 +73,7 @@ def append(
 
 
 def append_typed(
-    target: Target, layer: Layer, table: str, rows: DataFrame, options: Options = NO_OPTIONS
+    target: Target, layer: Layer, table: str, rows: "DataFrame", options: Options = NO_OPTIONS
 ) -> None:
     """Adds rows that have the table's own types already: nobody asks for these types again."""
     folder = location(target, layer, table)
@@ -94,7 +93,7 @@ class DeclaredTable(NamedTuple):
     columns: Declared
     properties: Options = NO_OPTIONS
 
-    def exists(self, spark: SparkSession, target: Target) -> bool:
+    def exists(self, spark: "SparkSession", target: Target) -> bool:
         """Whether the table has been created."""
         return exists(spark, target, self.layer, self.name)
 
@@ -108,45 +107,51 @@ class DeclaredTable(NamedTuple):
             + (f" TBLPROPERTIES ({set_to})" if set_to else "")
         )
 
-    def ensure(self, spark: SparkSession, target: Target) -> None:
+    def ensure(self, spark: "SparkSession", target: Target) -> None:
         """Creates the table where it is missing."""
         if not self.exists(spark, target):
             create(spark, target, self.layer, self.name, self.create_sql(target))
 
-    def rows(self, spark: SparkSession, values: Sequence[Mapping[str, object]]) -> DataFrame:
+    def rows(self, spark: "SparkSession", values: Sequence[Mapping[str, object]]) -> "DataFrame":
         """Values of this process by column as rows; a column that a row lacks is null."""
+        from lakehouse.spark.local_rows import local_rows
+
         schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in self.columns)
         return local_rows(spark, values, schema)
 
     def append(
-        self, spark: SparkSession, target: Target, values: Sequence[Mapping[str, object]]
+        self, spark: "SparkSession", target: Target, values: Sequence[Mapping[str, object]]
     ) -> None:
         """Adds values of this process, in one commit; none at all write nothing."""
         if values:
             self.ensure(spark, target)
             append(spark, target, self.layer, self.name, self.rows(spark, values))
 
-    def read(self, spark: SparkSession, target: Target) -> DataFrame:
+    def read(self, spark: "SparkSession", target: Target) -> "DataFrame":
         """All rows, in no order; none where the table is missing."""
         if not self.exists(spark, target):
             return self.rows(spark, [])
         return spark.table(name(target, self.layer, self.name))
 
 
-def replace(spark: SparkSession, target: Target, layer: Layer, table: str, rows: DataFrame) -> None:
+def replace(
+    spark: "SparkSession", target: Target, layer: Layer, table: str, rows: "DataFrame"
+) -> None:
     """Puts rows in place of all that a table holds; its columns and properties stay."""
     replace_where(spark, target, layer, table, rows, None)
 
 
 def replace_where(
-    spark: SparkSession,
+    spark: "SparkSession",
     target: Target,
     layer: Layer,
     table: str,
-    rows: DataFrame,
+    rows: "DataFrame",
     condition: str | None,
 ) -> None:
     """Puts rows in place of those that meet a condition in SQL, which all new rows must meet."""
+    from pyspark.sql import functions as F
+
     folder = location(target, layer, table)
     if folder is None:
         every = F.lit(True) if condition is None else F.expr(condition)
@@ -158,8 +163,10 @@ def replace_where(
         fitting.write.format("delta").mode("overwrite").options(**where).save(folder)
 
 
-def cast_to(rows: DataFrame, schema: StructType) -> DataFrame:
+def cast_to(rows: "DataFrame", schema: "StructType") -> "DataFrame":
     """The rows with the types that a table of the schema has."""
+    from pyspark.sql import functions as F
+
     types = {field.name.lower(): field.dataType for field in schema.fields}
     other = {
         field.name: F.col(quote(field.name)).cast(types[field.name.lower()])

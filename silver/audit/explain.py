@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
 from silver.audit.outcomes import SNAPSHOT, Told, outcomes
 from silver.audit.replay import KeyRecord
-from silver.changelog import log
+from silver.changelog import bronze_rows, log
 from silver.contract import TRUNCATE, UPSERT
 from silver.run import SilverTable
 from silver.state.epochs import SNAPSHOT_ID, Epoch, order_of
@@ -94,15 +95,22 @@ def _read(
 
 
 def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> DataFrame:
-    """Adds `_replayed`: why the record was a dead letter, and when a replay applied it."""
-    letters = f"{table.table}_dead_letters"
-    if not names.exists(spark, target, "silver", letters):
-        return rows.withColumn("_replayed", F.lit(None).cast("string"))
-    time = F.date_format("resolved_at", TIME_FORMAT)
-    text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), time)
-    replayed = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
-    known = replayed.select("_feed", "_arrival", text.alias("_replayed"))
-    return rows.join(known, ["_feed", "_arrival"], "left")
+    """Adds `_replayed`: why the record was a dead letter, who mended it, when it was applied."""
+    told, letters = list[str](), f"{table.table}_dead_letters"
+    mended = bronze_rows.mended_sql(Lake(spark, target), table)
+    if names.exists(spark, target, "silver", letters):
+        at = F.date_format("resolved_at", TIME_FORMAT)
+        text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), at)
+        kept = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
+        known = kept.select("_feed", "_arrival", text.alias("_applied"))
+        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), ["_applied"]
+    if mended is not None:
+        text = F.concat(F.lit("mended by hand "), F.date_format("_mended_at", TIME_FORMAT))
+        known = spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
+        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), ["_by_hand", *told]
+    parts = [F.col(name) for name in told] or [F.lit(None).cast("string")]
+    there = F.coalesce(*parts).isNotNull()
+    return rows.withColumn("_replayed", F.when(there, F.concat_ws(", ", *parts)))
 
 
 def _record(row: Row) -> KeyRecord:

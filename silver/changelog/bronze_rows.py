@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run.memory import Arrived
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
-from lakehouse.storage.lake import Lake, LakeTable
+from lakehouse.storage.lake import AskedLake, Lake, LakeTable
 from silver.run import SilverTable
 from silver.storage.stages import apart
 
@@ -117,11 +117,42 @@ def raw(table: SilverTable) -> DataFrame:
 def between(table: SilverTable, feed: str, first: int, last: int) -> DataFrame:
     """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
     own = feeds_of(table.config)[feed]
-    rows = LakeTable(table.lake, "bronze", feed).read()
-    rows = rows.where((F.col("_batch") >= first) & (F.col("_batch") <= last))
+    rows = held(table.lake, feed).where((F.col("_batch") >= first) & (F.col("_batch") <= last))
     topics = sorted(topic for topic in own if topic is not None)
     chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
     return apart(chosen).withColumn("_feed", F.lit(feed))
+
+
+def held(lake: Lake, feed: str) -> DataFrame:
+    """All rows of a feed; of a record that somebody mended, the row that stands in its place."""
+    rows, kept = LakeTable(lake, "bronze", feed).read(), mended(lake, feed)
+    if kept is None:
+        return rows
+    others = rows.join(F.broadcast(kept.select("_arrival")), "_arrival", "left_anti")
+    return others.unionByName(kept.select(rows.columns))
+
+
+def mended(lake: Lake, feed: str) -> DataFrame | None:
+    """The newest row of every record of a feed that somebody mended; None where there are none."""
+    kept = LakeTable(lake, "bronze", bronze.mended_name(feed))
+    if not kept.exists:
+        return None
+    rows, (at, _, _) = kept.read(), bronze.MENDED_AT
+    newest = F.max_by(F.struct(*rows.columns), at).alias("_row")
+    return rows.groupBy("_arrival").agg(newest).select("_row.*")
+
+
+def mended_sql(lake: AskedLake, table: Table) -> str | None:
+    """SELECT of `_feed`, `_arrival` and `_mended_at` of the mended records; None without any."""
+    at, _, _ = bronze.MENDED_AT
+    tables = {feed: bronze.mended_name(feed) for feed in feeds_of(table)}
+    parts = [
+        f"SELECT {names.literal(feed)} AS _feed, _arrival, max({at}) AS {at}"
+        f" FROM {lake.name('bronze', name)} GROUP BY _arrival"
+        for feed, name in tables.items()
+        if lake.exists("bronze", name)
+    ]
+    return " UNION ALL ".join(parts) or None
 
 
 def avro_schemas(table: SilverTable) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Dead letters as people ask for them: of some tables, by reason, key and time, newest first."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -7,23 +8,26 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import feed_name
+from bronze.contract import MENDED_AT, feed_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.lake import Lake, LakeTable
-from silver.changelog.acknowledged import IDENTITY, with_acknowledged
+from lakehouse.quick.lake import NotQuick, QuickAnswer, QuickLake
+from lakehouse.storage import names
+from lakehouse.storage.lake import AskedLake, Lake, LakeTable
+from silver.changelog import bronze_rows
+from silver.changelog.acknowledged import ACKNOWLEDGED, IDENTITY, with_acknowledged
 from silver.decode.change import NOT_JSON
 from silver.decode.spark import position
 from silver.run import SilverTable
 from silver.storage import one_key
-from silver.storage.row_columns import all_of
 
 SHOWN = (
     "reason", "message", "rule", "key", "sequence", "position", "at", "run_id", "resolved_at",
-    "resolved_by", "acknowledged", "raw",
+    "resolved_by", "acknowledged", "mended_at", "raw",
 )  # fmt: skip
-_OWN = tuple(name for name in SHOWN if name != "acknowledged")
+_OWN = tuple(name for name in SHOWN if name not in ("acknowledged", "mended_at"))
 NO_TOPIC = "no_topic"
+_REASON = re.compile(r"[a-z]+_[a-z_]+|rule")
 
 
 class Wanted(NamedTuple):
@@ -31,8 +35,8 @@ class Wanted(NamedTuple):
 
     `reasons` are reason codes (`rule` means every rule); `key` the key's values as texts; `since`
     a time in UTC as Spark reads it; `file` begins, within its landing folder, the place of the
-    letters. `resolved` takes those that a replay has applied or somebody acknowledged as well;
-    `acknowledged` takes only the latter.
+    letters; `position` is the place of one. `resolved` takes those that a replay has applied or
+    somebody acknowledged as well; `acknowledged` takes only the latter.
     """
 
     reasons: Sequence[str] = ()
@@ -41,6 +45,7 @@ class Wanted(NamedTuple):
     resolved: bool = False
     file: str | None = None
     acknowledged: bool = False
+    position: str | None = None
 
 
 def dead_letters(
@@ -55,8 +60,7 @@ def dead_letters(
     """
     lake = Lake(spark, target)
     found = [_of(SilverTable(lake, table), wanted) for table in tables]
-    shared = {feed_name(t, source) for t in tables for source in t.feeds if source.topic}
-    found += [_of_feed(lake, feed, wanted) for feed in sorted(shared)]
+    found += [_of_feed(lake, feed, wanted) for feed in _shared(tables)]
     there = [letters for letters in found if letters is not None]
     if not there:
         return None
@@ -88,12 +92,69 @@ def newest(letters: DataFrame, limit: int) -> DataFrame:
     return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop(*IDENTITY)
 
 
+def quick_letters(
+    lake: QuickLake, tables: Sequence[Table], wanted: Wanted, limit: int
+) -> tuple[QuickAnswer, list[tuple[str, str, int]]]:
+    """The newest dead letters of a lake that needs no Spark, and `by_reason` of all.
+
+    Raises:
+        NotQuick: Spark has to be asked.
+    """
+    odd = wanted.key or wanted.file or not all(map(_REASON.fullmatch, wanted.reasons))
+    shared = [feed for feed in _shared(tables) if lake.exists("bronze", feed)]
+    lost = (f"SELECT 1 AS n FROM {lake.name('bronze', f)} WHERE _topic IS NULL" for f in shared)
+    if odd or any(lake.ask(f"{query} LIMIT 1") for query in lost):
+        raise NotQuick("letters of a kind, or of a feed")
+    parts = [_sql(lake, table, wanted) for table in tables]
+    there = " UNION ALL ".join(part for part in parts if part)
+    if not there:
+        return QuickAnswer([], [], []), []
+    notes, known = "", "CAST(NULL AS string)"
+    if lake.exists("silver", ACKNOWLEDGED.name):
+        place, known = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
+        newest = f"max_by(because, at) AS acknowledged FROM {place} GROUP BY _feed, _arrival"
+        notes = f" LEFT JOIN (SELECT _feed, _arrival, {newest}) AS noted USING (_feed, _arrival)"
+    open_ = "" if wanted.resolved else f" WHERE {known} IS NULL"
+    shown = ", ".join(f"{known} AS {n}" if n == "acknowledged" else n for n in SHOWN)
+    found = f"SELECT `table`, {shown}, _arrival FROM ({there}) AS letters{notes}{open_}"
+    counts = "SELECT `table`, reason, count(*) AS n FROM ({}) GROUP BY `table`, reason"
+    counted = lake.ask(f"{counts.format(found)} ORDER BY `table`, reason")
+    order = f"ORDER BY at DESC, `table`, _arrival DESC LIMIT {limit}"
+    rows = lake.answer(lake.in_duckdb(f"SELECT `table`, {', '.join(SHOWN)} FROM ({found}) {order}"))
+    return rows, [(row["table"], row["reason"], row["n"]) for row in counted]
+
+
+def _shared(tables: Sequence[Table]) -> list[str]:
+    """The bronze tables that several tables read by topic."""
+    return sorted({feed_name(t, source) for t in tables for source in t.feeds if source.topic})
+
+
 def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
-    if not table.dead_letters.exists:
+    text = _sql(table.lake, table.config, wanted)
+    if text is None:
         return None
-    kept = table.dead_letters.read().where(condition(table, wanted))
-    named = kept.withColumns({"key": F.col("_key"), "sequence": F.col("_sequence")})
-    return named.select(F.lit(table.name).alias("table"), *_OWN, *IDENTITY)
+    letters = table.spark.sql(text)
+    if wanted.key is None:
+        return letters
+    one_key.check_types(table.spark, wanted.key, table.log.schema)
+    return letters.where(one_key.says_key("key", wanted.key, table.log.schema))
+
+
+def _sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | None:
+    """The wanted dead letters of a table but for their key; None where it has none."""
+    name = f"{table.table}_dead_letters"
+    if not lake.exists("silver", name):
+        return None
+    given = {"key": "_key AS key", "sequence": "_sequence AS sequence"}
+    own = ", ".join(given.get(column, column) for column in _OWN)
+    notes, at = bronze_rows.mended_sql(lake, table), "CAST(NULL AS timestamp)"
+    mended = f" LEFT JOIN ({notes}) AS mended USING (_feed, _arrival)" if notes else ""
+    at = MENDED_AT[0] if notes else at
+    where = f"WHERE {' AND '.join(_conditions(wanted)) or 'true'}"
+    return (
+        f"SELECT {names.literal(table.table)} AS `table`, {own}, {at} AS mended_at, _feed, _arrival"
+        f" FROM {lake.name('silver', name)} AS letters{mended} {where}"
+    )
 
 
 def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
@@ -117,8 +178,9 @@ def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
         "_arrival": F.col("_arrival"),
     }
     named = lines.select(*[known.get(name, none).alias(name) for name in (*_OWN, *IDENTITY)])
-    kept = named.where(all_of(_conditions(wanted)))
-    return kept.select(F.lit(feed).alias("table"), *_OWN, *IDENTITY)
+    kept = named.where(" AND ".join(_conditions(wanted)) or "true")
+    none = F.lit(None).cast("timestamp").alias("mended_at")
+    return kept.select(F.lit(feed).alias("table"), *_OWN, none, *IDENTITY)
 
 
 def condition(table: SilverTable, wanted: Wanted) -> Column:
@@ -127,20 +189,27 @@ def condition(table: SilverTable, wanted: Wanted) -> Column:
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    chosen = all_of(_conditions(wanted))
+    chosen = F.expr(" AND ".join(_conditions(wanted)) or "true")
     if wanted.key is None:
         return chosen
     one_key.check_types(table.spark, wanted.key, table.log.schema)
     return chosen & one_key.says_key("_key", wanted.key, table.log.schema)
 
 
-def _conditions(wanted: Wanted) -> list[Column]:
-    conditions = [] if wanted.resolved else [F.col("resolved_at").isNull()]
+def _conditions(wanted: Wanted) -> list[str]:
+    """What the wanted letters fulfil, but for their key, in SQL."""
+    conditions = [] if wanted.resolved else ["resolved_at IS NULL"]
     if wanted.reasons:
-        code = F.substring_index("reason", ":", 1)
-        conditions.append(F.col("reason").isin(*wanted.reasons) | code.isin(*wanted.reasons))
+        listed = ", ".join(map(names.literal, wanted.reasons))
+        code = "split_part(reason, ':', 1)"
+        conditions.append(f"(reason IN ({listed}) OR {code} IN ({listed}))")
     if wanted.since is not None:
-        conditions.append(F.col("at") >= F.lit(wanted.since).cast("timestamp"))
+        conditions.append(f"at >= CAST({names.literal(wanted.since)} AS timestamp)")
     if wanted.file is not None:
-        conditions.append(F.contains("position", F.lit(f"/{wanted.file.strip('/')}")))
+        inside = names.literal("/" + wanted.file.strip("/"))
+        conditions.append(f"contains(position, {inside})")
+    if wanted.position is not None:
+        inside = names.literal("/" + wanted.position.strip("/"))
+        whole = names.literal(wanted.position)
+        conditions.append(f"(position = {whole} OR endswith(position, {inside}))")
     return conditions

@@ -69,8 +69,9 @@ class Columns:
             `silver.decode.debezium.events` names it; None where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
-        order: what Debezium's records are ordered by: positions of the `source`, or `arrival`
-            where no record has one; None where no record has shown it.
+        order: what Debezium's records are ordered by: positions of the `source`, of PostgreSQL's
+            `change` alone where no record tells its commit, or `arrival` where no record has one;
+            None where no record has shown it.
         feed_mode: `UPDATES` where the table has one feed of YDB and some update in it has the
             columns that it wrote, so that one without any wrote none; the YAML does not declare it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that

@@ -109,6 +109,8 @@ class GroupRun:
         name: the group's name.
         tables: its members.
         before: what is known of each member.
+        formless: how many records of a member wait for the first event of its feed: that member
+            is left as it was, and is told of in the run's lines alone until they are taken in.
         held: what waits, where that is known already; else the ENDs and the logs tell.
     """
 
@@ -122,6 +124,7 @@ class GroupRun:
     def __post_init__(self) -> None:
         """Begins with nothing done."""
         self.messages: dict[str, str] = {}
+        self.formless: dict[str, int] = {}
         self.results: dict[str, TableResult] = {}
         own = [self.before[table.table] for table in self.tables]
         self.group: GroupState = newest_group(own)
@@ -131,7 +134,8 @@ class GroupRun:
         members = self._extended(upstream)
         if self.messages:
             return
-        self.results = {member.name: TableResult(member.after, {}) for member in members}
+        told = {name: {"waiting": records} for name, records in self.formless.items()}
+        self.results = {m.name: TableResult(m.after, told.get(m.name, {})) for m in members}
         if not any(member.after.logged for member in members):
             return
         ends: dict[str, int] = {}
@@ -156,8 +160,8 @@ class GroupRun:
                 logged = upstream.logged[config.table]
                 logged = log.newest(table) if logged is None else logged
                 after = extend_log(self.run, table, before, logged, upstream.feeds)
-            except WaitsForForm:
-                after = before
+            except WaitsForForm as waits:
+                after, self.formless[config.table] = before, waits.records
             except TABLE_FAILURES as failure:
                 self.messages[config.table] = in_short(failure)
                 continue
@@ -200,7 +204,7 @@ class GroupRun:
             own = [SilverTable(self.lake, table) for table in self.tables]
             group = group.replace(versions=versions_of(own))
         for name, done in self.results.items():
-            if name not in self.messages:
+            if name not in self.messages and name not in self.formless:
                 self.results[name] = done._replace(state=done.state.replace(group=group))
 
 

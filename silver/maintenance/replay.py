@@ -249,7 +249,7 @@ def _correct(table: SilverTable, again: DataFrame) -> None:
     rows = table.log.read()
     missing = [f for f in rows.schema.fields if f.name not in again.columns]
     given = again.select("*", *[F.lit(None).cast(f.dataType).alias(f.name) for f in missing])
-    same = " AND ".join(f"t.{c} <=> s.{c}" for c in _JUDGED)
+    same = " AND ".join(f"t.{c} <=> s.{c}" for c in (*_JUDGED, "_raw"))
     text = (
         f"MERGE INTO {table.log.name} t USING {{rows}} s ON {dead_letters.SAME}"
         " AND t._reason IS NOT NULL"

@@ -15,7 +15,7 @@ from bronze import contract as bronze
 from lakehouse.config.table import Table
 from lakehouse.errors import TableFailed
 from lakehouse.storage.lake import LakeTable
-from silver.changelog import log
+from silver.changelog import bronze_rows, log
 from silver.decode.protocols.snapshot_files import folder_of, folder_pattern
 from silver.run import SilverTable
 from silver.state.table_state import SnapshotDay, TableState
@@ -74,7 +74,7 @@ def effective_date(file: Column, table: Table) -> Column:
 
 def feed(table: SilverTable) -> DataFrame:
     """All rows of the table's feed in bronze."""
-    return LakeTable(table.lake, "bronze", feed_of(table.config)).read()
+    return bronze_rows.held(table.lake, feed_of(table.config))
 
 
 def feed_of(table: Table) -> str:

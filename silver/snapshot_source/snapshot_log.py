@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
+from silver.changelog import schema_changes
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.protocols.snapshot_files import sequence_of_day
@@ -25,6 +26,7 @@ from silver.snapshot_source.comparison import (
     is_equal,
     supplied,
 )
+from silver.snapshot_source.extract_columns import follow_columns
 from silver.snapshot_source.row_digests import KEY_DIGEST
 from silver.snapshot_source.snapshot_dates import Pending, days_of, effective_date, feed, feed_of
 from silver.snapshot_source.snapshot_state import Came
@@ -75,12 +77,29 @@ def append_snapshot_files(
     """
     batch = RawBatch(table, state, _rows(table, pending))
     try:
+        _follow_columns(batch, pending)
         staged = _staged(batch)
     except SchemaChangeRefused:
         run.noted[table.name] = batch.after(run.id)
         raise
     came = _compare(batch, staged, pending)
     return batch.after(run.id).replace(logged=state.logged + 1), came
+
+
+def _follow_columns(batch: RawBatch, pending: Pending) -> None:
+    """Notes the columns that the files of a day lack, as far as the day is one.
+
+    Raises:
+        SchemaChangeRefused: a column is gone, and the table does not allow that.
+    """
+    if pending.day is None:
+        return
+    config = batch.table.config
+    types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
+    noticed, learned = follow_columns(config, batch.state, types, batch.raw)
+    batch.noticed += noticed
+    schema_changes.refuse(config, noticed)
+    batch.learned |= learned
 
 
 def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:

@@ -2,18 +2,22 @@
 
 As long as a full snapshot file has one, what the file lacks is not deleted. A line counts no more
 once its file came again, repaired: a later file of the same date, without such a line, that has the
-same path or every key of the broken file.
+same path or every key of the broken file. A CSV file's header that comes again in the midst of the
+file is a dead letter, and no row.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.table import Table
 from silver.storage.row_columns import column, has_key
 
+_AROUND_NAMES = r'^[\s"\x{feff}]+|[\s"]+$'
 _FILE = 14
 """How many digits of an `_arrival` tell the batch and the file (`bronze.files.batches`)."""
 
@@ -36,7 +40,7 @@ def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
         {
             "__file": F.substring("_arrival", 1, _FILE),
             "__path": F.regexp_extract("_position", r"^(.*):[^:]*$", 1),
-            "__unread": F.col("_reason").isNotNull() & ~has_key(table),
+            "__unread": F.col("_reason").isNotNull() & ~has_key(table) & ~_is_header(rows, table),
         }
     )
     unread = F.count_if("__unread").alias("unread")
@@ -46,6 +50,20 @@ def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
     repaired = [file for file in broken if _is_repaired(file, files, placed, table)]
     lines = sum(file["unread"] for file in broken if file not in repaired)
     return UnreadLines(lines, [file["__file"] for file in repaired])
+
+
+def _is_header(rows: DataFrame, table: Table) -> Column:
+    """Whether a line of a CSV file has the names of columns as values, those of all keys too."""
+    csv = table.feeds[0].csv
+    if table.feeds[0].file_format != "csv" or not csv.header:
+        return F.lit(False)
+    names = {name.lower() for name in (*table.columns, *rows.columns) if not name.startswith("_")}
+    separator = re.escape(csv.sep) if csv.sep else f"[{re.escape(''.join(SEPARATORS))}]"
+    values = F.split(F.lower(F.col("_raw").cast("string")), separator)
+    named = F.transform(values, lambda value: F.regexp_replace(value, _AROUND_NAMES, ""))
+    keys = F.array(*[F.lit(key.lower()) for key in table.keys])
+    are_names = F.forall(named, lambda name: name.isin(*names))
+    return F.coalesce(are_names & (F.size(F.array_except(keys, named)) == 0), F.lit(False))
 
 
 def _is_repaired(broken: Row, files: Sequence[Row], rows: DataFrame, table: Table) -> bool:

@@ -104,11 +104,19 @@ def _changes(
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
-    action = _action(table, "drop_column", None)
-    found += [
-        ColumnDrift("drop_column", name, types.get(name), None, action, shape) for name in gone
-    ]
+    found += [drop_of(table, name, types.get(name), shape) for name in gone]
     return found
+
+
+def drop_of(table: Table, name: str, type: str | None, shape: Shape) -> ColumnDrift:
+    """A column that is gone at the source, as a shape shows."""
+    action = _action(table, "drop_column", None)
+    return ColumnDrift("drop_column", name, type, None, action, shape)
+
+
+def return_of(name: str, type: str | None) -> ColumnDrift:
+    """A column of the table that had gone at the source and is there again."""
+    return ColumnDrift("add_column", name, None, type, "applied", Shape({}))
 
 
 def _kind(

@@ -36,6 +36,14 @@ class Opened:
         found = self.driver.find_elements("css selector", selector)
         return [element.text for element in found if element.is_displayed()]
 
+    def click(self, selector: str) -> None:
+        """Clicks the element once it is in sight."""
+        found = self.driver.find_element("css selector", selector)
+        self.driver.execute_script(
+            "arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", found
+        )
+        found.click()
+
     def requests(self) -> list[str]:
         """Everything that was loaded besides the page itself."""
         return self.ask("performance.getEntriesByType('resource').map(e => e.name)")

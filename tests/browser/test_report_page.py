@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ from selenium.webdriver import Chrome
 
 from gold.report.html import render
 from tests.browser.conftest import Opened, look
-from tests.report_parts import ENTRIES, IN_TROUBLE, NOW, RESULTS, record
+from tests.report_parts import IN_TROUBLE, TROUBLE, large, record, report
 
 SCHEMES = ("light", "dark")
-WIDTHS = (1280, 390)
+WIDTHS = (1280, 400)
 
 # WCAG's relative luminance of every visible text against the nearest background behind it.
 CONTRASTS = """(() => {
@@ -43,7 +44,7 @@ DRAWN = """[...document.querySelectorAll('svg.chart')].filter(e => e.getBounding
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(render(IN_TROUBLE, ENTRIES, RESULTS, "local", NOW), encoding="utf-8")
+    file.write_text(render(TROUBLE), encoding="utf-8")
     return file
 
 
@@ -56,7 +57,7 @@ def opened(driver: Chrome, page: Path, request: pytest.FixtureRequest) -> Opened
 def test_every_chart_is_drawn(opened: Opened) -> None:
     charts = opened.ask(DRAWN)
     on_a_phone = opened.ask("innerWidth") < 700
-    assert [len(chart) for chart in charts] == ([2, 5] if on_a_phone else [6 + 1 + 3 + 3, 2, 5])
+    assert [len(chart) for chart in charts] == ([2, 5] if on_a_phone else [2, 6 + 1 + 3 + 3, 5])
     assert all(all(chart) for chart in charts)
     bars = opened.ask(
         "[...document.querySelectorAll('.bars i')].map(e => e.getBoundingClientRect().width)"
@@ -113,7 +114,7 @@ def test_links_lead_somewhere(opened: Opened) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_an_empty_lake_is_a_clear_page(driver: Chrome, tmp_path: Path, width: int) -> None:
     file = tmp_path / "report.html"
-    file.write_text(render([record("orders")], [], [], "local", NOW), encoding="utf-8")
+    file.write_text(render(report([record("orders")])), encoding="utf-8")
     opened = look(driver, file, width, "light")
     assert opened.texts("#verdict h2") == ["Nothing has arrived yet"]
     assert opened.complaints() == []
@@ -161,6 +162,69 @@ def expected(records: list[dict[str, Any]]) -> dict[str, int]:
     tiles = {tile: sum(number(r[key]) for r in records) for tile, key in TILES.items()}
     cells = {f"{r['table']} {cell}": number(r[key]) for r in records for cell, key in CELLS.items()}
     return tiles | cells
+
+
+def test_tables_and_runs_are_sorted_by_what_is_clicked(driver: Chrome, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render(large(tables=12, runs=300)), encoding="utf-8")
+    opened = look(driver, file, 1280, "light")
+    head = "#tables > table > thead th:nth-child(3) button"
+    rows = "#tables > table td[data-label=rows]"
+    numbers = [f"{1_000 * n:,}" if n else "0" for n in range(12)]
+    opened.click(head)
+    assert opened.texts(rows) == numbers[::-1]
+    opened.click(head)
+    assert opened.texts(rows) == numbers
+    assert len(opened.texts("#run-lines tbody tr")) == 25
+    opened.click("#more-runs")
+    assert len(opened.texts("#run-lines tbody tr")) == 225
+    opened.click("#run-lines thead th:nth-child(2) button")
+    seconds = [float(text) for text in opened.texts("#run-lines [data-label=seconds]")]
+    assert seconds == sorted(seconds, reverse=True)
+    opened.click("#failed-runs")
+    outcomes = opened.texts("#run-lines [data-label=outcome]")
+    failed = [(7, "table_007"), (107, "table_011"), (207, "table_003")]
+    assert set(outcomes) == {
+        f"failed: {t} (bronze): disk {n} full; {t} (silver): disk {n} full" for n, t in failed
+    }
+
+
+def test_a_table_has_a_section_that_its_name_leads_to(driver: Chrome, page: Path) -> None:
+    opened = look(driver, page, 1280, "light")
+    opened.click("#tables > table a[href='#t-orders']")
+    shown = " ".join(opened.texts("#t-orders details"))
+    assert all(
+        text in shown
+        for text in ("what customers ordered", "free <text>", "bigint", "min_value: 0", "not met")
+    )
+    assert "promised 10 min" in shown
+    opened.driver.find_element("id", "filter").send_keys("orders")
+    assert len(opened.texts("#tables > table tbody tr")) == 1
+
+
+def test_the_page_tells_its_age(driver: Chrome, tmp_path: Path) -> None:
+    ages = ((0, "less than a minute", False), (5, "5 h", False), (72, "3 days", True))
+    for hours, text, old in ages:
+        file = tmp_path / f"{hours}.html"
+        moment = datetime.now(timezone.utc) - timedelta(hours=hours)
+        file.write_text(render(report([])._replace(moment=moment)), encoding="utf-8")
+        opened = look(driver, file, 1280, "light")
+        assert opened.texts("#age") == [f"This page is {text} old."]
+        assert opened.ask("document.getElementById('age').classList.contains('old')") is old
+
+
+def test_a_report_of_many_tables_and_runs_opens_at_once(driver: Chrome, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render(large(tables=200, runs=10_000)), encoding="utf-8")
+    opened = look(driver, file, 1280, "light")
+    [loaded] = opened.ask("performance.getEntriesByType('navigation').map(e => e.loadEventEnd)")
+    [painted] = opened.ask(
+        "performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)"
+    )
+    assert max(loaded, painted) < 2_000
+    assert len(opened.texts("#tables > table tbody tr")) == 200
+    assert opened.texts("#more-runs") == ["Show 200 more of 10,000"]
+    assert opened.complaints() == []
 
 
 def test_the_status_can_be_taken_out_of_the_page(driver: Chrome, page: Path) -> None:

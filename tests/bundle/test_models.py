@@ -47,4 +47,5 @@ def test_every_job_of_the_design_is_there(project: Path) -> None:
         "maintenance",
         "quality",
         "rebuild",
+        "source_check",
     }

@@ -128,3 +128,17 @@ def test_run_if_decides_by_how_the_tasks_before_have_ended(
     jobs = {"jobs": {"job": {"tasks": [*wheels[:-1], last]}}}
     run(bundle._replace(resources=jobs), "job", calls.programs(*failing))
     assert ("gold" in calls.commands) == starts
+
+
+def test_the_source_is_compared_by_a_job_that_sleeps_until_it_is_told(
+    bundle: Bundle, calls: Calls
+) -> None:
+    job = bundle.jobs["source_check"]
+    assert job["schedule"]["pause_status"] == "${var.proving}"
+    assert bundle.known["var.proving"] == "PAUSED"
+    assert job["max_concurrent_runs"] == 1
+    known = {**bundle.known, "var.source": "postgresql://me:secret:shop/pw@host/shop"}
+    run(bundle._replace(known=known), "source_check", calls.programs())
+    [call] = calls
+    assert call[:3] == ["lakehouse", "verify", "--source=postgresql://me:secret:shop/pw@host/shop"]
+    assert "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints" in call

@@ -99,3 +99,28 @@ def test_a_run_whose_java_is_killed_ends_and_says_so(tmp_path: Path, more: list[
     assert "found:    its Java has ended" in text and "driver_memory" in text, text
     succeeds("run", options)
     succeeds("verify", options, "t")
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_silver_works_is_told_in_three_lines(tmp_path: Path) -> None:
+    """Silver is in the midst of a call to Java, which writes its log or its table."""
+    options = lake(tmp_path, 1)
+    drop(tmp_path, 1, list(events(1, 5 * PER_FILE)))
+    for at, folder in enumerate(("t_changes", "t")):
+        log = tmp_path / "lake" / "silver" / folder / "_delta_log"
+        said = tmp_path / f"said{at}"
+        with said.open("w") as output:
+            run = subprocess.Popen(command("run", options), stdout=output, stderr=output)
+            while not log.exists() and run.poll() is None:
+                time.sleep(0.01)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(60) == 130, said.read_text()
+        *_, first, found, action = said.read_text().splitlines()
+        assert first.startswith("error: interrupted during silver"), said.read_text()
+        assert found.startswith("  found:    Ctrl-C") and action.startswith("  do:       run the")
+        told = [line for line in said.read_text().splitlines()[:-3] if not line.endswith(" s)")]
+        assert [line for line in told if not line.startswith("t  5,000 records")] == []
+    succeeds("run", options)
+    succeeds("verify", options, "t", "--all")
+    (row,) = answer(options, ONCE)
+    assert (row["records"], row["offsets"]) == (5 * PER_FILE, 5 * PER_FILE)

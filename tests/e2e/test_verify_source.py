@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +15,18 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
+from gold.source_check.digests import BUCKETS
+from gold.source_check.postgres import PARTS, position_text
+from gold.source_check.rows import bucket_of, digest
 from gold.source_check.verdict import SourceDatabase, Verdict, verdict
+from gold.source_check.verified import now, read_verified
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from tests import captures, lake
 from tests.captures import lines
 from tests.conftest import target_at
+from tests.e2e.parts import ROOT
 from tests.records import SHOP
 
 pytestmark = pytest.mark.live
@@ -118,6 +125,85 @@ def test_a_table_that_came_through_equals_its_source(
     assert found.gold_rows == found.source_rows > 0
 
 
+class Told(list[str]):
+    """What a comparison told of its parts; Ctrl-C as it begins the part `stop`."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        super().__init__()
+        self.stop = stop
+
+    def __call__(self, text: str) -> None:
+        if len(self) == self.stop:
+            raise KeyboardInterrupt
+        self.append(text)
+
+
+def test_a_comparison_that_was_broken_off_goes_on_after_the_parts_that_were_equal(
+    spark: SparkSession, shop: Target, source: str
+) -> None:
+    (products,) = [t for t in tables() if t.table == "products"]
+    given, rest, whole = SourceDatabase(source, at_rest=True), Told(), Told()
+    with psycopg.connect(source, autocommit=True) as connection:
+        skus = [sku for (sku,) in connection.execute("SELECT sku FROM shop.products")]
+        sku = min(skus, key=part_of)
+        broken, before = Told(part_of(sku) + 1), position(connection)
+        with pytest.raises(KeyboardInterrupt):
+            verdict(spark, shop, products, given, 0, broken)
+        after = position(connection)
+        unfinished = read_verified(shop, "products").unfinished
+        assert unfinished is not None and before <= (unfinished.place or 0) <= after
+        change = "UPDATE shop.products SET name = name || '!' WHERE sku = %s"
+        connection.execute(change, (sku,))
+        found = verdict(spark, shop, products, given, 0, rest)
+        assert (found.real, found.resumed) == ([], len(broken))
+        assert [*broken, *rest] == [f"part {n + 1} of {PARTS}" for n in range(PARTS)]
+        assert found.gold_rows == found.source_rows == len(skus)
+        kept = read_verified(shop, "products")
+        assert (kept.through, kept.unfinished) == (position_text(unfinished.place or 0), None)
+        anew = verdict(spark, shop, products, given, 0, whole)
+        assert [(d.key["sku"], d.what) for d in anew.real] == [(sku, "different")]
+        assert (anew.through, anew.resumed, len(whole)) == (None, 0, PARTS)
+        assert read_verified(shop, "products") == kept
+        connection.execute(
+            "UPDATE shop.products SET name = rtrim(name, '!') WHERE sku = %s", (sku,)
+        )
+
+
+def part_of(sku: str) -> int:
+    """The part of the keys that a product is compared in."""
+    return bucket_of(digest([sku]), BUCKETS) * PARTS // BUCKETS
+
+
+def position(connection: psycopg.Connection[tuple[int]]) -> int:
+    """How far the write-ahead log has come."""
+    query = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+    return connection.execute(query).fetchall()[0][0]
+
+
+def test_the_command_keeps_how_far_each_table_is_equal_and_status_shows_it(
+    shop: Target, source: str
+) -> None:
+    named = [f"--conf={ROOT / 'conf'}", f"--root={shop.root}", "--table=orders", "--table=products"]
+    begun = now()
+    lakehouse("verify", f"--source={source}", "--at-rest", *named)
+    assert not Path(shop.checkpoints, "_verified", "_sweep.json").exists()
+    shown = [json.loads(line) for line in lakehouse("status", "--format=json", *named).splitlines()]
+    assert [record["table"] for record in shown] == ["orders", "products"]
+    for record in shown:
+        kept = read_verified(shop, record["table"])
+        assert (record["verified_through"], record["verified_at"]) == (kept.through, kept.at)
+        assert kept.source == f"shop.{record['table']}" and str(kept.at) > begun
+        assert re.fullmatch(r"[0-9A-F]+/[0-9A-F]+", str(kept.through))
+
+
+def lakehouse(*arguments: str) -> str:
+    """What the command writes to stdout."""
+    command = [sys.executable, "-m", "cdc_lakehouse", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     spark: SparkSession, shop: Target, source: str
 ) -> None:
@@ -128,6 +214,9 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     told = sorted((d.key["id"], d.what) for d in found.in_flight)
     assert told == [("3", "different"), ("4", "missing at the source")]
     assert found.real == []
+    assert found.through is not None and found.through == read_verified(shop, "orders").through
+    applied = int(found.through.removeprefix("0/"), 16)
+    assert 0 < applied < 0x20 << 24  # the newest captured change; the server's log came after
     history = names.name(shop, "silver", "orders_history")
     spark.sql(f"DELETE FROM {history} WHERE id = 1")
     lost = judge(spark, shop, "orders", source, at_rest=True)

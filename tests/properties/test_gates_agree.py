@@ -248,7 +248,7 @@ def test_the_gate_rejects_exactly_the_rows_that_great_expectations_lists(
     assert {expectation.type for expectation in table.expectations} == row_rules
     given = spark.createDataFrame([(n, *row) for n, row in enumerate(drawn)], SCHEMA).coalesce(1)
     folder = tmp_path_factory.mktemp("quality")
-    theirs = [_listed(result) for result in evaluate(table, given, str(folder), COMPLETE)]
+    theirs = [_listed(result) for result in evaluate(table, given, str(folder), COMPLETE, "r")]
     ours = given.selectExpr(
         "row_id", *[f"{failing_sql(each)} AS r{n}" for n, each in enumerate(table.expectations)]
     )

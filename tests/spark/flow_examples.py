@@ -1,9 +1,24 @@
-"""Databricks' published example of AUTO CDC, and what its tables hold at the end."""
+"""Databricks' published example of AUTO CDC, users 123 to 126, with the tables that it prints."""
 
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = tuple[Any, ...]
+
+
+class Example(NamedTuple):
+    """What a flow is told beside `COMMON`, what arrives, and what the target has then, in order."""
+
+    options: dict[str, Any]
+    changes: list[Row]
+    rows: list[Row]
+
+
+COLUMNS = "userId INT, name STRING, city STRING, operation STRING, sequenceNum INT"
+COMMON: dict[str, Any] = {
+    "apply_as_deletes": "operation = 'DELETE'",
+    "except_column_list": ["operation", "sequenceNum"],
+}
 CHANGES: list[Row] = [
     (124, "Raul", "Oaxaca", "INSERT", 1),
     (123, "Isabel", "Monterrey", "INSERT", 1),
@@ -13,24 +28,52 @@ CHANGES: list[Row] = [
     (125, "Mercedes", "Guadalajara", "UPDATE", 6),
     (125, "Mercedes", "Mexicali", "UPDATE", 5),
     (123, "Isabel", "Chihuahua", "UPDATE", 5),
-    (None, None, None, "TRUNCATE", 3),
 ]
-AFTER_TRUNCATE = [(125, "Mercedes", "Guadalajara")]
-VERSIONS = [
-    (123, "Isabel", "Chihuahua", 5, 6),
-    (123, "Isabel", "Monterrey", 1, 5),
-    (124, "Raul", "Oaxaca", 1, None),
-    (125, "Mercedes", "Guadalajara", 6, None),
-    (125, "Mercedes", "Mexicali", 5, 6),
-    (125, "Mercedes", "Tijuana", 2, 5),
-    (126, "Lily", "Cancun", 2, None),
-]
-TRACKED = [
-    (123, "Isabel", "Chihuahua", 1, 6),
-    (124, "Raul", "Oaxaca", 1, None),
-    (125, "Mercedes", "Guadalajara", 2, None),
-    (126, "Lily", "Cancun", 2, None),
-]
+EXAMPLES = {
+    "SCD 1": Example(
+        {},
+        CHANGES,
+        [(124, "Raul", "Oaxaca"), (125, "Mercedes", "Guadalajara"), (126, "Lily", "Cancun")],
+    ),
+    "SCD 1 with truncate": Example(
+        {"apply_as_truncates": "operation = 'TRUNCATE'"},
+        [*CHANGES, (None, None, None, "TRUNCATE", 3)],
+        [(125, "Mercedes", "Guadalajara")],
+    ),
+    "SCD 2": Example(
+        {"stored_as_scd_type": 2},
+        CHANGES,
+        [
+            (123, "Isabel", "Chihuahua", 5, 6),
+            (123, "Isabel", "Monterrey", 1, 5),
+            (124, "Raul", "Oaxaca", 1, None),
+            (125, "Mercedes", "Guadalajara", 6, None),
+            (125, "Mercedes", "Mexicali", 5, 6),
+            (125, "Mercedes", "Tijuana", 2, 5),
+            (126, "Lily", "Cancun", 2, None),
+        ],
+    ),
+    "SCD 2 but for the city": Example(
+        {"stored_as_scd_type": 2, "track_history_except_column_list": ["city"]},
+        CHANGES,
+        [
+            (123, "Isabel", "Chihuahua", 1, 6),
+            (124, "Raul", "Oaxaca", 1, None),
+            (125, "Mercedes", "Guadalajara", 2, None),
+            (126, "Lily", "Cancun", 2, None),
+        ],
+    ),
+}
+SNAPSHOTS: dict[int, list[Row]] = {
+    1: [(1, "a"), (2, "b"), (3, "c")],
+    2: [(1, "a"), (2, "b2"), (4, "d")],
+}
+"""Versions of a source as whole tables: key and value."""
+FROM_SNAPSHOTS: dict[int, list[Row]] = {
+    1: [(1, "a"), (2, "b2"), (4, "d")],
+    2: [(1, "a", 1, None), (2, "b", 1, 2), (2, "b2", 2, None), (3, "c", 1, 2), (4, "d", 2, None)],
+}
+"""What a target of each SCD type has of `SNAPSHOTS`, in order."""
 
 
 def cut(rows: list[Row], chance: random.Random) -> list[list[Row]]:

@@ -12,19 +12,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse import AutoCdcError, auto_cdc, auto_cdc_from_snapshot, decode_debezium
+from cdc_lakehouse.flows import state
 from cdc_lakehouse.flows.debezium import CHANGE_COLUMNS
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark import flow_examples
+from tests.spark.flow_examples import COLUMNS, COMMON, EXAMPLES, FROM_SNAPSHOTS, SNAPSHOTS
 
-CHANGES = flow_examples.CHANGES
+QUICK = ["SCD 1 with truncate", "SCD 2"]
+CASES = [
+    pytest.param(case, seed, marks=[] if case in QUICK and not seed else [pytest.mark.slow])
+    for case in EXAMPLES
+    for seed in range(3)
+]
 SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
-COLUMNS = "userId INT, name STRING, city STRING, operation STRING, sequenceNum INT"
 
 
 def _flow(spark: SparkSession, rows: DataFrame, target: Path, **options: Any) -> Any:
-    given = {"except_column_list": ["operation", "sequenceNum"],
-             "apply_as_deletes": "operation = 'DELETE'"} | options  # fmt: skip
-    return auto_cdc(spark, rows, str(target), ["userId"], "sequenceNum", **given)
+    return auto_cdc(spark, rows, str(target), ["userId"], "sequenceNum", **(COMMON | options))
 
 
 def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ...]]:
@@ -32,38 +36,16 @@ def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ..
     return sorted((tuple(row) for row in found), key=repr)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_current_table_has_what_the_example_shows_in_any_order_and_cut(
-    spark: SparkSession, tmp_path: Path, seed: int
+@pytest.mark.parametrize(("case", "seed"), CASES)
+def test_the_target_has_what_the_example_prints_in_any_order_and_cut(
+    spark: SparkSession, tmp_path: Path, case: str, seed: int
 ) -> None:
-    target = tmp_path / "users"
-    parts = flow_examples.cut(CHANGES, random.Random(seed))
-    truncates = {"apply_as_truncates": "operation = 'TRUNCATE'"}
+    options, changes, want = EXAMPLES[case]
+    parts = flow_examples.cut(changes, random.Random(f"{case} {seed}"))
     for part in [*parts, parts[0]]:
-        result = _flow(spark, spark.createDataFrame(part, COLUMNS), target, **truncates)
-    assert _rows(spark, target) == flow_examples.AFTER_TRUNCATE
-    assert result.rejected == 0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_history_has_what_the_example_shows_in_any_order_and_cut(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
-    target = tmp_path / "users"
-    whole = [row for row in CHANGES if row[3] != "TRUNCATE"]
-    for part in flow_examples.cut(whole, random.Random(seed)):
-        _flow(spark, spark.createDataFrame(part, COLUMNS), target, stored_as_scd_type=2)
-    assert _rows(spark, target) == flow_examples.VERSIONS
-
-
-@pytest.mark.slow
-def test_only_tracked_columns_open_versions(spark: SparkSession, tmp_path: Path) -> None:
-    target = tmp_path / "users"
-    whole = [row for row in CHANGES if row[3] != "TRUNCATE"]
-    options = {"stored_as_scd_type": 2, "track_history_except_column_list": ["city"]}
-    for part in flow_examples.cut(whole, random.Random(4)):
-        _flow(spark, spark.createDataFrame(part, COLUMNS), target, **options)
-    assert _rows(spark, target) == flow_examples.TRACKED
+        result = _flow(spark, spark.createDataFrame(part, COLUMNS), tmp_path / "users", **options)
+    assert _rows(spark, tmp_path / "users") == want
+    assert (sum(result), result.rejected) == (len(parts[0]), 0)
 
 
 def test_rejected_rows_are_kept_apart_or_fail_the_call(spark: SparkSession, tmp_path: Path) -> None:
@@ -135,23 +117,59 @@ def test_batches_that_ended_before_they_were_published_are_published_by_the_next
     assert [row[0] for row in _rows(spark, target)] == [2, 3, 4]
 
 
+@pytest.mark.slow
+def test_a_forgotten_delete_leaves_the_number_of_its_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "PACKED_EVERY", 1)
+    changes = [(1, "a", "x", "I", 1), (1, None, None, "DELETE", 2), (2, "b", "x", "I", 3)]
+    for change in changes:
+        rows = spark.createDataFrame([change], COLUMNS)
+        _flow(spark, rows, tmp_path / "t", tombstone_retention="0s")
+    assert _rows(spark, tmp_path / "t") == [(2, "b", "x")]
+    assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(2,)]
+
+
+def test_a_call_that_began_before_another_wrote_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), tmp_path / "t")
+    monkeypatch.setattr(state.FlowState, "newest", 0)
+    with pytest.raises(AutoCdcError, match="AUTOCDC_CONCURRENT_BATCH"):
+        _flow(spark, spark.createDataFrame([(2, "b", "x", "I", 2)], COLUMNS), tmp_path / "t")
+    assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(1,)]
+
+
 def _end(*_: object) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.mark.slow
-def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
-    arriving = tmp_path / "arriving"
-    for at, change in enumerate(CHANGES):
-        if change[3] != "TRUNCATE":
-            rows = spark.createDataFrame([change], COLUMNS)
-            rows.write.format("delta").mode("append").save(str(arriving))
-            del at
-    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 3).load(str(arriving))
+@pytest.mark.parametrize("case", EXAMPLES)
+def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    options, changes, want = EXAMPLES[case]
+    arriving = str(tmp_path / "arriving")
+    for change in changes:
+        rows = spark.createDataFrame([change], COLUMNS)
+        rows.write.format("delta").mode("append").save(arriving)
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 3).load(arriving)
     for _ in range(2):
-        query = _flow(spark, stream, tmp_path / "t", once=True, stored_as_scd_type=2)
+        query = _flow(spark, stream, tmp_path / "t", once=True, **options)
         query.awaitTermination()
-    assert _rows(spark, tmp_path / "t") == flow_examples.VERSIONS
+    assert _rows(spark, tmp_path / "t") == want
+
+
+@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_snapshots_give_what_the_example_prints(
+    spark: SparkSession, tmp_path: Path, scd: Any, seed: int
+) -> None:
+    chance, target = random.Random(seed), str(tmp_path / "t")
+    shuffled = {v: chance.sample(rows, len(rows)) for v, rows in SNAPSHOTS.items()}
+    given = [(v, spark.createDataFrame(rows, "id INT, v STRING")) for v, rows in shuffled.items()]
+    for taken in (given[:1], given[::-1]):
+        auto_cdc_from_snapshot(spark, taken, target, ["id"], scd)
+    assert _rows(spark, tmp_path / "t") == FROM_SNAPSHOTS[scd]
 
 
 def test_snapshots_become_changes(spark: SparkSession, tmp_path: Path) -> None:

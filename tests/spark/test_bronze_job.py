@@ -19,6 +19,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import name
 from lakehouse.storage.views import stored
 from tests.conftest import REMOTE, target_at
@@ -277,7 +278,7 @@ def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
     failed = run(spark, target)[0]
     assert (failed.status, raw(spark, target)) == ("failed", ["1"])
     assert "bad.gz: IOException: not a gzip file" in str(failed.message)
-    (told,) = unreadable_files(spark, target, [table()])["orders"]
+    (told,) = unreadable_files(Lake(spark, target), [table()])["orders"]
     assert told.startswith("orders/bad.gz cannot be read: IOException: not a gzip file")
     drop(target, "orders/b", "2")
     again = run(spark, target)[0]
@@ -285,7 +286,7 @@ def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(
     drop(target, "orders/bad.gz", gzip.compress(b"3"))
     mended = run(spark, target)[0]
     assert (mended.status, raw(spark, target)) == ("ok", ["1", "2", "3"])
-    assert unreadable_files(spark, target, [table()]) == {}
+    assert unreadable_files(Lake(spark, target), [table()]) == {}
     assert run(spark, target)[0].counts == {"records": 0}
 
 

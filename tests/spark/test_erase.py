@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.erasure import erase as bronze
-from cdc_lakehouse.cli.work.erase import Erasure, erase_key, prove
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key, foretell, prove
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
@@ -105,8 +105,15 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     land(target, "crm", "people.jsonl", [json.dumps(line) for line in lines])
     file = Path(target.landing, "crm", "people.jsonl")
     told: list[str] = []
-    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
+    assert not erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
     assert any("1 record of the key" in line for line in told)
+    foretell(spark, target, Erasure(PEOPLE, {"id": "8"}, True, told.append), [PEOPLE])
+    assert told[-2:] == [
+        f"{file} would be deleted, with all other keys in it",
+        "nothing was removed",
+    ]
+    assert file.exists() and len(rows(spark, target, "people")) == 1
+    del told[-3:]
     assert not any("proved" in line and "not proved" not in line for line in told)
     assert f"the key's records lie in {file}" in "\n".join(told)
     assert "--landing" in told[-1]
@@ -148,7 +155,7 @@ def holding(folder: Path, texts: list[str]) -> set[str]:
 def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoint(
     spark: SparkSession, target: Target
 ) -> None:
-    """The key is the first of all: it is the least value of its file, and a MERGE's first bound."""
+    """The key is the first of all, and so the least value of its file."""
     arrive(spark, target, CLUSTERED, [person(n, f"person{n:02}", "London") for n in range(9)], 1)
     applied(spark, target, CLUSTERED)
     changed = [person(20, "aaron.first", "Atown"), person(21, "person05", "London")]

@@ -282,15 +282,44 @@ def test_the_effective_date_is_the_sequence_and_the_beginning_of_a_version(
     assert found[0]["sequence_from"] == f"{(date(2024, 1, 1) - date(1970, 1, 1)).days:016X}"
 
 
+@pytest.mark.parametrize("policy", ["apply", pytest.param("fail", marks=pytest.mark.slow)])
+def test_a_column_that_the_files_of_a_day_lack_is_told(
+    spark: SparkSession, target: Target, policy: str
+) -> None:
+    config = table(file_format="csv", schema_changes={"drop_column": policy})
+    days = ["ID,A,n\n1,x,1\n", "id,n\n1,1\n", "id,a,n\n1,y,1\n"]
+    told, shown = [], []
+    for at, text in enumerate(days, start=1):
+        file = extract_lake.land(target, f"2024-01-0{at}", "a.csv", [text.rstrip()])
+        extract_lake.ingest(spark, target, config, at, file)
+        entry = job.apply(spark, target, [config], f"run {at}", lake.quiet)[0]
+        state = json.loads(entry.state or "{}")
+        told.append(
+            [(c["kind"], c["column"], c["action"]) for c in state.get("schema_changes", [])][-1:]
+        )
+        shown += [row["a"] for row in extract_lake.rows(spark, target, config, "t")]
+        if entry.status == "failed":
+            assert "drop_column a (string)" in str(entry.message)
+    if policy == "fail":
+        assert (told[1], shown) == ([("drop_column", "a", "failed")], ["x", "x", "x"])
+        return
+    assert told == [[], [("drop_column", "a", "applied")], [("add_column", "a", "applied")]]
+    assert shown == ["x", None, "y"]
+
+
 def test_a_file_outside_of_a_days_folder_is_refused_whole_until_it_is_moved(
     spark: SparkSession, target: Target
 ) -> None:
     config = table()
     stray = extract_lake.land(target, "", "2024-01-01.jsonl", [line(1, "x", 1), line(2, "x", 1)])
+    hive = extract_lake.land(target, "dt=2024-01-01", "a.jsonl", [line(3, "x", 1)])
     taken = bronze.ingest(spark, target, [config], "run", lake.quiet)
     assert "2024-01-01.jsonl" in str(taken[0].message) and "YYYY-MM-DD" in str(taken[0].message)
+    assert "dt=2024-01-01/a.jsonl" in str(taken[0].message)
+    hive.unlink()
     (stray.parent / "2024-01-01").mkdir()
     stray.rename(stray.parent / "2024-01-01" / stray.name)
     taken = bronze.ingest(spark, target, [config], "run", lake.quiet)
     assert (taken[0].message, taken[0].counts["records"]) == (None, 2)
     assert extract_lake.apply(spark, target, config) == {"records": 2, "I": 2}
+    assert "dt" not in extract_lake.rows(spark, target, config, "t")[0]

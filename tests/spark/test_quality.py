@@ -1,13 +1,16 @@
 import json
+import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdc_lakehouse.cli.check.quality import check_all, try_rules
+from gold.quality.docs import QualityRun
 from gold.quality.run import check, critical_failures
 from gold.views import catalog
-from lakehouse.config.table import Table
+from lakehouse.config.table import Column, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.views import View, publish
 
@@ -20,6 +23,14 @@ QTY = {"type": "expect_column_values_to_be_between", "column": "qty", "min_value
 def table(*expectations: dict[str, Any], name: str = "orders") -> Table:
     given = {"table": name, "keys": ["id"], "source": {"format": "rows"}}
     return Table.model_validate({**given, "expectations": list(expectations)})
+
+
+def columns(given: dict[str, Any]) -> dict[str, Column]:
+    given = {"table": "t", "keys": ["id"], "source": {"format": "rows"}, "columns": given}
+    return Table.model_validate(given).columns
+
+
+RUN = QualityRun("a" * 32, datetime(2026, 3, 4, 12, tzinfo=timezone.utc))
 
 
 def rows(spark: "SparkSession") -> "DataFrame":
@@ -36,7 +47,7 @@ def test_each_expectation_has_its_result_in_the_order_of_the_table(
         {"type": "expect_column_values_to_not_be_null", "column": "qty", "row_condition": "id < 3"},
         {"type": "expect_column_values_to_not_be_null", "column": "nowhere"},
     )
-    results = check(two, rows(spark), str(tmp_path))
+    results = check(two, rows(spark), str(tmp_path), RUN)
     found = [(r.severity, r.success, r.unexpected_count, r.element_count) for r in results]
     assert found == [
         ("warning", False, 1, 3),
@@ -50,13 +61,41 @@ def test_each_expectation_has_its_result_in_the_order_of_the_table(
     assert critical_failures(results) == results[4:]
 
 
-def test_the_site_shows_every_table_of_every_run(spark: "SparkSession", tmp_path: Path) -> None:
+def test_the_data_docs_show_every_table_of_every_run_without_a_network(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     both = [table(QTY, name="orders"), table(QTY, name="items"), table(name="silent")]
-    results = [result for each in both for result in check(each, rows(spark), str(tmp_path))]
-    assert [result.table for result in results] == ["orders", "items"]
-    index = (tmp_path / "docs" / "index.html").read_text()
-    assert all(name in index for name in ("orders", "items"))
-    assert len(list((tmp_path / "results").rglob("*.json"))) == 2
+    found = [each for t in both for each in check(t, rows(spark), str(tmp_path), RUN)]
+    assert [result.table for result in found] == ["orders", "items"]
+    again = RUN._replace(id="b" * 32, at=RUN.at + timedelta(days=1))
+    check(both[0], rows(spark), str(tmp_path), again)
+    docs = tmp_path / "docs"
+    links = re.findall(r'href="([^"#]+[.]html)"', (docs / "index.html").read_text())
+    first, second = "20260304T120000Z-aaaaaaaa", "20260305T120000Z-bbbbbbbb"
+    assert links == [f"{second}/orders.html", f"{first}/items.html", f"{first}/orders.html"]
+    for link in links:
+        page = (docs / link).read_text()
+        name, run = Path(link).stem, Path(link).parent.name
+        assert f"<h1>{name}</h1>" in page and f"run <b>{run}</b>" in page
+        assert "1 of 3 (50 %)" in page or "1 of 3 (33.3 %)" in page
+        assert "such as -1" in page
+    for file in docs.rglob("*.html"):
+        text = file.read_text()
+        assert not re.findall(r"https?:|<script|url\(|@import", text), file
+        assert "None" not in text and "__none__" not in text
+    kept = [json.loads(file.read_text()) for file in (tmp_path / "results").rglob("*.json")]
+    assert sorted(one["meta"]["run_id"]["run_name"] for one in kept) == [first, first, second]
+
+
+def test_the_data_docs_show_no_values_of_sensitive_columns(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    secret = {"id": "int", "qty": {"type": "int", "sensitive": True}}
+    check(
+        table(QTY).model_copy(update={"columns": columns(secret)}), rows(spark), str(tmp_path), RUN
+    )
+    (page,) = (tmp_path / "docs").rglob("orders.html")
+    assert "not met" in page.read_text() and "such as" not in page.read_text()
 
 
 def published(target: Target, spark: "SparkSession") -> None:

@@ -289,6 +289,28 @@ def test_digits_behind_the_sixth_of_a_second_count(spark: SparkSession) -> None:
     assert "the last of several columns" in told[0][1]
 
 
+def test_digits_behind_the_sixth_count_in_an_expression(spark: SparkSession) -> None:
+    day, late, later = "2025-01-01T10:00:00.", "123456001", "123456789"
+    lines: list[Line] = [
+        {"id": 1, "at": f"{day}{late}", "made": f"{day}5"},
+        {"id": 1, "at": f"{day}{later}", "made": None},
+        {"id": 1, "at": None, "made": f"{day}1234561"},
+        {"id": 1, "at": f"{day}{late}", "made": f"{day}{later}"},
+        {"id": 1, "at": f"{day}5", "made": None},
+    ]
+
+    def told(order: str) -> list[Any]:
+        of = table("rows", ["id"], columns={"at": "timestamp"}, sequence_by=order)
+        return decoded(to_changes(bronze_rows(spark, lines), of), "_sequence", "_message")
+
+    found = [sequence for sequence, _ in told("coalesce(at, to_timestamp(made))")]
+    assert found[3] is None, "both columns have its value, and other digits"
+    assert found[0] < found[2] < found[1] < found[4]
+    shifted = told("at + interval 1 day")
+    assert [sequence is None for sequence, _ in shifted] == [True, True, True, True, False]
+    assert "name that column in sequence_by" in shifted[0][1]
+
+
 def test_digits_behind_the_sixth_count_in_a_group(spark: SparkSession) -> None:
     lines = [{"id": 1, "seq": 1, "at": f"2025-01-01T10:00:{second}", "a": 1} for second in MOMENTS]
     grouped = table(

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
-from gold.status.table_status import status
+from gold.status.quick import quick_lake
+from gold.status.table_status import status, status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
@@ -153,6 +154,18 @@ def test_the_view_says_what_status_says(
         assert [rows[name][key] for key in same] == [
             len(record[key]) if isinstance(record[key], list) else record[key] for key in same
         ]
+
+
+def test_duckdb_says_the_same(lake: Target, records: dict[str, dict[str, Any]]) -> None:
+    moving = ("checked_at", "lag_seconds", "staleness_seconds")
+    found = {record["table"]: record for record in status_of(quick_lake(lake), TABLES)}
+    assert found.keys() == records.keys()
+    for name, record in records.items():
+        same = {key: value for key, value in record.items() if key not in moving}
+        assert {key: found[name][key] for key in same} == same
+        for key in moving[1:]:
+            assert (record[key] is None) == (found[name][key] is None)
+            assert abs((record[key] or 0) - (found[name][key] or 0)) < 600
 
 
 def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:

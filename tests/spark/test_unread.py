@@ -8,12 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_status
+from cdc_lakehouse.cli.ask.told import ask_status
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from gold.report import html
 from gold.status.unread import unread_records
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.unread import Unread
+from lakehouse.storage.lake import Lake
 from silver.changelog.dead_letter_list import Wanted, dead_letters
 from tests import lake
 
@@ -43,7 +45,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
 
     of_feed = Unread("feed_shop", {"c": 2, "b": 1}, 2)
     assert unread_records(spark, target, tables) == [of_feed]
-    (status,) = print_status(spark, target, tables, as_json=False)
+    (status,) = print_status(Lake(spark, target), tables, as_json=False)
     assert (status["unread_topics"], status["unread_lines"]) == ({"c": 2, "b": 1}, 2)
     assert status["dead_letters_total"] == 0 and status["counts"] == {"inserted": 1, "records": 1}
     assert "3 records of 2 topics that no table reads: c (2), b (1)" in told(capsys)
@@ -51,7 +53,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     more = [*tables, table("two", "b")]
     assert unread_records(spark, target, more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
-    html.write(spark, target, tables, page, [status], everything=more)
+    html.write(spark, target, tables, page, ask_status(Lake(spark, target), tables, more))
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
 
     letters = dead_letters(spark, target, more, Wanted())

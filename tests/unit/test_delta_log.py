@@ -72,6 +72,21 @@ def test_rows_that_a_deletion_vector_hides_are_no_rows(tmp_path: Path) -> None:
     assert found is not None and found.rows == 1
 
 
+def test_a_file_that_gets_another_vector_is_added_before_its_old_state_is_removed(
+    tmp_path: Path,
+) -> None:
+    add = data(tmp_path, "one.parquet", a=["x", "y", "z"])
+    commit(tmp_path, 0, metadata("a"), add)
+    for version, offset in ((1, 1), (2, 40)):
+        vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": offset, "cardinality": 1}
+        old = {"path": "one.parquet", "deletionVector": add["add"].get("deletionVector")}
+        add = {"add": add["add"] | {"deletionVector": vector}}
+        commit(tmp_path, version, add, {"remove": old})
+        found = read_log(tmp_path)
+        assert found is not None and (found.rows, len(found.files)) == (2, 1)
+        assert found.vectors == [vector]
+
+
 def test_what_cannot_be_told_is_none(tmp_path: Path) -> None:
     assert read_log(tmp_path) is None
     commit(tmp_path, 0, {"metaData": {}})

@@ -182,6 +182,12 @@ MISTAKES = {
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),
     "no such kind of database": Mistake("init --source sqlite:///a", "sqlite", "--from FILE"),
+    "an erasure of two tables": Mistake(
+        "erase orders --key 7 --table other", "--table other beside orders", "leave one out"
+    ),
+    "memory that Java cannot read": Mistake(
+        "validate --set driver_memory=2gb", "driver_memory", "correct it"
+    ),
     "a database without a driver": Mistake("init --source oracle://h/d", "oracle", "install"),
     "a password that is not set": Mistake(
         "init --source postgresql://me:env:NO_SUCH@h/d", "env:NO_SUCH", "export NO_SUCH=…"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lakehouse.cli.ask.queries import show_status
+from cdc_lakehouse.cli.ask.queries import in_six, show_status
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import enter
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
@@ -21,10 +21,12 @@ from cdc_lakehouse.terminal.console import (
     say,
     show_error,
     show_grid,
+    tell_of,
     wrapped,
 )
 from cdc_lakehouse.terminal.verbosity import Level, level, set_level
-from gold.status.trouble import troubles, worst_first
+from gold.status.trouble import PipelineStatus, list_serious, troubles, worst_first
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.ledger import Entry
 
@@ -90,6 +92,14 @@ def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
     assert "; do: " in found.text
 
 
+def test_dead_letters_that_are_allowed_are_no_trouble_to_status_and_report() -> None:
+    allowed = record("t", dead_letters={"no_key": 14}, dead_letters_total=14)
+    assert in_six(allowed)["state"] == "ok"
+    assert list_serious(allowed) == []
+    assert [each.word for each in list_serious(REJECTED)] == ["dead letters"]
+    assert in_six(REJECTED)["state"] == "dead letters"
+
+
 def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
     (keys,), (moved,) = troubles(MIXED_UP), troubles(RUN_BACK)
     (arrival,) = troubles(record("t", order="arrival"))
@@ -101,12 +111,14 @@ def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
     assert "struct has not are left out: s.zip" in second.text
     assert "positions run backwards" in moved.text
     assert arrival.word == "order: arrival"
+    (change,) = troubles(record("t", order="change"))
+    assert "positions that start over go unseen; do: use Debezium 1.6" in change.text
     assert troubles(record("t", order="source")) == []
     assert worst_first([WARNED, MIXED_UP])[0] == MIXED_UP
 
 
 def test_the_status_has_six_columns_and_trouble_first(capsys: pytest.CaptureFixture[str]) -> None:
-    show_status(RECORDS, as_json=False, wide=False)
+    show_status(PipelineStatus(RECORDS, [], []), as_json=False, wide=False)
     header, _, first, *rest = printed(capsys)
     assert header.split() == ["table", "state", "rows", "lag", "pending", "dead", "letters"]
     assert first.split()[:2] == ["orders", "FAILED"]
@@ -116,7 +128,7 @@ def test_the_status_has_six_columns_and_trouble_first(capsys: pytest.CaptureFixt
 def test_the_wide_status_is_a_block_per_table_on_a_narrow_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_status(RECORDS, as_json=False, wide=True)
+    show_status(PipelineStatus(RECORDS, [], []), as_json=False, wide=True)
     lines = printed(capsys)
     assert lines[0].startswith("── 1 ─")
     assert lines[1].split() == ["table", "orders"]
@@ -125,7 +137,11 @@ def test_the_wide_status_is_a_block_per_table_on_a_narrow_terminal(
 def test_many_tables_in_trouble_are_not_taller_than_sixty_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_status([FAILING | {"table": f"t{n}"} for n in range(200)], as_json=False, wide=False)
+    show_status(
+        PipelineStatus([FAILING | {"table": f"t{n}"} for n in range(200)], [], []),
+        as_json=False,
+        wide=False,
+    )
     assert printed(capsys)[-1] == "… and 198 more: --format json shows all"
 
 
@@ -247,6 +263,7 @@ def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     set_level(quiet=True, verbose=False)
     try:
         say("news")
+        tell_of(Target(root="/lake"), news=True)("t: swapping it in")
         with progress("silver") as tell:
             tell("orders")
     finally:

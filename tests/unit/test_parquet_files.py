@@ -5,15 +5,18 @@ import json
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, time
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.parquet_files import json_rows, json_value
+from bronze.files.listing import DroppedFile
+from bronze.files.parquet_files import files_with_96_bits, json_rows, json_value
 
 
 def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:
@@ -104,6 +107,35 @@ def test_bytes_that_are_no_text_are_told_in_their_row_alone() -> None:
         {"S": "a", "t": "b"},
         {"S": None, "t": "/Q==", NOT_TEXT: ["t"]},
     ]
+
+
+def test_nanoseconds_of_a_timestamp_in_96_bits_are_kept() -> None:
+    texts = ["2026-02-02T02:40:00.123456789", "2026-02-02T02:40:00.5", None]
+    moments = pa.array(texts).cast(pa.timestamp("ns"))
+
+    rows = read(pa.table({"c": moments, "d": moments}), use_deprecated_int96_timestamps=True)
+
+    assert [row["c"] for row in rows] == [
+        "2026-02-02T02:40:00.123456789",
+        "2026-02-02T02:40:00.500000",
+        None,
+    ]
+    assert [row["d"] for row in rows] == [row["c"] for row in rows]
+
+
+def test_files_with_timestamps_of_96_bits_are_told_by_their_footers(tmp_path: Path) -> None:
+    moments = pa.array(["2026-02-02T02:40:00.5"]).cast(pa.timestamp("ns"))
+    nested = pa.array([{"c": 1}], pa.struct([("c", pa.int64())]))
+    files = []
+    for name, bits in (("old", True), ("new", False)):
+        place = tmp_path / f"{name} 50%.parquet"
+        table = pa.table({"c": moments, "s": nested})
+        pq.write_table(table, place, use_deprecated_int96_timestamps=bits)
+        files.append(DroppedFile(f"file:{place}", 0, place.stat().st_size))
+    unused = cast(SparkSession, None)
+
+    assert files_with_96_bits(unused, files, {"c", "x"}) == files[:1]
+    assert files_with_96_bits(unused, files, {"s", "x"}) == []
 
 
 def test_nanoseconds_of_a_timestamp_are_kept() -> None:

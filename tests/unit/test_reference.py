@@ -45,7 +45,7 @@ def test_every_key_of_the_yaml_is_described() -> None:
 def test_every_command_and_option_is_explained() -> None:
     page = PAGES["commands.md"]
     names = set(get_command(app).commands) - {"dead-letters"}
-    names |= {f"dead-letters {name}" for name in ("list", "replay", "acknowledge")}
+    names |= {f"dead-letters {name}" for name in ("list", "replay", "acknowledge", "edit")}
     headings = {line.removeprefix("### lakehouse ") for line in page.splitlines() if "###" in line}
     assert headings == names
     assert [line for line in page.splitlines() if line.endswith("|  |")] == []

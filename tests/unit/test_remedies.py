@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from lakehouse import remedies
 from lakehouse.config.target import Target
 from lakehouse.errors import LakeNotWritable
-from lakehouse.remedies import check_writable, find_remedy
+from lakehouse.remedies import check_writable, find_remedy, install_extra
 
 
 def test_a_lake_that_can_be_written_is_fine(tmp_path: Path) -> None:
@@ -48,6 +49,20 @@ def test_a_full_disk_is_told_before_spark_starts(
 )
 def test_a_failure_from_outside_names_the_way_out(message: str, action: str) -> None:
     assert action in str(find_remedy(message))
+
+
+def test_an_extra_is_of_the_very_wheel_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Installed:
+        told: str | None = None
+
+        def read_text(self, _: str) -> str | None:
+            return self.told
+
+    monkeypatch.setattr(remedies, "distribution", lambda _: Installed())
+    assert install_extra("quality") == "pip install 'cdc-lakehouse[quality]'"
+    for url, more in (("file:///w/cdc.whl", " @ file:///w/cdc.whl"), ("file:///clone", "")):
+        Installed.told = json.dumps({"url": url})
+        assert install_extra("quality") == f"pip install 'cdc-lakehouse[quality]{more}'"
 
 
 def test_other_failures_are_told_as_they_are() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from bronze.feed_state import Note, read_state
 from bronze.feeds import feeds
-from bronze.files.ingest import overwritten_files
 from bronze.files.listing import list_here
+from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_input
 from cdc_lakehouse.cli.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as

@@ -10,6 +10,7 @@ from cdc_lakehouse.cli.check import verify
 from gold.source_check import database
 from gold.source_check.digests import Difference
 from gold.source_check.verdict import SourceDatabase, Verdict
+from gold.source_check.verified import Verified, write_verified
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
 from lakehouse.storage.views import View, publish, stored
@@ -26,7 +27,7 @@ GONE = Difference("l", {"id": "2"}, {"id": "2"}, None)
 def checked(
     monkeypatch: pytest.MonkeyPatch, real: list[Difference], in_flight: list[Difference], json: bool
 ) -> None:
-    def verdict(*_: object) -> Verdict:
+    def verdict(*_: object, **__: object) -> Verdict:
         return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
 
     monkeypatch.setattr("gold.source_check.verdict.verdict", verdict)
@@ -70,6 +71,27 @@ def test_a_password_is_not_told() -> None:
     with pytest.raises(ConfigurationError) as refused:
         database.checked("nodb://me:secret@host/x")
     assert "secret" not in str(refused.value)
+
+
+def test_a_password_of_databricks_is_asked_of_its_store() -> None:
+    url = database.checked("postgresql://me:secret:shop/pw@host/shop")
+    assert database.with_secret(NO_SPARK, "postgresql://me:pw@host/x").endswith("//me:pw@host/x")
+    with pytest.raises(ConfigurationError, match="no Databricks secret store") as refused:
+        database.with_secret(NO_SPARK, url)
+    assert "--source" in str(refused.value)
+
+
+def test_a_table_that_was_found_equal_is_not_compared_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, one = Target(root=str(tmp_path)), table("debezium", ["id"])
+    write_verified(target, one.table, Verified("0/1A", "2026-03-04T12:00:00Z", "shop.t"))
+    given, when = SourceDatabase("nothing is asked"), "2026-03-04T12:00:00Z"
+    verify.check_source(NO_SPARK, target, one, given, False, when)
+    verify.check_source(NO_SPARK, target, one, given, True, when)
+    text, line = capsys.readouterr().out.splitlines()
+    assert text == "equal through 0/1A, compared at 2026-03-04T12:00Z before an interruption"
+    assert json.loads(line)["verified_through"] == "0/1A"
 
 
 def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:

@@ -1,31 +1,33 @@
 """`sql` and `status`: what the lakehouse holds and how it is."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cdc_lakehouse.cli.ask.told import ask_status
 from cdc_lakehouse.cli.front import check_lake, command, configured, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.silence import warnings_of, without_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import nearest
 from lakehouse.durations import spoken
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.spark.failures import in_short
+from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-    from gold.status.trouble import Record
-    from lakehouse.run.unread import Unread
+    from gold.status.trouble import PipelineStatus, Record
+    from lakehouse.quick.lake import QuickLake
 
 MOST_TROUBLE_LINES = 10
+ALL_SHOWN = "--format csv or json shows all"
 
 _ASKS = "SELECT, WITH, FROM, VALUES, TABLE, SHOW, DESCRIBE or EXPLAIN"
 _READING_COMMANDS = ("Show", "Describe", "Explain")
@@ -79,6 +81,8 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
+    if moment is None and print_quickly(target, tables, query[0], shown):
+        return
     spark, began = start(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
     from gold.status.reads import note
@@ -98,21 +102,56 @@ def status(
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables, everything = configured_whole(chosen)
     check_lake(target)
-    spark = start(target, tables, asks=True)
-    if shown == "prometheus":
-        print_metrics(spark, target, tables)
-    else:
-        print_status(spark, target, tables, shown == "json", wide, everything)
+
+    def answer(lake: AskedLake) -> None:
+        if shown == "prometheus":
+            print_metrics(lake, tables)
+        else:
+            print_status(lake, tables, shown == "json", wide, everything)
+
+    if not asked_quickly(target, answer):
+        answer(Lake(start(target, tables, asks=True), target))
 
 
-def print_metrics(spark: "SparkSession", target: Target, tables: list[Table]) -> None:
+def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bool:
+    """Whether a lake that needs no Spark could answer; else nothing has been printed."""
+    from gold.status.quick import quick_lake
+    from lakehouse.quick.lake import NotQuick
+
+    try:
+        answer(quick_lake(target))
+    except NotQuick:
+        return False
+    return True
+
+
+def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -> bool:
+    """Whether a query was answered without Spark; else nothing has been printed."""
+    from cdc_lakehouse.terminal.console import show_grid
+    from gold.views.quick import answer
+    from lakehouse.quick import texts
+    from lakehouse.quick.lake import NotQuick
+
+    try:
+        found = answer(target, tables, query)
+        if shown == "table":
+            show_grid(found.columns, texts.texts(found), ALL_SHOWN)
+        else:
+            lines = texts.json_lines(found) if shown == "json" else texts.csv_lines(found)
+            print("".join(f"{line}\n" for line in lines), end="")
+    except NotQuick:
+        return False
+    return True
+
+
+def print_metrics(lake: AskedLake, tables: list[Table]) -> None:
     """The status as Prometheus reads it."""
     from cdc_lakehouse.terminal.console import progress
     from gold.status import table_status
     from gold.status.metrics import exposition
 
     with progress("asking how the tables do"):
-        records = table_status.status(spark, target, tables)
+        records = table_status.status_of(lake, tables)
     print(exposition(records, version("cdc-lakehouse")), end="")
 
 
@@ -152,8 +191,7 @@ def print_answer(
 
 
 def print_status(
-    spark: "SparkSession",
-    target: Target,
+    lake: AskedLake,
     tables: list[Table],
     as_json: bool,
     wide: bool = False,
@@ -162,65 +200,33 @@ def print_status(
     """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
 
     `everything` are all tables that are configured, where `tables` are only some. Returns the
-    records of `gold.status.table_status`, each with its `warnings`, and with what no table reads
-    of its feeds: `unread_topics` with their records, and `unread_lines`.
+    records of `ask_status`.
     """
-    from bronze.contract import feed_name
-    from bronze.files.unreadable import unreadable_files
-    from cdc_lakehouse.terminal.console import progress, wrapped
-    from gold.status import table_status
-    from gold.status.unread import unread_records, waiting_deletes
+    from cdc_lakehouse.terminal.console import progress
 
-    everything = everything or tables
     with progress("asking how the tables do"):
-        of_spark = [of(spark, target, tables) for of in (unreadable_files, waiting_deletes)]
-        found = [warnings_of(target, tables), *of_spark]
-        unread = unread_records(spark, target, everything)
-        known = table_status.status(spark, target, tables)
-    feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
-    read = set[str]().union(*feeds.values())
-    unread = [each for each in unread if each.feed in read]
-    records = [
-        record
-        | {"warnings": _texts_of(record["table"], found)}
-        | _unread_of(unread, feeds[record["table"]])
-        for record in known
-    ]
-    show_status(records, as_json, wide, unread)
-    for sentence in without_yaml(target, everything) if not as_json else ():
-        print("\n".join(wrapped(sentence)))
-    return records
+        told = ask_status(lake, tables, everything or tables)
+    show_status(told, as_json, wide)
+    return told.records
 
 
-def _texts_of(table: str, warnings: Sequence[Mapping[str, Sequence[str]]]) -> list[str]:
-    return [text for each in warnings for text in each.get(table, ())]
-
-
-def _unread_of(unread: "Sequence[Unread]", feeds: Container[str]) -> dict[str, Any]:
-    """What no table reads of a table's feeds, as a part of its status record."""
-    own = [each for each in unread if each.feed in feeds]
-    topics = {topic: count for each in own for topic, count in each.topics.items()}
-    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in own)}
-
-
-def show_status(
-    records: "Sequence[Record]", as_json: bool, wide: bool, unread: "Sequence[Unread]" = ()
-) -> None:
+def show_status(told: "PipelineStatus", as_json: bool, wide: bool) -> None:
     """Prints status records; as a grid those in trouble come first, with what to do below.
 
-    Then what no table reads.
+    Then what is about no table.
     """
     from cdc_lakehouse.terminal.console import show_records, wrapped
-    from gold.status.trouble import troubles, worst_first
+    from gold.status.trouble import list_lines, worst_first
 
     if as_json:
-        show_records(records, as_json=True)
+        show_records(told.records, as_json=True)
         return
-    ordered = worst_first(records)
+    ordered = worst_first(told.records)
     show_records([(essence if wide else in_six)(record) for record in ordered], as_json=False)
-    _show_troubles([f"{r['table']}: {each.text}" for r in ordered for each in troubles(r)])
-    for sentence in (text for each in unread for text in each.sentences()):
-        print("\n".join(wrapped(sentence)))
+    lines = list_lines(told)
+    _show_troubles([f"{table}: {text}" for table, text, _ in lines if table])
+    for text in (text for table, text, _ in lines if not table):
+        print("\n".join(wrapped(text)))
 
 
 def _show_troubles(told: Sequence[str]) -> None:
@@ -239,12 +245,11 @@ def _show_troubles(told: Sequence[str]) -> None:
 
 def in_six(record: "Record") -> dict[str, object]:
     """A status record in six columns."""
-    from gold.status.trouble import troubles
+    from gold.status.trouble import name_state
 
-    words = [trouble.word for trouble in troubles(record)]
     return {
         "table": record["table"],
-        "state": ", ".join(dict.fromkeys(words)) or "ok",
+        "state": name_state(record),
         "rows": record["rows"],
         "lag": spoken(record["lag_seconds"]),
         "pending": record["pending_changes"],
@@ -273,6 +278,7 @@ def essence(record: "Record") -> dict[str, object]:
         "vectors": record["deletion_vectors"],
         "apply p95": spoken(record["apply_p95_seconds"]),
         "recommended": spoken(least and 60 * least),
+        "verified through": record.get("verified_through"),
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
     }
@@ -351,8 +357,7 @@ def _print_rows(answer: "DataFrame", shown: str) -> None:
     elif shown == "pages":
         page_grid(answer.columns, awaited("asking", answers.texts(answer)))
     elif shown == "table":
-        rest = "--format csv or json shows all"
-        show_grid(answer.columns, awaited("asking", answers.texts(answer)), rest)
+        show_grid(answer.columns, awaited("asking", answers.texts(answer)), ALL_SHOWN)
     else:
         lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
         for line in awaited("asking", lines):

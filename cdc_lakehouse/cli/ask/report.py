@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from cdc_lakehouse.cli.ask.told import ask_status
 from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.silence import warnings_of
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.storage.lake import Lake
 from lakehouse.words import counted
 
 Output = Annotated[
@@ -18,11 +19,17 @@ Output = Annotated[
 ]
 
 
+Docs = Annotated[
+    Path | None, typer.Option(help="Folder of the Data Docs to link; default lake/_docs.")
+]
+
+
 @command("report")
-def report(chosen: Chosen, output: Output = None) -> None:
+def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     """Write one self-contained HTML page: flow, freshness, volumes, quality, drift over time.
 
-    It needs nothing from the network and no script: open it, mail it, keep it.
+    It shows every run with its duration and error, and every table with its columns and rules. It
+    needs nothing from the network: open it, mail it, keep it.
     """
     from cdc_lakehouse.terminal.console import progress
 
@@ -32,15 +39,17 @@ def report(chosen: Chosen, output: Output = None) -> None:
     spark = start(target, tables)
 
     from gold.report.html import write
-    from gold.status.table_status import status
 
     with progress("report") as tell:
         tell(f"asking about {counted(len(tables), 'table')}")
-        warnings = warnings_of(target, tables)
-        known = status(spark, target, tables)
-        records = [record | {"warnings": warnings[record["table"]]} for record in known]
-        write(spark, target, tables, file, records, everything)
+        told = ask_status(Lake(spark, target), tables, everything)
+        write(spark, target, tables, file, told, docs or docs_of(target))
     print(f"report of {counted(len(tables), 'table')} in {file}")
+
+
+def docs_of(target: Target) -> Path | None:
+    """Where `quality` writes unless it is told otherwise; nowhere in a catalog."""
+    return None if target.catalog else Path(target.lake, "_docs")
 
 
 def destination(target: Target, output: Path | None = None) -> Path:

@@ -15,6 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import LakehouseError, QueryRefused
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +140,9 @@ def _obey(given: Asking, statement: str) -> None:
     elif word == "\\d":
         show_grid(["layer", "table"], [[layer, table] for layer, table in tables_of(given)])
     elif word == "\\status":
-        print_status(given.spark, given.target, given.tables, False, everything=given.everything)
+        print_status(
+            Lake(given.spark, given.target), given.tables, False, everything=given.everything
+        )
     elif word == "\\?":
         show_grid(["command", "shows"], list(COMMANDS.items()))
     else:

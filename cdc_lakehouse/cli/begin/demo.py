@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdc_lakehouse.cli.ask.queries import in_six
 from cdc_lakehouse.cli.ask.report import destination
+from cdc_lakehouse.cli.ask.told import ask_status
 from cdc_lakehouse.cli.front import command, configured, start
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
@@ -16,6 +17,7 @@ from cdc_lakehouse.demo import questions as shop
 from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +36,6 @@ def demo(chosen: Chosen) -> None:
     and in conf/ where there is none.
     """
     from gold.report.html import write
-    from gold.status.table_status import status
 
     chosen = chosen._replace(conf=shop.configuration(chosen.conf))
     target, tables = configured(chosen)
@@ -48,9 +49,9 @@ def demo(chosen: Chosen) -> None:
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(_answers, spark, target, tables)
         with _step(4, "the report is written"):
-            records = status(spark, target, tables)
-            page = destination(target)
-            write(spark, target, tables, page, records)
+            told = ask_status(Lake(spark, target), tables, tables)
+            page, records = destination(target), told.records
+            write(spark, target, tables, page, told)
         fail_at_the_end(entries)
         with _step(5, "gold has answered"):
             answers, explained = asked.result()

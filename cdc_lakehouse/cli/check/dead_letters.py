@@ -1,13 +1,13 @@
 """`dead-letters`: what could not be applied, and why; and trying it again after a fix."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.ask.queries import ShownStatus, utc
+from cdc_lakehouse.cli.ask.queries import ShownStatus, asked_quickly, utc
 from cdc_lakehouse.cli.front import (
     check_lake,
     command,
@@ -19,8 +19,8 @@ from cdc_lakehouse.cli.front import (
 from cdc_lakehouse.cli.key_text import key_of
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import locked
-from cdc_lakehouse.cli.work.rounds import Round
-from cdc_lakehouse.cli.work.run import failed, one_round, raise_all, whole_groups
+from cdc_lakehouse.cli.work.rounds import Round, try_layer
+from cdc_lakehouse.cli.work.run import failed, raise_all, whole_groups
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdc_lakehouse.terminal.grid import Row
+    from lakehouse.quick.lake import QuickLake
     from lakehouse.run.ledger import Entry
     from silver.changelog.dead_letter_list import Wanted
 
 LONGEST_RAW = 120
 MOST_REASONS = 8
+ASIDE, CLOSED = (
+    ("sequence", "rule", "run_id"),
+    ("resolved_at", "resolved_by", "acknowledged", "mended_at"),
+)
+"""Columns that a grid lacks, and those that it has of letters that are closed."""
 
 letters = group("dead-letters", "See, retry and acknowledge what could not be applied.")
 
@@ -67,12 +73,13 @@ def list_letters(
     target, tables = configured(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
-    spark = start(target, tables, asks=True)
 
     from silver.changelog.dead_letter_list import Wanted, dead_letters
 
     wanted = Wanted(reason or (), sought, moment, resolved)
-    found = dead_letters(spark, target, tables, wanted)
+    if asked_quickly(target, lambda lake: _print_quickly(lake, tables, wanted, limit, shown)):
+        return
+    found = dead_letters(start(target, tables, asks=True), target, tables, wanted)
     if shown == "json":
         _print_json(found, limit)
     else:
@@ -104,22 +111,58 @@ def _print_json(found: "DataFrame | None", limit: int) -> None:
 
 def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import awaited, fitted, progress, show_grid
+    from cdc_lakehouse.terminal.console import awaited, progress
     from silver.changelog import dead_letter_list
 
     with progress("looking for dead letters"):
         counts = [] if found is None else dead_letter_list.by_reason(found)
-    if found is not None and counts:
-        newest = dead_letter_list.newest(found, limit).drop("sequence", "rule", "run_id")
-        closed = ("resolved_at", "resolved_by", "acknowledged")
-        newest = newest if resolved else newest.drop(*closed)
-        shown = awaited("reading dead letters", _short_rows(answers.texts(newest), target))
-        show_grid(newest.columns, shown, "--format json shows all")
-    for table, reason, count in counts[:MOST_REASONS]:
+    if found is None or not counts:
+        _show(Letters([], [], counts), limit, resolved, target)
+        return
+    newest = dead_letter_list.newest(found, limit)
+    rows = awaited("reading dead letters", answers.texts(newest))
+    _show(Letters(newest.columns, rows, counts), limit, resolved, target)
+
+
+def _print_quickly(
+    lake: "QuickLake", tables: list[Table], wanted: "Wanted", limit: int, shown: str
+) -> None:
+    """The same without Spark.
+
+    Raises:
+        NotQuick: Spark has to be asked; nothing has been printed.
+    """
+    from lakehouse.quick.texts import json_lines, texts
+    from silver.changelog.dead_letter_list import quick_letters
+
+    found, counts = quick_letters(lake, tables, wanted, limit)
+    if shown == "json":
+        print("".join(f"{line}\n" for line in json_lines(found)), end="")
+    else:
+        _show(Letters(found.columns, texts(found), counts), limit, wanted.resolved, lake.target)
+
+
+class Letters(NamedTuple):
+    """Dead letters as texts under their columns, and how many there are by table and reason."""
+
+    columns: Sequence[str]
+    rows: "Iterable[Row]"
+    counts: list[tuple[str, str, int]]
+
+
+def _show(letters: Letters, limit: int, resolved: bool, target: Target) -> None:
+    from cdc_lakehouse.terminal.console import fitted, show_grid
+
+    left_out = ASIDE if resolved else (*ASIDE, *CLOSED)
+    kept = [at for at, name in enumerate(letters.columns) if name not in left_out]
+    if letters.counts:
+        rows = _short_rows(([row[at] for at in kept] for row in letters.rows), target)
+        show_grid([letters.columns[at] for at in kept], rows, "--format json shows all")
+    for table, reason, count in letters.counts[:MOST_REASONS]:
         print(fitted(f"{count:>8,}  {table}  {reason}"))
-    if len(counts) > MOST_REASONS:
-        print(f"          and {len(counts) - MOST_REASONS} more reasons")
-    total = sum(count for _, _, count in counts)
+    if len(letters.counts) > MOST_REASONS:
+        print(f"          and {len(letters.counts) - MOST_REASONS} more reasons")
+    total = sum(count for _, _, count in letters.counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
     print(f"{counted(total, 'dead letter')}{newest_only}")
 
@@ -220,33 +263,38 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
     with locked(target, tables, ["silver"], run_id) as (free, failures):
         if free:
-            entries = _replayed(target, free, everything, reason or [], sought, run_id)
-            failures += failed(entries)
+            spark = start(target, free, sends_functions=True)
+
+            from silver.changelog.dead_letter_list import Wanted
+
+            wanted = Wanted(reason or [], sought)
+            failures += failed(replay_letters(spark, target, (free, everything), wanted, run_id))
     raise_all(failures)
 
 
-def _replayed(
+def replay_letters(
+    spark: "SparkSession",
     target: Target,
-    tables: list[Table],
-    everything: list[Table],
-    reasons: list[str],
-    key: Mapping[str, str | None] | None,
+    of: tuple[list[Table], list[Table]],
+    wanted: "Wanted",
     run_id: str,
 ) -> "list[Entry]":
-    """Replays, says what came of it table by table, and publishes."""
+    """Replays, says what came of it table by table, and publishes.
+
+    `of` are the tables whose letters are tried, and all that are configured.
+    """
     from cdc_lakehouse.terminal.console import progress
-    from silver.changelog.dead_letter_list import Wanted
     from silver.maintenance.replay import replay_all
 
-    spark = start(target, tables, sends_functions=True)
-    wanted = Wanted(reasons, key)
+    tables, everything = of
     with progress("replay") as tell:
         done, entries = replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
     tell_what_stayed(spark, target, tables, wanted)
     together = whole_groups(tables, everything)
-    published = one_round(Round(spark, target, None, everything), together, ["gold"])
+    with progress("gold") as tell:
+        published = try_layer(Round(spark, target, None, everything), together, "gold", tell)
     return [*entries, *published]
 
 

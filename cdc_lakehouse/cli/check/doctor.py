@@ -16,13 +16,13 @@ from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
-from lakehouse.remedies import LEAST_FREE, check_writable
+from lakehouse.remedies import LEAST_FREE, check_writable, install_extra
 from lakehouse.spark.java import system_java
 from lakehouse.spark.java import version as java_version
 
 OLDEST, NEWEST, LEAST_JAVA = (3, 10), (3, 12), 17
 WAIT_SECONDS = 3.0
-LOCAL = "pip install 'cdc-lakehouse[local]'"
+LOCAL = install_extra("local")
 
 
 class Finding(NamedTuple):

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,10 +18,12 @@ from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, refuse_lines, unpack
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
+from lakehouse.remedies import install_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from gold.quality.docs import QualityRun
     from gold.quality.results import RuleChanges
     from gold.quality.run import Result
 
@@ -78,15 +81,16 @@ def check_all(
     """Checks every table with expectations, keeps and prints the results; returns them all."""
     from cdc_lakehouse.terminal.console import progress, show_records
     from gold.quality import results as kept
+    from gold.quality.docs import QualityRun
 
     asked = [table for table in tables if table.expectations]
     drifts = kept.drifts(spark, target, asked)
     found: dict[str, list[Result] | None] = {}
-    run_id = uuid.uuid4().hex
+    run = QualityRun(uuid.uuid4().hex, datetime.now(timezone.utc), checked)
     with progress("quality") as tell:
         for table in asked:
             tell(table.table)
-            found[table.table] = _check(spark, target, table, folder, run_id, checked)
+            found[table.table] = _check(spark, target, table, folder, run)
     results = [result for of_table in found.values() for result in of_table or []]
     records = [_shown(result, as_json) for result in results]
     if not as_json and not any(record["observed"] for record in records):
@@ -99,7 +103,7 @@ def check_all(
 
 
 def _check(
-    spark: "SparkSession", target: Target, table: Table, folder: str, run_id: str, checked: str
+    spark: "SparkSession", target: Target, table: Table, folder: str, run: "QualityRun"
 ) -> "list[Result] | None":
     """The results of one table, kept; None before there is anything to check."""
     from gold.quality.results import append
@@ -108,13 +112,13 @@ def _check(
 
     rows = (
         read(spark, target, table.table)
-        if checked == "gold"
+        if run.checked == "gold"
         else newest_batch(spark, target, table)
     )
     if rows is None:
         return None
-    results: list[Result] = check(table, rows, folder)
-    append(spark, target, table, results, run_id, checked)
+    results: list[Result] = check(table, rows, folder, run)
+    append(spark, target, table, results, run.id, run.checked)
     return results
 
 
@@ -168,7 +172,7 @@ def _look_for_great_expectations() -> None:
             "great_expectations",
             "not installed",
             "the package great-expectations",
-            "pip install 'cdc-lakehouse[quality]'",
+            install_extra("quality"),
         )
 
 

@@ -1,6 +1,7 @@
 """`verify`: the laws of a table, proved on what is stored, or gold against its source database."""
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,8 +13,11 @@ from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
+from lakehouse.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from gold.source_check.digests import Difference
@@ -64,7 +68,8 @@ def verify(
 
     With --source gold is compared with the database that the table comes from: digests by bucket,
     then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
-    than what is applied is in flight and shown apart.
+    than what is applied is in flight and shown apart. `status` shows up to which position a table
+    was found equal. What was equal before an interruption is not compared again.
     """
     target, tables = configured(chosen._replace(only=[table]) if table else chosen)
     if source is not None:
@@ -73,23 +78,48 @@ def verify(
         source = checked(source)
     check_lake(target)
     spark = start(target, tables, sends_functions=source is None)
+    as_json = shown == "json"
+    if source is None:
+        keys = None if every_key else sample
+        check_laws = partial(_check_laws, spark, target, sample=keys, as_json=as_json)
+        raise_all(_check_each(tables, as_json, check_laws))
+        return
+    from gold.source_check.database import with_secret, without_password
+    from gold.source_check.verdict import SourceDatabase
+    from gold.source_check.verified import sweeping
+
+    given = SourceDatabase(with_secret(spark, source), source_table, at_rest)
+    if len(tables) == 1:
+        check_source(spark, target, tables[0], given, as_json)
+        return
+    with sweeping(target, [one.table for one in tables], without_password(source)) as equal:
+
+        def check(one: Table) -> None:
+            check_source(spark, target, one, given, as_json, equal.get(one.table))
+
+        failures = _check_each(tables, as_json, check)
+    raise_all(failures)
+
+
+def _check_each(
+    tables: list[Table], as_json: bool, check: "Callable[[Table], None]"
+) -> list[TableFailed]:
+    """Checks every table; returns what failed of several, as a failure stops no other.
+
+    Raises:
+        TableFailed: that of the only table.
+    """
     failures = []
     for one in tables:
-        if len(tables) > 1 and shown != "json":
+        if len(tables) > 1 and not as_json:
             print(f"{one.table}:")
         try:
-            if source is None:
-                _check_laws(spark, target, one, None if every_key else sample, shown == "json")
-            else:
-                from gold.source_check.verdict import SourceDatabase
-
-                given = SourceDatabase(source, source_table, at_rest)
-                check_source(spark, target, one, given, shown == "json")
+            check(one)
         except TableFailed as failure:
             if len(tables) == 1:
                 raise
             failures.append(failure)
-    raise_all(failures)
+    return failures
 
 
 def _check_laws(
@@ -129,18 +159,32 @@ def _json(table: Table, law: "Law") -> str:
 
 
 def check_source(
-    spark: "SparkSession", target: Target, table: Table, given: "SourceDatabase", as_json: bool
+    spark: "SparkSession",
+    target: Target,
+    table: Table,
+    given: "SourceDatabase",
+    as_json: bool,
+    equal: str | None = None,
 ) -> None:
     """Compares a table with its source and shows every row that differs.
+
+    A table that a comparison of several has found `equal`, at that time, is not compared again.
 
     Raises:
         SourceDiffers: some difference is real.
     """
     from cdc_lakehouse.terminal.console import progress, wrapped
     from gold.source_check.verdict import verdict
+    from gold.source_check.verified import read_verified
 
-    with progress(f"comparing {table.table} with its source"):
-        found = verdict(spark, target, table, given)
+    if equal is not None:
+        known = read_verified(target, table.table)
+        told = {"table": table.table, "verified_through": known.through, "verified_at": known.at}
+        text = f"equal through {known.through}, compared at {equal[:16]}Z before an interruption"
+        print(json.dumps(told) if as_json else text)
+        return
+    with progress(f"comparing {table.table} with its source") as tell:
+        found = verdict(spark, target, table, given, tell=tell)
     show = _difference_json if as_json else _difference_text
     for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
         for row in rows[:MOST_NAMED]:
@@ -169,11 +213,18 @@ def _summary(found: "Verdict", as_json: bool) -> str:
         counts = {"real": len(found.real), "in_flight": len(found.in_flight)}
         rows = {"gold_rows": found.gold_rows, "source_rows": found.source_rows}
         told = {"source": found.source, **rows, **counts, "not_compared": found.left_out}
+        told |= {"verified_through": found.through, "resumed_parts": found.resumed}
         return json.dumps(told, ensure_ascii=False)
     lines = [
         f"{found.gold_rows:,} rows in gold, {found.source_rows:,} in {found.source}: "
         f"{len(found.real):,} real differences, {len(found.in_flight):,} in flight"
     ]
+    if found.through is not None:
+        lines.append(f"equal through {found.through}")
+    if found.resumed:
+        lines.append(
+            f"{counted(found.resumed, 'part')} of the keys were equal before an interruption"
+        )
     if found.left_out:
         lines.append(f"not compared: {', '.join(found.left_out)}")
     if found.in_flight:

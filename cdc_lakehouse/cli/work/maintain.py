@@ -12,6 +12,7 @@ from cdc_lakehouse.cli.front import check_lake, command, configured, start
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import alone
 from cdc_lakehouse.cli.work.run import fail_at_the_end
+from cdc_lakehouse.terminal.verbosity import Level, level
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.words import counted
@@ -190,8 +191,14 @@ def _files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     for name, wanted in tables.items():
         with progress("looking at the files of tables"):
             known = upkeep.facts(work.spark, name)
-        work.tell(f"{name}: {known.files} files, {known.vectors} deletion vectors")
+        facts = f"{counted(known.files, 'file')}, {counted(known.vectors, 'deletion vector')}"
+        if level() is Level.VERBOSE:
+            work.tell(f"{name}: {facts}")
+            facts = ""
         for step in _due(work, name, known, wanted):
+            if facts:
+                work.tell(f"{name}: {facts}")
+                facts = ""
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
                 with progress(step.action):
@@ -210,7 +217,7 @@ def _due(work: Upkeep, name: str, known: "FileFacts", wanted: "Layout") -> "Iter
         yield rewrite
     hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
     if hours is None:
-        work.tell("  no vacuum: a view is pinned to a version older than the log tells of")
+        work.tell(f"{name}: no vacuum: a view is pinned to a version older than the log tells of")
         return
     clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
     if clean is not None:

@@ -37,7 +37,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     check_lake(target)
     with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start(target, [one], sends_functions=True)
-        rebuild_table(spark, target, one, tell_of(target), tables)
+        rebuild_table(spark, target, one, tell_of(target, news=True), tables)
 
 
 def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
@@ -85,7 +85,8 @@ def rebuild_table(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    from cdc_lakehouse.terminal.console import progress, summary
+    from cdc_lakehouse.cli.work.run_lines import run_lines
+    from cdc_lakehouse.terminal.console import progress, width
     from gold.job import publish
     from gold.views.pins import pin_table
     from silver.maintenance import rebuild, swap
@@ -99,7 +100,8 @@ def rebuild_table(
     tell(f"{table.table}: building rebuild {known.id} beside the live table")
     with progress("building") as note:
         entry = rebuild.build(spark, target, table, known, run_id, note)
-    tell(summary(entry))
+    for line in run_lines([entry], width()):
+        tell(line)
     pin_table(spark, target, table)
     tell(f"{table.table}: swapping it in")
     together = whole_groups([table], configured)

@@ -37,7 +37,6 @@ from silver.decode.debezium.events.log_follower import LogFollower
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opened, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
-    BY_SOURCE,
     OF_TABLE,
     arrival_order,
     handled_at,
@@ -209,7 +208,7 @@ class DebeziumDecoder:
         known = self.layout.known
         if change.sequence is not None:
             change.unlike |= self._arrives_in_order
-        elif known.order != BY_SOURCE and not has_position(envelope.source):
+        elif known.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
             change.sequence = arrival_order(record)
             change.unlike |= known.order is None and not known.settled
 
@@ -225,7 +224,7 @@ class DebeziumDecoder:
             self._read_keyless(event, reader)
         if self._shared and change.snapshot is not None and change.values:
             table = ".".join([text_of(change.values[at]) for at in self._shared])
-            change.snapshot += f"{OF_TABLE}{table}"
+            change.snapshot = f"{change.snapshot.partition(OF_TABLE)[0]}{OF_TABLE}{table}"
 
     def _read_keyed(self, event: Event, reader: RowReader) -> None:
         """Reads the row of a table with keys: `after`; of a delete the key alone."""

@@ -318,8 +318,9 @@ class SliceReader:
             return None
         if op == "d":
             return shape.deleted(before, keys)
-        is_told = after is not None and shows_old_key(op, source, self._layout)
-        return None if is_told and shape.keys_of(before) != shape.keys_of(after) else after
+        if after is None or op != "u" or shape.keys_of(before) == shape.keys_of(after):
+            return after
+        return None if key is None or shows_old_key(op, source, self._layout) else after
 
     def _key_values(self, key: bytes, names: Collection[str]) -> Sequence[object] | None:
         """The values of the keys in a record's key; None where it has not all of them."""

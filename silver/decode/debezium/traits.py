@@ -18,10 +18,10 @@ from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
-from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS, has_position
+from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS
 from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock, key_row
 from silver.decode.debezium.events.opening import Opened
-from silver.decode.debezium.events.order import BY_ARRIVAL, BY_SOURCE
+from silver.decode.debezium.events.order import BY_CHANGE, ORDERS, order_shown
 from silver.decode.renames import column_names
 from silver.decode.values.encodings import block_defaults, declares_decimals, holds_decimals
 from silver.decode.values.inference import MOST_LEFT_OUT, UndeclaredFields
@@ -105,8 +105,9 @@ class Traits:
         if envelope.op in _CHANGES:
             self._look_at_key(record)
             self._look_at_table(envelope)
-            if event is None:  # a flattened event's order has rules of its own
-                self.orders.add(BY_SOURCE if has_position(envelope.source) else BY_ARRIVAL)
+            order = order_shown(envelope.source)
+            if event is None or order == BY_CHANGE:  # a flattened event has rules of its own
+                self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
         if block is None and (envelope.source is not None or event is not None):
@@ -147,7 +148,7 @@ class Traits:
         return replace(
             known,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
-            order=BY_SOURCE if BY_SOURCE in self.orders else min(self.orders, default=None),
+            order=next((order for order in ORDERS if order in self.orders), None),
             key_parts=tuple(sorted(parts)),
             source_table=self.source_table if self.mixes else None,
             left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
@@ -197,8 +198,10 @@ class Traits:
     def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Takes in what a record shows of keys that its own key lacks; whether it is new."""
         before = envelope.before
-        if before is None or record.key is None or not self._keys:
+        if before is None or not self._keys:
             return False
+        if record.key is None:
+            return envelope.op == "u" and self._look_without_key(before, envelope.after or {})
         shape = self._shapes.get(record.topic) or self._shape_of(record)
         if envelope.op == "d" and not self.whole_old_rows:
             found = self._find_made_up(envelope, shape.lacks - self.made_up, block)
@@ -253,6 +256,21 @@ class Traits:
         self.moved |= moved
         return True
 
+    def _look_without_key(self, before: Row, after: Row) -> bool:
+        """An update that moves a key is of a whole old row where that has a true value of no key.
+
+        Keys that it does not move are as they are in the new row, or the old row is made up.
+        """
+        moved = {name for name in self._keys if self._is_moved(name, before, after)}
+        if self.whole_old_rows or not moved:
+            return False
+        keys = [self._field_of(name, before) for name in self._keys]
+        columns = zip(column_names(self._table, before), before.values(), strict=True)
+        others = [value for name, value in columns if name.lower() not in self._table.key_names]
+        old = [before[name] for name in keys if name and before[name] != after.get(name)]
+        self.whole_old_rows = _is_true(*old) and any(map(_is_true, others))
+        return self.whole_old_rows
+
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
         is_there = None not in (self._field_of(name, before), self._field_of(name, after))
         return is_there and self._differs(name, before, after)
@@ -273,6 +291,12 @@ class Traits:
         if found is not None:
             self._spellings[name] = found
         return found
+
+
+def _is_true(*values: object) -> bool:
+    """Whether the connector has made up none of the values: a null is a value that it left out."""
+    texts = [None if value is None else text_of(as_json(value)) for value in values]
+    return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
 
 
 def _table_of(source: SourceBlock) -> _SourceTable | None:

@@ -8,9 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from lakehouse.storage.names import quote
 from silver.decode.expressions.names import MEMBER, columns_named, forgiving
+from silver.decode.expressions.sequence_columns import UNSURE, finer_than_micros
+
+TIMES = (T.TimestampType, T.TimestampNTZType)
 
 _ASIDE = "__aside"
 
@@ -50,6 +54,30 @@ def evaluated(frame: DataFrame, expression: str) -> Column:
 def replaced(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:
     """The rows with new values for some of the layer's own columns, by their names before."""
     return frame.withColumns({f"{_ASIDE}{name}": value for name, value in columns.items()})
+
+
+def finer_of(members: DataFrame, order: str, value: Column) -> Column | None:
+    """The digits of a time that its column does not hold; null where there are none.
+
+    An expression has those of the columns in it that have its value. They are unsure where two such
+    columns have others, or where none has the value and some has such digits.
+    """
+    raw = aside("_raw").cast("string")
+    if order in members.columns:
+        return finer_than_micros(raw, order)
+    types = {field.name.lower(): field for field in members.schema}
+    fields = [types[name.lower()] for name in columns_named(order) if name.lower() in types]
+    times = [f.name for f in fields if isinstance(f.dataType, (*TIMES, T.StringType))]
+    if not times:
+        return None
+    digits = [F.coalesce(finer_than_micros(raw, name), F.lit("")) for name in times]
+    moments = [F.col(quote(name)).try_cast("timestamp") for name in times]
+    meant = value.cast("timestamp")
+    pairs = zip(moments, digits, strict=True)
+    own = F.array_distinct(F.array_compact(F.array(*[F.when(m == meant, d) for m, d in pairs])))
+    unsure = (F.size(own) > 1) | ((F.size(own) == 0) & (F.concat(*digits) != ""))
+    one = F.try_element_at(own, F.lit(1))
+    return F.when(unsure, UNSURE).when(one != "", one)
 
 
 def _named(name: str) -> str:

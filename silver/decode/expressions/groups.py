@@ -18,15 +18,16 @@ from silver.contract import UPSERT
 from silver.decode.change import BAD_SEQUENCE, BAD_VALUE
 from silver.decode.columns import is_published
 from silver.decode.expressions.evaluation import (
+    TIMES,
     aside,
     evaluated,
+    finer_of,
     replaced,
     restored,
     with_members,
 )
 from silver.decode.expressions.names import group_members, group_orders
 from silver.decode.expressions.sequence_columns import (
-    finer_than_micros,
     from_column,
     with_finer,
 )
@@ -84,9 +85,8 @@ def _groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Gro
         held = [name for name in members if name in columns]
         sequence = from_column(order, data_type)
         name = group_orders(table)[at]
-        if isinstance(data_type, T.TimestampType | T.TimestampNTZType) and name in frame.columns:
-            finer = finer_than_micros(aside("_raw").cast("string"), name)
-            sequence = with_finer(sequence, finer)
+        finer = finer_of(frame, name, order) if isinstance(data_type, TIMES) else None
+        sequence = sequence if finer is None else with_finer(sequence, finer)
         groups.append(_Group(order, data_type, sequence, held))
     return groups
 

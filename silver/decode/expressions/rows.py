@@ -9,8 +9,10 @@ from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import BAD_SEQUENCE
 from silver.decode.expressions.evaluation import (
+    TIMES,
     aside,
     evaluated,
+    finer_of,
     replaced,
     restored,
     with_members,
@@ -27,7 +29,6 @@ from silver.decode.expressions.names import (
     truncates_sql,
 )
 from silver.decode.expressions.sequence_columns import (
-    finer_than_micros,
     from_column,
     join,
     with_finer,
@@ -40,10 +41,12 @@ _ORDERS = (
     "4 hex sections"
 )
 _OF_TEXT = "; a text that is a time or number counts as one where columns declares its type"
-_OF_TIMES = "; digits of a second beyond the sixth count in the last of several columns alone"
+_OF_TIMES = (
+    "; digits of a second beyond the sixth count in the last of several columns alone, and of an "
+    "expression where one column in it has its value: name that column in sequence_by"
+)
 _BEGINS_WITH_A_DAY = r"\A\s*[+-]?\d{4,}-\d{1,2}-\d"
 _SMALLEST_MILLISECONDS = 10**11
-_TIMES = T.TimestampType | T.TimestampNTZType
 
 
 def with_expressions(decoded: DataFrame, table: Table) -> DataFrame:
@@ -87,7 +90,7 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     moments = [
         F.col(f"__order_{at}").cast("timestamp")
         for at, order in enumerate(types)
-        if isinstance(order, _TIMES)
+        if isinstance(order, TIMES)
     ]
     settled = replaced(
         placed,
@@ -127,7 +130,8 @@ def _is_faulty(table: Table) -> Column:
 def _sequence(types: list[T.DataType], finer: list[Column | None]) -> Column:
     """Null where an order is null or no order, or where the sections are too many.
 
-    Digits that only the last order can be given by a section of their own make others no order.
+    Digits that only the last order can be given by a section of their own make others no order, and
+    so do digits of which it is not known whether they are the order's.
     """
     parts = [from_column(F.col(f"__order_{at}"), each) for at, each in enumerate(types)]
     *others, last = finer
@@ -140,12 +144,10 @@ def _sequence(types: list[T.DataType], finer: list[Column | None]) -> Column:
 
 
 def _finer(members: DataFrame, table: Table, types: list[T.DataType]) -> list[Column | None]:
-    """Of each order that is a column of times, what of a row's text the column does not hold."""
+    """Of each order that is a time, what of a row's text the time does not hold."""
     return [
-        finer_than_micros(aside("_raw").cast("string"), order)
-        if isinstance(each, _TIMES) and order in members.columns
-        else None
-        for order, each in zip(row_orders(table), types, strict=True)
+        finer_of(members, order, F.col(f"__order_{at}")) if isinstance(each, TIMES) else None
+        for at, (order, each) in enumerate(zip(row_orders(table), types, strict=True))
     ]
 
 
@@ -160,7 +162,7 @@ def _found(types: list[T.DataType]) -> Column:
     values = F.concat_ws(", ", *shown)
     is_text = any(isinstance(each, T.StringType) for each in types)
     notes = _OF_TEXT if is_text else ""
-    if any(isinstance(each, _TIMES) for each in types[:-1]):
+    if any(isinstance(each, TIMES) for each in types):
         notes += _OF_TIMES
     expected = f", expected {_ORDERS}{notes}"
     return F.concat(F.lit("sequence_by: found "), values, F.lit(expected))

@@ -13,6 +13,9 @@ from pyspark.sql import types as T
 
 from silver.decode.values.sequences import WIDTH
 
+UNSURE = "unsure"
+"""In place of digits of a time, that it is not known which they are."""
+
 _TEXT_FORM = r"\A[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{1,16}){0,3}\z"
 _UNSIGNED = "decimal(20,0)"
 _TWO_TO_64 = "18446744073709551616"
@@ -75,8 +78,12 @@ def finer_than_micros(raw: Column, name: str) -> Column:
 
 
 def with_finer(sequence: Column, finer: Column) -> Column:
-    """A sequence with a section for the digits that its last one does not hold, where some do."""
-    return F.concat(sequence, F.coalesce(F.concat(F.lit("/"), finer), F.lit("")))
+    """A sequence with a section for the digits that its last one does not hold, where some do.
+
+    Null where it is not known which digits these are.
+    """
+    known = finer.isNull() | (finer != UNSURE)
+    return F.when(known, F.concat(sequence, F.coalesce(F.concat(F.lit("/"), finer), F.lit(""))))
 
 
 def _below(value: Column) -> Column:

@@ -165,7 +165,8 @@ def test_a_full_snapshot_is_named_by_the_connector_s_position(
     found = decoded(table(), plain(*[sent("r", 1, "a", source, snapshot=m) for m in marks]))
 
     place = "/".join(f"{number:016X}" for number in position)
-    assert [row["_snapshot"] for row in found] == [f"{source['name']}:{place}"] * 3
+    table_of = ".".join(source[part] for part in ("db", "schema", "table") if source.get(part))
+    assert [row["_snapshot"] for row in found] == [f"{source['name']}:{place}@{table_of}"] * 3
     assert [row["_snapshot_last"] for row in found] == [False, False, True]
 
 

@@ -184,7 +184,11 @@ def test_a_full_snapshot_of_a_shared_table_tells_its_source_table() -> None:
     lines = [event("r", after={"id": 1}, source=source(db)) for db in ("one", "two")]
 
     assert [row["_snapshot"] for row in decoded(of, plain(*lines))] == ["s:10@one", "s:10@two"]
-    assert decoded(table(), plain(lines[0]))[0]["_snapshot"] == "s:10"
+    assert decoded(table(), plain(*lines))[0]["_snapshot"] == "s:10@one"
+    named = source("shop") | {"schema": "public", "table": "t"}
+    assert decoded(table(), plain(event("r", after={"id": 1}, source=named)))[0]["_snapshot"] == (
+        "s:10@shop.public.t"
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,6 +208,16 @@ def test_a_truncate_of_one_of_several_source_tables_is_not_applied_to_all(
 
     assert found["_reason"] == reason
     assert (found["_operation"] == "truncate") == (reason is None)
+
+
+@pytest.mark.parametrize("on_truncate", ["apply", "ignore"])
+def test_a_truncate_where_no_key_tells_source_tables_apart_is_refused(on_truncate: str) -> None:
+    of = table(on_truncate=on_truncate)
+    rows = [event("c", after={"id": n}, source=source(db)) for n, db in enumerate(("one", "two"))]
+
+    found = decoded(of, plain(*rows, event("t", source=source("one"))))[-1]
+
+    assert found["_reason"] == ("illegal_change" if on_truncate == "apply" else None)
 
 
 ONE_DB = event("c", after={"id": 1}, source=source("one"))
@@ -395,6 +409,34 @@ def test_a_zero_in_an_old_row_that_is_whole_is_a_key() -> None:
     [found] = decoded(of, whole(record(moved, OWN)))
 
     assert (found["_reason"], found["id"], found["line"]) == ("illegal_change", 1, 0)
+
+
+OLD_MAIL = {"mail": "old@x", "id": 1, "name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        (OLD_MAIL, "illegal_change"),
+        (OLD_MAIL | {"id": 0, "name": ""}, None),
+        (OLD_MAIL | {"id": None, "name": None}, None),
+        (OLD_MAIL | {"mail": ""}, None),
+        (OLD_MAIL | {"mail": "new@x"}, None),
+    ],
+)
+def test_an_update_of_a_key_is_known_in_records_without_a_key_of_their_own(
+    before: dict[str, Any], reason: str | None
+) -> None:
+    of = table(("mail",), columns={"mail": "string", "id": "int", "name": "string"})
+    after = OLD_MAIL | {"mail": "new@x"}
+    given = plain(event("u", before=before, after=after, source=source("x")))
+
+    [found] = decoded(of, given)
+
+    assert found["_reason"] == reason
+    assert found["mail"] == (before["mail"] if reason else "new@x")
+    seen = replace(discovered(of, [])[0], settled=False, order="source")
+    assert bool(decoded_with(of, seen, given)[0]["_unlike"]) == bool(reason)
 
 
 WIDE_KEY = {"tenant": "string", "id": "int", "name": "string"}

@@ -297,6 +297,28 @@ def test_what_is_known_of_the_feed_s_order_counts(
     assert (found["_reason"], found["_unlike"]) == (reason, unlike)
 
 
+POSTGRESQL = {"connector": "postgresql", "name": "s", "lsn": 9, "txId": 5, "ts_ms": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "order"),
+    [
+        ([event("u", after={"id": 1}, source=POSTGRESQL)], "change"),
+        ([{"id": 1, "name": "a", "__op": "u", "__lsn": 9, "__txId": 5}], "change"),
+        ([event("u", after={"id": 1}, source=POSTGRESQL | {"sequence": '["8","9"]'})], "source"),
+        ([{"id": 1, "name": "a", "__lsn": 9, "__txId": 5, "__sequence": '["8","9"]'}], None),
+        ([event("u", after={"id": 1}, source=NO_LSN | {"commit_lsn": "5"})], "source"),
+    ],
+)
+def test_postgresql_s_changes_without_their_commits_are_told(
+    lines: list[dict[str, Any]], order: str | None
+) -> None:
+    columns = discovered(table(), plain(*lines))[0]
+
+    assert columns.order == order
+    assert decoded(table(), plain(*lines))[0]["_reason"] is None
+
+
 def test_markers_show_nothing_of_the_order() -> None:
     lines = [{"ts_ms": 1}, {"status": "END", "id": "1:2"}, event("m"), event("x")]
 

@@ -100,6 +100,12 @@ def proves_restarts(source: SourceBlock) -> bool:
     return connector is not None and connector.proves
 
 
+def hides_commits(source: SourceBlock) -> bool:
+    """Whether a block of PostgreSQL lacks `sequence`: then no restart of its log can be seen."""
+    is_whole = source.lsn is not None and source.txId is not None
+    return is_whole and source.sequence is None and proves_restarts(source)
+
+
 def server_of(source: SourceBlock) -> tuple[str | None, int]:
     """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
 

@@ -6,6 +6,7 @@ in order of partition and offset, or of arrival where they have no offset.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from silver.decode.change import Change, Record
@@ -13,6 +14,8 @@ from silver.decode.debezium.events.connectors import (
     Connector,
     connector_of,
     connectors_of,
+    has_position,
+    hides_commits,
     microseconds,
     postgresql_lsn,
 )
@@ -20,11 +23,17 @@ from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transa
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import arrival_sequence, sequence_of
 
-BY_SOURCE, BY_ARRIVAL = "source", "arrival"
-"""What the records of a feed are ordered by, as `Columns.order` has it."""
+BY_SOURCE, BY_CHANGE, BY_ARRIVAL = "source", "change", "arrival"
+"""What the records of a feed are ordered by, as `Columns.order` has it.
+
+By `change`: by positions of changes in PostgreSQL's log, where no record tells those of commits.
+"""
+
+ORDERS = (BY_SOURCE, BY_CHANGE, BY_ARRIVAL)
+"""One record of an earlier one of these is enough to expect all of them so."""
 
 OF_TABLE = "@"
-"""In the id of a full snapshot, what stands before the source table where a key tells it."""
+"""In the id of a full snapshot, what stands before the source table of the row."""
 
 _BEFORE_STREAMED = sequence_of(0, 0)
 _POSITIONS = ("file", "commit_lsn", "change_lsn", "commit_scn", "scn")
@@ -155,14 +164,38 @@ def arrival_order(record: Record) -> str:
     return by_offset or arrival_sequence(record.arrival)
 
 
+def order_shown(source: SourceBlock | None) -> str:
+    """What a record is ordered by that has this source block."""
+    if not has_position(source):
+        return BY_ARRIVAL
+    return BY_CHANGE if source is not None and hides_commits(source) else BY_SOURCE
+
+
 def _snapshot(source: SourceBlock, lsn: object, sequence: str | None) -> str | None:
     """The id of the full snapshot a row was read by; only `op` r tells, `source.snapshot` does not.
 
     Rows of an incremental snapshot belong to none: they are upserts at their LSN.
     """
     place = sequence if lsn is None else text_of(lsn)
+    if place is None:
+        return None
     name = "" if source.name is None else text_of(source.name)
-    return None if place is None else f"{name}:{place}"
+    return f"{name}:{place}{_table_mark(source)}"
+
+
+def _table_mark(source: SourceBlock) -> str:
+    """What stands in the id of a snapshot behind its place; empty where no table is told."""
+    parts = source.db, source.schema, source.table
+    try:
+        return _mark_of(*parts)
+    except TypeError:  # no names
+        return _mark_of(*[None if part is None else text_of(part) for part in parts])
+
+
+@lru_cache(maxsize=64)
+def _mark_of(*parts: object) -> str:
+    table = ".".join([text_of(part) for part in parts if part is not None])
+    return f"{OF_TABLE}{table}" if table else ""
 
 
 def _transaction_name(id: object) -> str | None:

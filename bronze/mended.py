@@ -1,0 +1,43 @@
+"""Records that somebody mended: `bronze._mended_FEED`, made when first needed.
+
+Bronze keeps every record as it came. A mended record is one more row, with the place of the one
+that it stands for; of several the newest counts. Whoever decodes the feed reads it in its place.
+"""
+
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bronze.contract import COLUMNS, MENDED_AT, WHOLE_RECORD_FORMATS, mended_name
+from bronze.files.batches import with_origin
+from bronze.storage import PROPERTIES
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.names import name
+from lakehouse.storage.writing import DeclaredTable, append
+
+_OF_LINE = ("_whole", "_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
+
+
+def mend(
+    spark: SparkSession, target: Target, table: Table, place: tuple[str, str], text: str
+) -> None:
+    """Puts a text in place of a record of the table, whose feed and order of arrival are `place`.
+
+    What a line of a dropped file says of its topic, key and offset is read anew from the text.
+    """
+    feed, arrival = place
+    columns = [*((c.name, c.type, c.comment) for c in COLUMNS), MENDED_AT]
+    comment = f"records of {feed} as somebody mended them"
+    mended = DeclaredTable("bronze", mended_name(feed), comment, columns, PROPERTIES)
+    mended.ensure(spark, target)
+    came = spark.table(name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
+    row = came.withColumn("_raw", F.lit(text))
+    from_file = row.where("_file IS NOT NULL")
+    if table.format in WHOLE_RECORD_FORMATS:
+        from_file = with_origin(from_file.drop(*_OF_LINE))
+    both = from_file.unionByName(row.where("_file IS NULL"))
+    at = F.lit(datetime.now(timezone.utc)).alias(MENDED_AT[0])
+    rows = both.select(*[c.name for c in COLUMNS], at)
+    append(spark, target, "bronze", mended_name(feed), rows)

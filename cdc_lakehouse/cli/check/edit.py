@@ -1,0 +1,131 @@
+"""`dead-letters edit`: one dead letter mended by hand, and handed back at its own place."""
+
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+
+from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
+from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.work.locking import locked
+from cdc_lakehouse.cli.work.run import failed, raise_all
+from lakehouse.config.loading import select
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+STDIN = "-"
+
+Place = Annotated[
+    str, typer.Argument(metavar="POSITION", help="Where it lies, as `list` shows it.")
+]
+File = Annotated[
+    str | None, typer.Option(help="A file with the mended text; - is stdin. Else $EDITOR opens.")
+]
+
+
+@command("edit", of=letters)
+def edit(chosen: Chosen, place: Place, file: File = None) -> None:
+    """Mend one dead letter and hand it back at its own place in order.
+
+    It is applied as if the source had sent it so. The record stays in bronze as it came; the mended
+    one stands beside it, and rebuilds and verify read that. Still wrong, it stays a dead letter.
+    """
+    given = None if file is None else _read(file)
+    target, tables, everything = configured_whole(chosen)
+    check_lake(target)
+    spark = start(target, tables, sends_functions=True)
+    letter = _find(spark, target, tables, place)
+    table = _table_of(letter, tables, place)
+    text = given if given is not None else _edited(str(letter["raw"]))
+    if text in (None, letter["raw"]):
+        print("nothing was changed")
+        return
+    _hand_back(spark, target, (table, everything), letter, str(text))
+
+
+def _hand_back(
+    spark: "SparkSession",
+    target: Target,
+    tables: tuple[Table, list[Table]],
+    letter: "Row",
+    text: str,
+) -> None:
+    """Keeps the mended text, and replays the letter; `tables` are its own and all configured."""
+    from bronze.mended import mend
+    from silver.changelog.dead_letter_list import Wanted
+
+    (table, everything), run_id = tables, uuid.uuid4().hex
+    with locked(target, [table], ["silver"], run_id) as (free, failures):
+        if free:
+            mend(spark, target, table, (letter["_feed"], letter["_arrival"]), text)
+            wanted = Wanted(position=letter["position"])
+            failures += failed(replay_letters(spark, target, (free, everything), wanted, run_id))
+    raise_all(failures)
+
+
+def _find(spark: "SparkSession", target: Target, tables: list[Table], place: str) -> "Row":
+    """The unresolved dead letter that lies there.
+
+    Raises:
+        ConfigurationError: there is none, or one of several tables.
+    """
+    from silver.changelog.dead_letter_list import Wanted, dead_letters
+
+    found = dead_letters(spark, target, tables, Wanted(position=place))
+    rows = [] if found is None else found.limit(2).collect()
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        raise _wrong(f"{place} of several tables", "one dead letter", "name its --table as well")
+    expected = "the position of an unresolved dead letter"
+    raise _wrong(place, expected, "see `lakehouse dead-letters list`")
+
+
+def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:
+    """The table whose record the letter is.
+
+    Raises:
+        ConfigurationError: no table reads the letter, or it is no text.
+    """
+    named = [table for table in tables if table.table == letter["table"]]
+    if not named:
+        expected = "a record of a table; this line names no topic"
+        raise _wrong(place, expected, "drop it, mended, in a new file")
+    (table,) = select(tables, [letter["table"]])
+    if any(source.value_format == "avro" for source in table.feeds):
+        raise _wrong(place, "a record that is text, no Avro", "have the producer send it again")
+    return table
+
+
+def _edited(text: str) -> str | None:
+    """The text as the editor leaves it; None where nobody saved it."""
+    edited = click.edit(text, extension=".json")
+    return None if edited is None else edited.rstrip("\r\n")
+
+
+def _read(file: str) -> str:
+    """The mended text.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is no text in UTF-8.
+    """
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as wrong:
+        expected = "a file with one record in UTF-8"
+        raise ConfigurationError(
+            "command line", "--file", f"{file}: {wrong}", expected, "correct it"
+        ) from wrong
+
+
+def _wrong(found: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", "POSITION", found, expected, action)

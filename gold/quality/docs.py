@@ -1,0 +1,125 @@
+"""The Data Docs: a page per table and run of the expectations, and an index of these pages.
+
+Great Expectations' own site loads its styles and scripts from elsewhere, and shows no list without
+them. These pages need nothing but themselves.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from lakehouse.config.table import Expectation, Table
+
+INDEX, PAGES, MOST_PAGES, MOST_EXAMPLES = "index.html", "pages.json", 1_000, 10
+CHECKED = {"gold": "what gold shows", "batch": "the rows of the newest batch"}
+
+
+class QualityRun(NamedTuple):
+    """A run of the expectations: its id, when it began, and what it checks (gold or batch)."""
+
+    id: str
+    at: datetime
+    checked: str = "gold"
+
+    @property
+    def name(self) -> str:
+        """Its name in files and in Great Expectations' results."""
+        return f"{self.at:%Y%m%dT%H%M%SZ}-{self.id[:8]}"
+
+
+class CheckedRule(NamedTuple):
+    """An expectation and what was found: counts of rows or a value, and values that break it.
+
+    `observed` is why it could not be evaluated, where it could not.
+    """
+
+    rule: str
+    arguments: str
+    severity: str
+    success: bool
+    unexpected: str
+    observed: str
+    examples: list[str]
+
+
+def write_docs(folder: str, run: QualityRun, table: Table, found: Sequence[dict[str, Any]]) -> None:
+    """Writes the page of a table's results, as Great Expectations gives them, and the index."""
+    docs = Path(folder, "docs")
+    rules = [_rule(table, rule, of) for rule, of in zip(table.expectations, found, strict=True)]
+    page = {
+        "run": run.name,
+        "at": run.at.strftime("%Y-%m-%d %H:%M"),
+        "table": table.table,
+        "checked": CHECKED[run.checked],
+        "met": sum(rule.success for rule in rules),
+        "of": len(rules),
+        "failed": any(rule.severity == "critical" and not rule.success for rule in rules),
+    }
+    (docs / run.name).mkdir(parents=True, exist_ok=True)
+    pages = [page, *_pages(docs)][:MOST_PAGES]
+    _write(docs / run.name / f"{table.table}.html", _render(page=page, rules=rules, pages=None))
+    _write(docs / PAGES, json.dumps(pages))
+    _write(docs / INDEX, _render(page=None, rules=None, pages=pages))
+
+
+def exception_message(found: dict[str, Any]) -> str | None:
+    """Why an expectation could not be evaluated; None where it could."""
+    information = found.get("exception_info") or {}
+    each = [information, *[value for value in information.values() if isinstance(value, dict)]]
+    return next(
+        (entry["exception_message"] for entry in each if entry.get("exception_message")), None
+    )
+
+
+def _pages(docs: Path) -> list[dict[str, Any]]:
+    """The pages that are there, newest first."""
+    with suppress(OSError, ValueError):
+        return list(json.loads((docs / PAGES).read_text(encoding="utf-8")))
+    return []
+
+
+def _write(file: Path, text: str) -> None:
+    aside = file.with_name(f".{file.name}.part")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(file)
+
+
+def _render(**given: object) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    template = files("gold.quality").joinpath("docs.html.j2").read_text("utf-8")
+    style = files("gold.report").joinpath("report.css").read_text("utf-8")
+    return environment.from_string(template).render(style=style, **given)
+
+
+def _rule(table: Table, rule: Expectation, found: dict[str, Any]) -> CheckedRule:
+    counts = found["result"]
+    unexpected, percent = counts.get("unexpected_count"), counts.get("unexpected_percent") or 0.0
+    elements = f"{counts.get('element_count') or 0:,} ({percent:.3g} %)"
+    observed = exception_message(found) or counts.get("observed_value")
+    return CheckedRule(
+        rule=rule.type.removeprefix("expect_").replace("_", " "),
+        arguments=", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
+        severity=rule.severity,
+        success=found["success"],
+        unexpected="" if unexpected is None else f"{unexpected:,} of {elements}",
+        observed="" if observed is None else str(observed),
+        examples=[] if _is_sensitive(table, rule) else _examples(counts),
+    )
+
+
+def _is_sensitive(table: Table, rule: Expectation) -> bool:
+    """Whether the expectation is about a column whose values gold does not show."""
+    told = str(rule.arguments)
+    return any(column.sensitive and name in told for name, column in table.columns.items())
+
+
+def _examples(counts: dict[str, Any]) -> list[str]:
+    """Values that break the expectation, each once."""
+    values = map(str, counts.get("partial_unexpected_list") or ())
+    return list(dict.fromkeys(values))[:MOST_EXAMPLES]

@@ -1,0 +1,132 @@
+"""`verified_through`: the position up to which a table of gold was found equal to its source.
+
+A comparison runs beside the runs that write the ledger, so what is known of it lies in a file per
+table below the target's checkpoints. A comparison that is broken off is noted there too, with the
+parts that were equal: the next one leaves these out. So does a comparison of several tables.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from lakehouse.config.target import Target
+
+FOLDER, SWEEP = "_verified", "_sweep"
+Kept = TypeVar("Kept", bound=msgspec.Struct)
+
+
+class Unfinished(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A comparison that has not ended.
+
+    Attributes:
+        what: a digest of what is compared.
+        batch: the newest batch that gold showed when the comparison began.
+        place: how far the source's log had come before the source was read; None where unknown.
+        parts: the parts of the keys that are equal.
+        gold: rows of gold in these parts.
+        source: rows of the source in these parts.
+    """
+
+    what: str
+    batch: int
+    place: int | None = None
+    parts: tuple[int, ...] = ()
+    gold: int = 0
+    source: int = 0
+
+    def with_part(self, part: int, gold: int, source: int) -> "Unfinished":
+        """The comparison with one more part that is equal."""
+        counts = {"gold": self.gold + gold, "source": self.source + source}
+        return msgspec.structs.replace(self, parts=(*self.parts, part), **counts)
+
+
+class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a table.
+
+    Attributes:
+        through: the position, as the source writes it, else the batch of the change log.
+        at: when the comparison ended that found the table equal, ISO 8601 in UTC.
+        source: the table of the source.
+        unfinished: the comparison that goes on.
+    """
+
+    through: str | None = None
+    at: str | None = None
+    source: str | None = None
+    unfinished: Unfinished | None = None
+
+    def resumed(self, fresh: Unfinished) -> Unfinished:
+        """The comparison that goes on if it compares the same as a fresh one, else that one."""
+        known = self.unfinished
+        return known if known is not None and known.what == fresh.what else fresh
+
+    def going(self, unfinished: Unfinished | None) -> "Verified":
+        """The same with a comparison that goes on, or with none."""
+        return msgspec.structs.replace(self, unfinished=unfinished)
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """A comparison of several tables that has not ended: since when, and what is compared."""
+
+    began: str
+    what: str
+
+
+def read_verified(target: Target, table: str) -> Verified:
+    """What is known of a table; a file that cannot be read tells nothing."""
+    return _read(_file(target, table), Verified) or Verified()
+
+
+def write_verified(target: Target, table: str, verified: Verified) -> None:
+    """Keeps what is known of a table."""
+    _write(_file(target, table), verified)
+
+
+def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """What `status` and the report show of each table: `verified_through`, `verified_at`."""
+    found = {table: read_verified(target, table) for table in tables}
+    return {t: {"verified_through": v.through, "verified_at": v.at} for t, v in found.items()}
+
+
+@contextmanager
+def sweeping(target: Target, tables: Sequence[str], source: str) -> Iterator[dict[str, str]]:
+    """Compares several tables; gives those that a sweep that was broken off has found equal.
+
+    The value of each is when. The sweep ends when the block does without having been broken off.
+    """
+    file, what = _file(target, SWEEP), "\n".join([source, *sorted(tables)])
+    sweep = _read(file, Sweep)
+    if sweep is None or sweep.what != what:
+        sweep = Sweep(now(), what)
+        _write(file, sweep)
+    ended = {table: read_verified(target, table).at or "" for table in tables}
+    yield {table: at for table, at in ended.items() if at >= sweep.began}
+    file.unlink(missing_ok=True)
+
+
+def now() -> str:
+    """The time, ISO 8601 in UTC."""
+    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def _file(target: Target, table: str) -> Path:
+    return Path(target.checkpoints, FOLDER, f"{table}.json")
+
+
+def _read(file: Path, kind: type[Kept]) -> Kept | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _write(file: Path, kept: msgspec.Struct) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_suffix(f".{os.getpid()}")
+    aside.write_bytes(msgspec.json.encode(kept))
+    aside.replace(file)

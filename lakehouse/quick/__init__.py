@@ -1,0 +1,1 @@
+"""Questions to a lake on this machine that need no Spark."""

@@ -1,0 +1,224 @@
+"""A lake on this machine as DuckDB reads it: small questions are answered without Spark.
+
+A table's own log tells its files, the names of its columns in them, and which rows are hidden. What
+is not certain raises NotQuick, and whoever asks asks Spark instead.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place
+from lakehouse.quick.hidden_rows import read_hidden_rows
+from lakehouse.storage.delta_log import NESTED, TableLog, read_table_log
+from lakehouse.storage.names import created, location
+
+NEEDED = ("duckdb", "pyroaring")
+MOST_ROWS, MOST_FILES, MOST_HIDDEN = 5_000_000, 1_000, 500_000
+"""Of more than so many of a table, Spark is asked."""
+_KNOWN = frozenset(
+    {"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "v2Checkpoint"}
+)
+_TYPES = {
+    "string": "VARCHAR", "long": "BIGINT", "integer": "INTEGER", "short": "SMALLINT",
+    "byte": "TINYINT", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP", "binary": "BLOB", "float": "FLOAT", "double": "DOUBLE",
+}  # fmt: skip
+_SPARKS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_FILE_TIME = "_metadata.file_modification_time"
+_SAID: Sequence[tuple[str, str]] = (
+    (r"`([^`\"]*)`", r'"\1"'),
+    (r"(?<![\"'])\b(at)\b(?![\"'])", r'"\1"'),
+    (r"\b(\d+)L\b", r"\1"),
+    (r"\bmax_by\(", "arg_max_null("),
+    (r"\bpercentile\(", "quantile_cont("),
+    (r"\btimestampdiff\(SECOND,", "date_sub('second',"),
+    (r"\bexplode\((\w+)\) AS \((\w+), (\w+)\)",
+     r"unnest(map_keys(\1)) AS \2, unnest(map_values(\1)) AS \3"),
+    (re.escape(_FILE_TIME), "(SELECT changed FROM _files WHERE _files.file = _data_file)"),
+)  # fmt: skip
+"""What Spark says, as a pattern, and what DuckDB says instead."""
+
+
+class NotQuick(Exception):
+    """DuckDB cannot answer as Spark would, or not surely."""
+
+
+class QuickAnswer(NamedTuple):
+    """Columns with their types as DuckDB calls them, and rows; times are in UTC, without a zone."""
+
+    columns: list[str]
+    types: list[str]
+    rows: list[tuple[Any, ...]]
+
+
+class QuickLake:
+    """The tables of a lake without a catalog, each looked up when it is first named.
+
+    `said` are phrases of Spark's SQL with what DuckDB says instead.
+    """
+
+    def __init__(self, target: Target, said: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Take the lake; refuse one that is not on this machine.
+
+        Raises:
+            NotQuick: the lake is elsewhere, or DuckDB is not installed.
+        """
+        if target.kind != "local" or target.catalog or "://" in target.lake:
+            raise NotQuick("the lake is not on this machine")
+        if any(find_spec(package) is None for package in NEEDED):
+            raise NotQuick("the extra quick is not installed")
+        import duckdb
+
+        self.target, self.at_once = target, 1
+        self._said, self._names = said, set[str]()
+        self._duck, self._failure = duckdb.connect(), duckdb.Error
+        self._duck.execute("SET TimeZone = 'UTC'")
+        self._duck.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        self._duck.execute("CREATE TEMP TABLE _files (file VARCHAR, changed TIMESTAMPTZ)")
+
+    def exists(self, layer: Layer, table: str) -> bool:
+        """Whether a table has been created."""
+        return created(self._folder(layer, table))
+
+    def name(self, layer: Layer, table: str) -> str:
+        """The quoted name of a table in a query of Spark's.
+
+        Raises:
+            NotQuick: the table cannot be read surely.
+        """
+        name = f"{layer}.{table}"
+        if name not in self._names:
+            log = read_table_log(self.target, layer, table)
+            if log is None or not log.features <= _KNOWN or _is_large(log):
+                raise NotQuick(f"{name} is not read here")
+            try:
+                self._register(name, log)
+            except (self._failure, OSError, ValueError) as failure:
+                raise NotQuick(str(failure)) from failure
+            self._names.add(name)
+        return f"`{name}`"
+
+    def types(self, layer: Layer, table: str) -> dict[str, str]:
+        """The columns of a table with their types in Spark's SQL.
+
+        Raises:
+            NotQuick: the log cannot be read.
+        """
+        log = read_table_log(self.target, layer, table)
+        if log is None:
+            raise NotQuick(f"{layer}.{table} is not read here")
+        return {name: _SPARKS.get(kind, kind) for name, kind in log.columns.items()}
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """The rows of a query in Spark's SQL, by column.
+
+        Raises:
+            NotQuick: DuckDB cannot answer it.
+        """
+        answer = self.answer(self.in_duckdb(query))
+        return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+
+    def answer(self, query: str) -> QuickAnswer:
+        """The answer to a query in DuckDB's own SQL.
+
+        Raises:
+            NotQuick: DuckDB cannot answer it.
+        """
+        try:
+            found = self._duck.sql(query)
+            columns, types = list(found.columns), [str(kind) for kind in found.types]
+            shown = [f"CAST(#{at} AS {_shown(kind)})" for at, kind in enumerate(types, 1)]
+            rows = found.project(", ".join(shown)).fetchall() if columns else []
+        except (self._failure, UnicodeDecodeError) as failure:
+            raise NotQuick(str(failure)) from failure
+        return QuickAnswer(columns, types, rows)
+
+    def _folder(self, layer: Layer, table: str) -> Path:
+        return Path(str(location(self.target, layer, table)))
+
+    def in_duckdb(self, query: str) -> str:
+        """A query of Spark's SQL as DuckDB says it; the query holds no text of a person's."""
+        for spark, duck in self._said.items():
+            query = query.replace(spark, duck)
+        for pattern, duck in _SAID:
+            query = re.sub(pattern, duck, query)
+        return re.sub(r"\bfrom_json\((\w+), '([^']*)'\)", _from_json, query)
+
+    def _register(self, name: str, log: TableLog) -> None:
+        """Makes the table a view, whose columns have their own names and types."""
+        typed = {c: _type(kind) for c, kind in log.columns.items()}
+        inside = {c: log.physical[c] for c in typed if typed[c] or log.physical[c] == c}
+        columns = [f"{_quoted(of)} AS {_quoted(c)}" for c, of in inside.items()]
+        none = [f"NULL::{typed[c]} AS {_quoted(of)}" for c, of in inside.items() if typed[c]]
+        rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
+        rows += " WHERE false"
+        if log.files:
+            self._note_files(log.files)
+            listed = ", ".join(_text(str(file)) for file in log.files)
+            options = "union_by_name = true, filename = true, file_row_number = true"
+            rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options})"
+        rows = f"({rows}) AS data{self._without_hidden(name, log)}"
+        view = f"CREATE VIEW {_quoted(name)} AS SELECT {', '.join(columns)}, filename AS _data_file"
+        self._duck.execute(f"{view} FROM {rows}")
+
+    def _note_files(self, files: Sequence[Place]) -> None:
+        times = [[str(file), file.stat().st_mtime_ns / 1e9] for file in files]
+        self._duck.executemany("INSERT INTO _files VALUES (?, to_timestamp(?))", times)
+
+    def _without_hidden(self, name: str, log: TableLog) -> str:
+        hidden = {file: v for file, v in zip(log.files, log.vectors, strict=True) if v}
+        if not hidden:
+            return ""
+        table = _quoted(f"{name} hidden")
+        self._duck.execute(f"CREATE TEMP TABLE {table} (filename VARCHAR, file_row_number BIGINT)")
+        for file, vector in hidden.items():
+            rows = read_hidden_rows(self._folder_of(name), vector)
+            insert = f"INSERT INTO {table} SELECT ?, unnest(?::BIGINT[])"
+            self._duck.execute(insert, [str(file), rows])
+        return f" ANTI JOIN {table} USING (filename, file_row_number)"
+
+    def _folder_of(self, name: str) -> Path:
+        return Path(self.target.lake, *name.split(".", 1))
+
+
+def _is_large(log: TableLog) -> bool:
+    hidden = sum(each.get("hidden", 0) for each in log.stats)
+    many = len(log.files) > MOST_FILES or hidden > MOST_HIDDEN
+    return log.rows is None or log.rows > MOST_ROWS or many
+
+
+def _type(written: str) -> str | None:
+    """A column's type as DuckDB calls it; None of a nested one."""
+    if written in NESTED:
+        return None
+    return _TYPES.get(written, written)
+
+
+def _from_json(written: re.Match[str]) -> str:
+    """Spark's `from_json` of plain columns, as DuckDB says it."""
+    column, fields = written.groups()
+    named = re.findall(r'"([^"]+)" (\w+(?:\([^)]*\))?)', fields)
+    if not named:
+        return written[0]
+    kinds = {v: _TYPES[k] for k, v in _SPARKS.items()} | _TYPES
+    shape = {name: kinds.get(kind.strip(), kind.strip()) for name, kind in named}
+    return f"from_json({column}, {_text(json.dumps(shape))})"
+
+
+def _shown(kind: str) -> str:
+    """The type with which a value comes to Python: a time without a zone."""
+    return "TIMESTAMP" if kind == "TIMESTAMP WITH TIME ZONE" else kind
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,30 @@
+"""Secrets that a Databricks workspace keeps."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from lakehouse.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read_secret(spark: "SparkSession", path: str, key: str) -> str:
+    """A secret; its scope is what stands before the first slash.
+
+    Args:
+        spark: the session.
+        path: SCOPE/KEY.
+        key: where `secret:SCOPE/KEY` was written, for the error.
+
+    Raises:
+        ConfigurationError: there is no store of secrets here.
+    """
+    scope, _, secret = path.partition("/")
+    try:
+        utilities = importlib.import_module("pyspark.dbutils").DBUtils(spark)
+    except ImportError as missing:
+        raise ConfigurationError(
+            "secrets", key, "no Databricks secret store", "a Databricks target", "use env:NAME here"
+        ) from missing
+    return str(utilities.secrets.get(scope=scope, key=secret))

@@ -1,0 +1,71 @@
+"""What is kept of comparisons with the source: files below the checkpoints."""
+
+from pathlib import Path
+
+import pytest
+
+from gold.source_check.verified import (
+    Unfinished,
+    Verified,
+    list_verified,
+    read_verified,
+    sweeping,
+    write_verified,
+)
+from lakehouse.config.target import Target
+
+PROVED = Verified("0/1A", "9999-01-01T00:00:00Z", "shop.orders")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Target:
+    return Target(root=str(tmp_path))
+
+
+def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
+    going = Unfinished("a", 3, 26).with_part(2, 10, 11).with_part(0, 1, 1)
+    write_verified(target, "orders", PROVED.going(going))
+    kept = read_verified(target, "orders")
+    assert kept.unfinished == Unfinished("a", 3, 26, (2, 0), 11, 12)
+    assert list_verified(target, ["orders", "new"]) == {
+        "orders": {"verified_through": "0/1A", "verified_at": "9999-01-01T00:00:00Z"},
+        "new": {"verified_through": None, "verified_at": None},
+    }
+
+
+def test_a_file_that_is_damaged_tells_nothing(target: Target) -> None:
+    write_verified(target, "orders", PROVED)
+    (file,) = Path(target.checkpoints).rglob("orders.json")
+    file.write_text("{")
+    assert read_verified(target, "orders") == Verified()
+
+
+def test_only_a_comparison_of_the_same_goes_on() -> None:
+    going = Unfinished("a", 3, 26).with_part(0, 1, 1)
+    kept = PROVED.going(going)
+    assert kept.resumed(Unfinished("a", 4, 30)) == going
+    assert kept.resumed(Unfinished("b", 4, 30)) == Unfinished("b", 4, 30)
+    assert PROVED.resumed(Unfinished("a", 4, 30)) == Unfinished("a", 4, 30)
+
+
+def test_a_sweep_that_was_broken_off_leaves_out_what_it_found_equal(target: Target) -> None:
+    with pytest.raises(KeyboardInterrupt), sweeping(target, ["a", "b"], "url") as equal:
+        assert equal == {}
+        write_verified(target, "a", PROVED)
+        raise KeyboardInterrupt
+    with pytest.raises(ValueError), sweeping(target, ["b", "a"], "url") as equal:
+        assert equal == {"a": PROVED.at}
+        raise ValueError
+    with sweeping(target, ["a", "b"], "url") as equal:
+        assert equal == {"a": PROVED.at}
+    write_verified(target, "a", Verified("0/1A", "2020-01-01T00:00:00Z", "shop.a"))
+    with sweeping(target, ["a", "b"], "url") as equal:
+        assert equal == {}
+
+
+def test_a_sweep_of_another_source_begins_anew(target: Target) -> None:
+    with pytest.raises(KeyboardInterrupt), sweeping(target, ["a", "b"], "url"):
+        write_verified(target, "a", Verified("0/1A", "2020-01-01T00:00:00Z", "shop.a"))
+        raise KeyboardInterrupt
+    with sweeping(target, ["a", "b"], "other") as equal:
+        assert equal == {}
