@@ -108,6 +108,11 @@ _S3_OPTIONS = {
 }
 
 
+def uses_stores(target: Target) -> bool:
+    """Whether any folder of the target lies in an object store."""
+    return bool(_schemes(target))
+
+
 def _schemes(target: Target) -> set[str]:
     places = (target.root or "", target.landing, target.checkpoints)
     return {text.partition("://")[0] for text in places if is_object_url(text)}

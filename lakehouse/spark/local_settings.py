@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
-from lakehouse.places.settings import is_object_url, spark_settings
+from lakehouse.places.settings import is_object_url, spark_settings, uses_stores
 from lakehouse.spark.scratch import scratch, socket_folder, temporary
 
 CENTRAL = "https://repo1.maven.org/maven2"
@@ -93,6 +93,7 @@ LOCAL_FILES = {
         f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
     ),
 }
+# A store's client writes its parts aside by the class of local files that Hadoop has by itself.
 # Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
 # told otherwise: of a batch's keys and places nearly each is another.
 SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
@@ -118,7 +119,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.warehouse.dir": f"{scratch(target.lake)}/_warehouse",
         "spark.local.dir": own,
         JAVA_OPTIONS: _java_options(target, own, small),
-        **LOCAL_FILES,
+        **({} if uses_stores(target) else LOCAL_FILES),
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
         "spark.driver.host": "127.0.0.1",

@@ -21,6 +21,7 @@ from lakehouse.places.objects import ObjectPlace
 from lakehouse.places.place import list_folder, open_file, place, remove_tree, write_whole
 from lakehouse.places.settings import access_of, is_object_url, jars_of_stores, spark_settings
 from lakehouse.remedies import check_writable
+from lakehouse.spark.local_settings import local_settings
 from lakehouse.storage import locks
 from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.locks import Holder, held, sharing
@@ -232,6 +233,7 @@ def test_spark_and_this_process_are_told_alike(monkeypatch: pytest.MonkeyPatch) 
     assert {("endpoint", "http://here:1"), ("region", "r"), ("access_key_id", "k")} <= {
         *access.options
     }
+    assert "spark.hadoop.fs.file.impl" not in local_settings(found, cores=2)  # S3A casts it
     assert jars_of_stores(found) == ["org.apache.hadoop:hadoop-aws:3.5.0"]
     assert jars_of_stores(found.model_copy(update={"packages": []})) == []
     assert spark_settings(Target(root="/r")) == {} and jars_of_stores(Target(root="/r")) == []
