@@ -258,7 +258,7 @@ def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: b
     where no catalog keeps the table, unless the log is to stay (not `with_log`). Elsewhere
     they go by themselves, after their own time.
     """
-    spark.sql(f"REORG TABLE {table} APPLY (PURGE)").collect()
+    _purge(spark, table)
     shown = spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
     before = {row["key"]: row["value"] for row in shown.collect()}
     folder = folder_of(table)
@@ -273,6 +273,22 @@ def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: b
             spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({gone})")
         if before:
             spark.sql(set_sql(table, before))
+
+
+def _purge(spark: SparkSession, table: str) -> None:
+    """Rewrites what deletion vectors hide; REORG leaves files that Delta has clustered as they are.
+
+    So the table is clustered by nothing meanwhile.
+    """
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0].asDict()
+    clustered = _plain(detail.get("clusteringColumns") or ())
+    if clustered:
+        spark.sql(f"ALTER TABLE {table} CLUSTER BY NONE")
+    try:
+        spark.sql(f"REORG TABLE {table} APPLY (PURGE)").collect()
+    finally:
+        if clustered:
+            spark.sql(cluster_sql(table, clustered))
 
 
 def _replaces(commit: Mapping[str, Any]) -> bool:

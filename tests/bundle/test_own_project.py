@@ -52,4 +52,4 @@ def test_a_pull_request_is_told_what_its_yaml_rebuilds(tmp_path: Path) -> None:
         cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "| orders | rebuild | 5 | 1 | `lakehouse rebuild orders` |" in summary.read_text()
+    assert "| orders | rebuild | 5 | 2 | `lakehouse rebuild orders` |" in summary.read_text()

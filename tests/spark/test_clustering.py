@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.work.maintain import tend
@@ -21,7 +22,7 @@ from tests.lake import quiet, rows
 
 GIVEN = {
     "table": "orders",
-    "source": {"format": "ydb", "path": "shop"},
+    "source": {"format": "ydb", "path": "shop", "topic": "shop"},
     "keys": ["id"],
     "columns": {"id": "bigint", "day": "date", "at": "timestamp", "note": "string"},
     "cluster_by": ["day"],
@@ -77,6 +78,7 @@ def test_a_filter_on_a_cluster_column_reads_few_files_and_a_merge_those_near_its
     assert shown == {*range(40, 45)}
 
 
+@pytest.mark.slow
 def test_a_change_of_cluster_by_needs_no_rebuild_and_old_tables_get_statistics(
     spark: SparkSession, target: Target
 ) -> None:

@@ -1,11 +1,14 @@
 """`dead-letters edit`: one dead letter mended by hand, and handed back at its own place."""
 
+import os
+import shlex
+import subprocess
 import sys
 import uuid
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
 from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
@@ -106,9 +109,25 @@ def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:
 
 
 def _edited(text: str) -> str | None:
-    """The text as the editor leaves it; None where nobody saved it."""
-    edited = click.edit(text, extension=".json")
-    return None if edited is None else edited.rstrip("\r\n")
+    """The text as the editor leaves it; None where nobody saved it.
+
+    Raises:
+        ConfigurationError: there is no such editor, or it failed.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "record.json")
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, (0, 0))
+        try:
+            subprocess.run([*shlex.split(editor), file], check=True)
+        except (OSError, subprocess.CalledProcessError) as wrong:
+            expected, action = "an editor", "set EDITOR, or give the text with --file"
+            raise ConfigurationError(
+                "environment", "EDITOR", str(wrong), expected, action
+            ) from wrong
+        saved = file.stat().st_mtime > 0
+        return file.read_text(encoding="utf-8").rstrip("\r\n") if saved else None
 
 
 def _read(file: str) -> str:
