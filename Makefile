@@ -77,9 +77,9 @@ docs: venv  # writes the generated reference, then the site into build/site
 lock:  # resolve pyproject.toml anew
 	$(COMPILE) --extra local --extra quality --extra postgres --extra mysql --extra shell --extra openlineage --group dev --group docs -o requirements.lock
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
-	$(FOR_JOBS) -o environments/lakehouse.txt
+	$(FOR_JOBS) $(OF_THE_RUNTIME) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt
-	$(FOR_JOBS) --extra postgres --extra mysql -o environments/source.txt
+	$(FOR_JOBS) --extra postgres --extra mysql $(OF_THE_RUNTIME) -o environments/source.txt
 	for list in lakehouse quality source; do { head -n 2 $(LISTS)/$$list.txt.tmpl && printf '{{end}}' && cat environments/$$list.txt; } > build/list && mv build/list $(LISTS)/$$list.txt.tmpl; done
 
 # The repository's own databricks.yml, resources/ and conf/targets, from the template of projects.

@@ -152,6 +152,23 @@ def cluster_sql(table: str, columns: Sequence[str]) -> str:
     return f"ALTER TABLE {table}{clustering(columns)}"
 
 
+def rewriting(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Iterator[Step]:
+    """The rewrite that is due, if any.
+
+    REORG leaves files that Delta has clustered as they are, so the table is clustered by nothing
+    meanwhile; where that is broken off, `laying` has it clustered again.
+    """
+    due = compaction(table, known, wanted)
+    if due is None:
+        return
+    clustered = known.layout.cluster_by if due.sql.startswith("REORG") else ()
+    if clustered:
+        yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", "to purge clustered files")
+    yield due
+    if clustered:
+        yield Step("settle", cluster_sql(table, clustered), "it was clustered so")
+
+
 def compaction(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Step | None:
     """The rewrite that is due, if any; ordered where that is wanted and the table large enough."""
     if wanted.cluster_by and known.size >= 2 * SMALLEST:

@@ -24,7 +24,12 @@ GIVEN = {
     "table": "orders",
     "source": {"format": "ydb", "path": "shop", "topic": "shop"},
     "keys": ["id"],
-    "columns": {"id": "bigint", "day": "date", "at": "timestamp", "note": "string"},
+    "columns": {
+        "id": {"type": "bigint", "nullable": False},
+        "day": "date",
+        "at": "timestamp",
+        "note": "string",
+    },
     "cluster_by": ["day"],
 }
 ORDERS = Table.model_validate(GIVEN)

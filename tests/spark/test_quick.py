@@ -120,7 +120,7 @@ def test_status_and_dead_letters_print_what_spark_would(
         print_status(each, lake.tables, as_json=False)
         print_status(each, lake.tables, as_json=False, wide=True)
         lines = capsys.readouterr().out.splitlines()
-        told.append([line for line in lines if "lag" not in line])
+        told.append(lines)
     assert told[0] == told[1]
     assert "dead letters" in told[0][0]
     for wanted in (Wanted(), Wanted(["bad_value"]), Wanted(resolved=True)):

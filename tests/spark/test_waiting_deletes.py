@@ -81,7 +81,7 @@ def test_a_header_that_comes_again_is_a_dead_letter_and_no_row(
     counts = extract_lake.apply(spark, target, of)
 
     assert counts == {"records": 5, "I": 3, "N": 1, "D": 1, "dead_letter:not_csv": 1}
-    assert waiting_deletes(spark, target, [of]) == {"t": []}
+    assert waiting_deletes(AskedLake(spark, target), [of]) == {"t": []}
     assert {row["id"] for row in extract_lake.rows(spark, target, of, "t")} == {1, 3}
 
 

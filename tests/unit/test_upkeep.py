@@ -88,6 +88,18 @@ def test_files_that_a_clustering_made_small_are_not_joined_again() -> None:
     assert due and (due.action, due.sql) == ("cluster", "OPTIMIZE t")
 
 
+def test_a_clustered_table_is_purged_while_it_is_clustered_by_nothing() -> None:
+    known = clustered(0, size=20, files=4)._replace(vectors=2)
+    assert [step.sql for step in upkeep.rewriting("t", known, BY_DAY)] == [
+        "ALTER TABLE t CLUSTER BY NONE",
+        "REORG TABLE t APPLY (PURGE)",
+        "ALTER TABLE t CLUSTER BY (`day`)",
+    ]
+    plain = facts(5, 5_000 * MIB, 1)
+    assert [*upkeep.rewriting("t", plain)] == [upkeep.compaction("t", plain)]
+    assert [*upkeep.rewriting("t", facts(1, MIB))] == []
+
+
 def test_what_was_written_since_a_clustering_is_summed_up_to_it() -> None:
     by_day = commit("OPTIMIZE", numAddedBytes=99) | {"operationParameters": {"clusterBy": '["d"]'}}
     history = [

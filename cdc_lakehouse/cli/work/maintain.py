@@ -212,9 +212,7 @@ def _due(work: Upkeep, name: str, known: "FileFacts", wanted: "Layout") -> "Iter
     from lakehouse.storage import upkeep
 
     yield from upkeep.laying(name, known, wanted)
-    rewrite = upkeep.compaction(name, known, wanted)
-    if rewrite is not None:
-        yield rewrite
+    yield from upkeep.rewriting(name, known, wanted)
     hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
     if hours is None:
         work.tell(f"{name}: no vacuum: a view is pinned to a version older than the log tells of")
