@@ -198,11 +198,9 @@ def socket_settings(target: Target) -> dict[str, str]:
     6.18: the kernel dropped packets when a receive buffer was full.
     """
     folder = socket_folder()
-    if folder is None:
+    if folder is None or target.kind == "cluster":  # no other machine has the folder
         return {}
     option = "spark.python.unix.domain.socket"
-    if target.kind == "cluster":  # each machine has a folder of its own for temporary files
-        return {f"{option}.enabled": "true"}
     return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}
 
 

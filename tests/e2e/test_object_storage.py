@@ -116,7 +116,6 @@ def test_a_lake_in_an_object_store_is_loaded_asked_and_kept_by_locks(
     lake, records = StoreLake(tmp_path, url, "calm"), list(events(1, EVENTS))
     lake.drop(1, records[:1000])
     succeeds("run", lake.options)
-    assert answer(lake.options, ROWS) == rows(1000)
     assert "nothing new" in succeeds("run", lake.options)
     lake.drop(2, records[1000:])
     with held(lake.target, ["silver.t"], "theirs"):
