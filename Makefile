@@ -39,7 +39,8 @@ test-live: venv  # a short run of each kind, about 15 minutes; LAKEHOUSE_LIVE=fu
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/e2e  # apart: its sessions have Kafka's connector
 
 test-slow: venv  # what these two leave out: more cases, more kills, larger figures, many more examples
-	$(BIN)/python -m pytest -m slow $(QUICK) tests/e2e
+	$(BIN)/python -m pytest -m slow $(QUICK) tests/pages
+	$(BIN)/python -m pytest -m slow tests/e2e
 	LAKEHOUSE_EXAMPLES=3000 $(BIN)/python -m pytest tests/properties/test_fold.py tests/properties/test_fold_key.py
 
 test-bundle: venv  # the bundle, the wheel, and that the code uses nothing that serverless compute lacks

@@ -36,6 +36,8 @@ IMPORTED = (
 )
 _POSSIBLE = hasattr(socket, "send_fds")
 _LENGTH_BYTES = 4
+_BY_SIGNAL = 128
+"""The exit code of a process that signal N ended is that much more than N, as in a shell."""
 
 
 def ask() -> int | None:
@@ -120,7 +122,8 @@ def _asked(connection: socket.socket) -> int | None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
-    return int(answers.readline() or 1)
+    code = int(answers.readline() or 1)
+    return code if code >= 0 else _BY_SIGNAL - code
 
 
 def _wait_for_commands(listening: socket.socket, ended: int) -> None:

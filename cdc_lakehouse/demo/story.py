@@ -81,7 +81,7 @@ def _explained(story: Story) -> list[str]:
     name = f"customer {EXPLAINED['id']}"
     return [
         f"EXPLAINED  every record of {name}, in the source's order:",
-        *_grid(("written", "what", "outcome", "because"), rows),
+        *_grid(("written", "what", "outcome", "why"), rows),
     ]
 
 

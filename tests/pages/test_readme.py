@@ -36,6 +36,7 @@ def test_every_command_of_the_demos_page_prints_what_the_page_shows(
     follow(DEMO, shell_after_demo, own={INSTALL: offline(wheel)})
 
 
+@pytest.mark.slow
 def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     tmp_path: Path, wheel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

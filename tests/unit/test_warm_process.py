@@ -22,8 +22,8 @@ with warm.warm_process() as asked:
         sys.stdin.read()
         sys.exit()
 if "wait" in sys.argv:
-    print("waits", flush=True)
     try:
+        print("waits", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         sys.exit(130)
