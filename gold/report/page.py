@@ -36,7 +36,7 @@ class Volumes(NamedTuple):
     marks: list[tuple[int, float]]
 
 
-class Verdict(NamedTuple):
+class Headline(NamedTuple):
     """The box at the top: its kind (bad, look, empty, unpromised or good), headline and lines.
 
     A line is (table, sentence, whether that is serious); the table is empty where none is meant.
@@ -83,24 +83,24 @@ class Letters(NamedTuple):
     tables: str
 
 
-def judge(told: PipelineStatus) -> Verdict:
+def judge(told: PipelineStatus) -> Headline:
     """The verdict on the whole: all is well only where something is promised, and kept."""
     lines = list_lines(told)
     serious, others = sum(line[2] for line in lines), sum(not line[2] for line in lines)
     if serious:
-        return Verdict("bad", _asks(serious, "asks", "ask", "for attention"), "", lines)
+        return Headline("bad", _asks(serious, "asks", "ask", "for attention"), "", lines)
     if others:
-        return Verdict("look", _asks(others, "is", "are", "worth a look"), "", lines)
+        return Headline("look", _asks(others, "is", "are", "worth a look"), "", lines)
     if not any(record["counts"].get("records") for record in told.records):
         text = "The lake is empty: drop files of events into the landing folder, then run"
-        return Verdict("empty", "Nothing has arrived yet", f"{text} `lakehouse run`.", lines)
+        return Headline("empty", "Nothing has arrived yet", f"{text} `lakehouse run`.", lines)
     promised = sum(record["max_staleness_seconds"] is not None for record in told.records)
     if not promised:
         text = "Every change that arrived is accounted for. No table promises a freshness"
         text = f"{text} (`max_staleness`), so none can be late."
-        return Verdict("unpromised", "Nothing asks for attention", text, lines)
+        return Headline("unpromised", "Nothing asks for attention", text, lines)
     text = "Every change that arrived is accounted for, and the promise of freshness is kept"
-    return Verdict(
+    return Headline(
         "good", "All is well", f"{text} by {promised} of {len(told.records)} tables.", lines
     )
 

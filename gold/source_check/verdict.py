@@ -88,7 +88,7 @@ class SourceDatabase(NamedTuple):
     at_rest: bool = False
 
 
-class Reading(NamedTuple):
+class AppliedRows(NamedTuple):
     """Gold's rows, and what of the change log was applied just before they were read."""
 
     before: Applied
@@ -106,7 +106,7 @@ class SourceComparison:
     side: ModuleType
     plan: ComparisonPlan
 
-    def read(self) -> Reading:
+    def read(self) -> AppliedRows:
         """Gold as of now."""
         return read_gold(self.spark, self.target, self.table)
 
@@ -235,9 +235,9 @@ def verdict(
     )
 
 
-def read_gold(spark: SparkSession, target: Target, table: Table) -> Reading:
+def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
     """Gold's rows of a table as of now, and what was applied before."""
-    return Reading(applied(spark, target, table), published(spark, target, table))
+    return AppliedRows(applied(spark, target, table), published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:

@@ -10,7 +10,8 @@ from cdc_lakehouse.cli.check.quality import check_all, try_rules
 from gold.quality.docs import QualityRun
 from gold.quality.run import check, critical_failures
 from gold.views import catalog
-from lakehouse.config.table import Column, Table
+from lakehouse.config.columns import Column
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.views import View, publish
 

@@ -117,11 +117,11 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
     with progress("looking for dead letters"):
         counts = [] if found is None else dead_letter_list.by_reason(found)
     if found is None or not counts:
-        _show(Letters([], [], counts), limit, resolved, target)
+        _show(FoundLetters([], [], counts), limit, resolved, target)
         return
     newest = dead_letter_list.newest(found, limit)
     rows = awaited("reading dead letters", answers.texts(newest))
-    _show(Letters(newest.columns, rows, counts), limit, resolved, target)
+    _show(FoundLetters(newest.columns, rows, counts), limit, resolved, target)
 
 
 def _print_quickly(
@@ -139,10 +139,12 @@ def _print_quickly(
     if shown == "json":
         print("".join(f"{line}\n" for line in json_lines(found)), end="")
     else:
-        _show(Letters(found.columns, texts(found), counts), limit, wanted.resolved, lake.target)
+        _show(
+            FoundLetters(found.columns, texts(found), counts), limit, wanted.resolved, lake.target
+        )
 
 
-class Letters(NamedTuple):
+class FoundLetters(NamedTuple):
     """Dead letters as texts under their columns, and how many there are by table and reason."""
 
     columns: Sequence[str]
@@ -150,7 +152,7 @@ class Letters(NamedTuple):
     counts: list[tuple[str, str, int]]
 
 
-def _show(letters: Letters, limit: int, resolved: bool, target: Target) -> None:
+def _show(letters: FoundLetters, limit: int, resolved: bool, target: Target) -> None:
     from cdc_lakehouse.terminal.console import fitted, show_grid
 
     left_out = ASIDE if resolved else (*ASIDE, *CLOSED)

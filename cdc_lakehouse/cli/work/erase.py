@@ -140,8 +140,6 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         TableFailed: records of the key wait for their transaction.
     """
     from cdc_lakehouse.terminal.console import progress
-    from gold.job import publish
-    from gold.published import published_names
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
     from silver.groups import group_repairs
@@ -172,12 +170,27 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     _delete(target, wanted, [str(file) for file in dropped if file in present and file.is_file()])
     state = group_repairs.pinned(silver_table, states, state)
     _record(spark, target, wanted, found.records, state)
+    _publish(spark, target, wanted, together, tables)
+    return prove(spark, target, wanted, found.values)
+
+
+def _publish(
+    spark: "SparkSession",
+    target: Target,
+    wanted: Erasure,
+    together: list[Table],
+    tables: list[Table],
+) -> None:
+    """Publishes gold of the table and its group; older versions of published tables go."""
+    from cdc_lakehouse.terminal.console import progress
+    from gold.job import publish
+    from gold.published import published_names
+
     with progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
-    for name in published_names(spark, target, table):
-        # The log of a published table tells no value.
+    for name in published_names(spark, target, wanted.table):
+        # The log of a published table holds no statistics, and says which batch is published.
         _forget(spark, target, wanted, name, with_log=False)
-    return prove(spark, target, wanted, found.values)
 
 
 def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:

@@ -118,7 +118,7 @@ class Watcher:
 
 
 def _listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
-    class Answers(BaseHTTPRequestHandler):
+    class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Answers `GET /metrics`."""
             from gold.status.metrics import CONTENT_TYPE
@@ -138,7 +138,7 @@ def _listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
 
     host, _, port = place.rpartition(":")
     try:
-        return ThreadingHTTPServer((host or LOOPBACK, int(port)), Answers)
+        return ThreadingHTTPServer((host or LOOPBACK, int(port)), MetricsHandler)
     except (OSError, OverflowError, ValueError) as failure:
         expected = "a free port, or HOST:PORT"
         action = f"{failure}; choose another"
