@@ -5,7 +5,6 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Concatenate, NoReturn, ParamSpec
 
 import typer
@@ -145,7 +144,12 @@ def check_lake(target: Target) -> None:
     Raises:
         ConfigurationError: there is none.
     """
-    if target.catalog or "://" in target.lake or Path(target.lake).is_dir():
+    from lakehouse.places.place import place
+    from lakehouse.places.settings import is_reached
+
+    if target.catalog or not is_reached(target, target.lake):
+        return
+    if place(target, target.lake).is_dir():
         return
     action = "run `lakehouse run` first, or correct --root or the target's root"
     raise ConfigurationError(
@@ -182,7 +186,7 @@ def start(
         needed = packages(tables), jars(tables)
         spark = get_spark(target, *needed, open_ended)
         cancel_beside()
-        if sends_functions and target.kind != "local":
+        if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
         return spark
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place
 from lakehouse.quick.hidden_rows import read_hidden_rows
 from lakehouse.storage.delta_log import NESTED, TableLog, read_table_log
 from lakehouse.storage.names import created, location
@@ -166,8 +167,8 @@ class QuickLake:
         view = f"CREATE VIEW {_quoted(name)} AS SELECT {', '.join(columns)}, filename AS _data_file"
         self._duck.execute(f"{view} FROM {rows}")
 
-    def _note_files(self, files: Sequence[Path]) -> None:
-        times = [[str(file), file.stat().st_mtime] for file in files]
+    def _note_files(self, files: Sequence[Place]) -> None:
+        times = [[str(file), file.stat().st_mtime_ns / 1e9] for file in files]
         self._duck.executemany("INSERT INTO _files VALUES (?, to_timestamp(?))", times)
 
     def _without_hidden(self, name: str, log: TableLog) -> str:

@@ -80,11 +80,11 @@ def _check_kind(target: Target) -> None:
     Raises:
         ConfigurationError: its Spark is elsewhere.
     """
-    if target.kind == "local":
+    if target.kind == "local" and "://" not in target.lake:
         return
     action = "ask there; `lakehouse sql` and the others do so by themselves"
     raise ConfigurationError(
-        f"target {target.name}", "kind", target.kind, "local: a Spark of this machine", action
+        f"target {target.name}", "kind", target.kind, "local, with its lake on this machine", action
     )
 
 

@@ -159,7 +159,7 @@ def _named(result: "Result") -> str:
 def _folder(target: Target, docs: Path | None) -> str:
     if docs is not None:
         return str(docs.absolute())
-    if target.catalog:
+    if target.catalog or "://" in target.lake:
         expected = "a folder, such as a volume's"
         raise ConfigurationError("command line", "--docs", "nothing", expected, "name it")
     return f"{target.lake}/_docs"
