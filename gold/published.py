@@ -185,6 +185,10 @@ class PublishedTable:
         spark, target, config = self.lake.spark, self.lake.target, self.config
         history = config.stored_as_scd_type == 2
         kept = names.name(target, "silver", f"{config.table}{'_history' if history else ''}")
+        ends = f" FROM {kept} WHERE NOT _deleted"
+        if query.endswith(ends):  # one row per key: what the view shows, and whether it does
+            marked = f", NOT _deleted AS _live FROM {kept} WHERE _batch > {batch}"
+            return self._shaped(spark.sql(query.removesuffix(ends) + marked))
         written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
         touched = written
         if history:

@@ -78,6 +78,15 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.slow
+def test_a_target_may_have_the_keys_alone(spark: SparkSession, tmp_path: Path) -> None:
+    target = str(tmp_path / "t")
+    for seq in (1, 2):
+        rows = spark.createDataFrame([(1, seq), (seq + 1, seq)], ["id", "seq"])
+        auto_cdc(spark, rows, target, ["id"], "seq", except_column_list=["seq"])
+    assert _rows(spark, tmp_path / "t") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.slow
 def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     changes = [(1, "a", "x", "I", 1), (1, None, "y", "U", 2), (1, "b", None, "U", 3)]
