@@ -8,10 +8,8 @@ one note takes the place of all. Where one is missing, bronze is asked for all.
 """
 
 import json
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +17,7 @@ import msgspec
 from bronze.feeds import Feed
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
+from lakehouse.places.place import Place, list_folder, place, remove_tree, write_whole
 
 MOST_NOTES = 32
 Version = tuple[int, int]
@@ -66,7 +65,7 @@ class FeedState:
             through for holes, by topic and transaction; None where bronze is to be asked.
     """
 
-    folder: Path
+    folder: Place
     notes: list[int] = field(default_factory=list)
     taken: Note = field(default_factory=lambda: Note(0))
     broken: bool = False
@@ -81,15 +80,12 @@ class FeedState:
         number = self.notes[-1] + 1 if self.notes else 1
         whole = self.broken or not 0 < len(self.notes) < MOST_NOTES
         told = msgspec.structs.replace(self.taken, whole=True) if whole else later
-        self.folder.mkdir(parents=True, exist_ok=True)
-        aside = self.folder / f".{number}.tmp"
-        aside.write_bytes(msgspec.json.encode(told))
-        aside.replace(self._file(number))
+        write_whole(self._file(number), msgspec.json.encode(told))
         for old in self.notes if whole else ():
             self._file(old).unlink(missing_ok=True)
         self.notes, self.broken = [number] if whole else [*self.notes, number], False
 
-    def _file(self, number: int) -> Path:
+    def _file(self, number: int) -> Place:
         return self.folder / f"{number:012}.json"
 
 
@@ -100,7 +96,8 @@ def read_state(target: Target, feed: Feed) -> FeedState:
         DamagedNotes: one of them cannot be read.
     """
     folder = _folder(target, feed)
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    notes = [file for file in list_folder(folder) if file.suffix == ".json"]
+    files = sorted(notes, key=str)
     state = FeedState(folder)
     for file in files:
         try:
@@ -118,26 +115,29 @@ def read_state(target: Target, feed: Feed) -> FeedState:
 
 def forget_state(target: Target, feed: Feed) -> None:
     """Removes the notes of a table that is made anew, and those of version 0.2."""
-    shutil.rmtree(_folder(target, feed).parent, ignore_errors=True)
+    remove_tree(_folder(target, feed).parent)
 
 
 class OldStream(NamedTuple):
     """What a stream of version 0.2 has read: its checkpoint, and the offsets of its last batch."""
 
-    folder: Path
+    folder: Place
     offsets: dict[str, Any]
 
 
 def old_stream(target: Target, feed: Feed) -> OldStream | None:
     """The stream that read the feed in version 0.2; None where none ended a batch."""
-    begun = _folder(target, feed).parent.glob("*/metadata")
-    folder = max(begun, key=lambda file: file.stat().st_mtime, default=Path()).parent
-    ended = [int(file.name) for file in (folder / "commits").glob("*") if file.name.isdigit()]
+    begun: Iterator[Place] = _folder(target, feed).parent.glob("*/metadata")
+    newest = max(begun, key=lambda file: file.stat().st_mtime_ns, default=None)
+    if newest is None:
+        return None
+    folder = newest.parent
+    ended = [int(file.name) for file in list_folder(folder / "commits") if file.name.isdigit()]
     if not ended:
         return None
     offsets = (folder / "offsets" / str(max(ended))).read_text(encoding="utf-8").splitlines()
     return OldStream(folder, json.loads(offsets[2]))
 
 
-def _folder(target: Target, feed: Feed) -> Path:
-    return Path(target.checkpoints, "bronze", feed.name, "taken")
+def _folder(target: Target, feed: Feed) -> Place:
+    return place(target, target.checkpoints, "bronze", feed.name, "taken")

@@ -133,7 +133,7 @@ def _of(
 def _without_stale(
     spark: SparkSession, target: Target, table: Table, shown: list[View], rows: str
 ) -> list[View]:
-    """The same views of `rows`; where stale keys are to be hidden, current rows without them."""
+    """The views of `rows`; where stale keys are hidden, the current view leaves them out."""
     hide = table.on_stale_key == "hide"
     keys = stale.of(Lake(spark, target), table, rows) if hide else None
     if keys is None:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +23,7 @@ from pyspark.sql.types import StructField, StructType
 from gold.views.selects import shown
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import place
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_notes
@@ -269,8 +269,8 @@ class PublishedTable:
     def _read_mark(self) -> PublishedMark | None:
         """The mark of the newest commit that has one."""
         folder = names.location(self.lake.target, "gold", self.view.name)
-        if folder is not None and "://" not in folder:
-            notes = read_notes(Path(folder))
+        if folder is not None:
+            notes = read_notes(place(self.lake.target, folder))
         else:
             told = self.lake.spark.sql(f"DESCRIBE HISTORY {self.name}")
             rows = told.where("userMetadata IS NOT NULL").orderBy(F.desc("version")).limit(1)

@@ -16,7 +16,7 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 │   ├── SourceDiffers          gold is not what the source holds: look into the rows it names
 │   ├── SchemaChangeRefused    the source's columns changed and schema_changes says fail
 │   ├── ConfigurationDrift     the YAML contradicts what the table was built with: rebuild it
-│   ├── AccountMismatch        the classes of a run do not add up to its records: a defect
+│   ├── AccountMismatch        the outcomes of a run do not add up to its records: a defect
 │   ├── TableLocked            another run is writing this table: try again later
 │   ├── EraseIncomplete        something of an erased key is left: see where, erase again
 │   └── LawsBroken             what is stored is not what the changes give: rebuild the table
@@ -188,7 +188,7 @@ class ConfigurationDrift(TableFailed):
 
 
 class AccountMismatch(TableFailed):
-    """The classes of a run's records do not add up to the records."""
+    """The outcomes of a run's records do not add up to the records."""
 
     def __init__(self, table: str, records: int, counts: Mapping[str, int]) -> None:
         said = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))

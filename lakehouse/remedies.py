@@ -10,6 +10,8 @@ from pathlib import Path
 
 from lakehouse.config.target import Target
 from lakehouse.errors import LakeNotWritable, SparkUnavailable
+from lakehouse.places.place import place
+from lakehouse.places.settings import is_object_url
 
 LEAST_FREE = 64 << 20
 
@@ -108,7 +110,7 @@ def java_ended() -> SparkUnavailable:
 
 def session_ended(target: Target) -> SparkUnavailable:
     """What to raise when the session is gone in the midst of the work."""
-    if target.kind == "local":
+    if target.kind in ("local", "cluster"):
         return java_ended()
     found = "the server let go of its session; it may have been started anew"
     return SparkUnavailable(found, "run again, nothing is lost")
@@ -121,6 +123,9 @@ def check_writable(target: Target) -> None:
         LakeNotWritable: it cannot, or its disk is full.
     """
     if target.catalog:
+        return
+    if is_object_url(target.lake):
+        _check_store(target)
         return
     lake = Path(target.lake)
     try:
@@ -135,3 +140,12 @@ def check_writable(target: Target) -> None:
         raise LakeNotWritable(
             str(lake), "less than 64 MiB free", "free some space and run again; nothing is lost"
         )
+
+
+def _check_store(target: Target) -> None:
+    """The same of a lake in an object store: one small file is put there."""
+    try:
+        place(target, target.lake, "_probe").write_bytes(b"x")
+    except OSError as refused:
+        action = "correct root, and endpoint, region and keys in `settings` or the environment"
+        raise LakeNotWritable(target.lake, str(refused), action) from refused

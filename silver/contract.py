@@ -122,6 +122,12 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
         "A critical expectation rejects the row; the reason is `rule:NAME`.",
         "Correct the value at the source, or change the rule and replay.",
     ),
+    "no_topic": Reason(
+        "A line of a folder that several tables share names no topic. It belongs to no table: it is"
+        " listed under the name of the feed.",
+        "Read the folder without `source.topic`, deliver the line as a whole record that names its"
+        " topic, or acknowledge the dead letter.",
+    ),
 }
 """Every reason of a dead letter."""
 
@@ -175,7 +181,7 @@ CHANGE_COLUMNS = (
     LayerColumn(
         "_source_log",
         "string",
-        "on the last record that a task decoded: what the task's records tell of the source's log,"
+        "on the last record that a task decoded: what the task's records show of the source's log,"
         " as JSON; else null",
     ),
     LayerColumn(
@@ -223,7 +229,7 @@ FACTS = (
 CURRENT_COLUMNS = (
     LayerColumn("_order", "binary", "order key of the key's newest change"),
     LayerColumn("_deleted", "boolean", "whether the newest change is a delete (a tombstone)"),
-    LayerColumn("_digest", "bigint", "digest of the newest change; tells a redelivery"),
+    LayerColumn("_digest", "bigint", "digest of the newest change; shows a redelivery"),
     LayerColumn("_source_time", "timestamp", "on tombstones: commit time of the delete; else null"),
     LayerColumn(
         "_facts",

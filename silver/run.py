@@ -85,7 +85,7 @@ class SilverTable:
         return self.config.table
 
     def with_session(self, spark: SparkSession) -> "SilverTable":
-        """The same table, worked on by another session."""
+        """The table for another session."""
         return SilverTable.at(spark, self.target, self.config)
 
 

@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from bronze.contract import folder_columns, topics
@@ -27,6 +26,8 @@ from lakehouse.config.csv_options import SEPARATORS, Csv
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place, list_below, open_file, parts_below, place
+from lakehouse.places.settings import is_reached
 
 Key: TypeAlias = Mapping[str, str | None]
 Record: TypeAlias = Mapping[str, Any]
@@ -36,34 +37,34 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
 
 
-def files_with_key(target: Target, table: Table, key: Key) -> list[Path]:
+def files_with_key(target: Target, table: Table, key: Key) -> list[Place]:
     """The files below the table's landing folders that hold a record of the key, sorted.
 
     A file that cannot be read holds nothing.
     """
-    found: set[Path] = set()
+    found: set[Place] = set()
     for source in table.feeds:
         folder = _folder(target, source)
-        every = folder.rglob("*") if folder is not None else ()
+        every = list_below(folder) if folder is not None else ()
         found |= {f for f in every if f.is_file() and _holds(f, folder, table, source, key)}
-    return sorted(found)
+    return sorted(found, key=str)
 
 
-def folders(target: Target, table: Table) -> list[Path]:
-    """The table's landing folders that are folders of this machine."""
+def folders(target: Target, table: Table) -> list[Place]:
+    """The table's landing folders that this process sees."""
     every = dict.fromkeys(_folder(target, source) for source in table.feeds)
     return [folder for folder in every if folder is not None and folder.is_dir()]
 
 
-def _folder(target: Target, source: Source) -> Path | None:
-    if source.path is None or "://" in target.landing:
+def _folder(target: Target, source: Source) -> Place | None:
+    if source.path is None or not is_reached(target, target.landing):
         return None
-    return Path(target.landing, source.path)
+    return place(target, target.landing, source.path)
 
 
-def _holds(file: Path, below: Path | None, table: Table, source: Source, key: Key) -> bool:
+def _holds(file: Place, below: Place | None, table: Table, source: Source, key: Key) -> bool:
     mine = topics(source)
-    given = folder_columns(str(file.relative_to(below or file.parent)))
+    given = folder_columns("/".join(parts_below(file, below or file.parent)))
     wanted = [_part_of_key(table, name, value) for name, value in key.items()]
     try:
         for topic, rows in _records(file, source, table):
@@ -151,12 +152,14 @@ def _times(value: str) -> set[str]:
     return {str(day), *ticks, aware.isoformat().replace("+00:00", "Z"), moment.isoformat()}
 
 
-def _records(file: Path, source: Source, table: Table) -> Iterator[tuple[str | None, list[Record]]]:
+def _records(
+    file: Place, source: Source, table: Table
+) -> Iterator[tuple[str | None, list[Record]]]:
     """Of each record its topic, where it names one, and the rows that it carries."""
     if source.file_format == "parquet":
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(file) as opened:
+        with open_file(file) as source_file, pq.ParquetFile(source_file) as opened:
             for batch in opened.iter_batches():
                 for row in batch.to_pylist():
                     yield None, [row]

@@ -18,6 +18,7 @@ from bronze.files.unreadable import find_unreadable
 from bronze.storage import News, append_here, append_spread, hexadecimal
 from lakehouse.config.formats import CHANGE_MEMBERS, ORIGIN, WHOLE_MEMBERS
 from lakehouse.config.target import Target
+from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 
 # No whole record is without one of these texts, which spares most bare changes the parser. They are
@@ -142,7 +143,7 @@ def _records_here(
     if not small or not is_seen_here(target, folder(target, feed)):
         return None
     check_places(feed, files)
-    read = [read_records(file.here) for file in files]
+    read = ask_each(read_records, [file.here for file in files])
     found = [records for records in read if records is not None]
     return found if len(found) == len(files) else None
 

@@ -1,10 +1,9 @@
 """Landing files that bronze has held for long: they are deleted, or moved out of the landing root.
 
-Without Spark, and only in folders that this process sees: local ones, and volumes.
+Without Spark, and only in folders that this process sees: local ones, stores, and volumes.
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_here
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
 from lakehouse.durations import seconds
+from lakehouse.places.place import move_file, parts_below, place
 
 
 def held_files(
@@ -49,11 +49,11 @@ def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | Non
         if move_to is None:
             file.here.unlink(missing_ok=True)
         else:
-            place = Path(move_to, file.here.relative_to(os.path.normpath(target.landing)))
-            if place.exists():
+            landing = Path(os.path.normpath(target.landing))
+            to = place(target, move_to, *parts_below(file.here, landing))
+            if to.exists():
                 continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(file.here, place)
+            move_file(file.here, to)
         done += 1
     return done
 
@@ -62,5 +62,6 @@ def _is_landing(target: Target, feed: Feed) -> bool:
     """Whether the feed reads files below the landing root, in a folder that is seen here."""
     if feed.path is None or not is_seen_here(target, folder(target, feed)):
         return False
-    place = Path(os.path.normpath(folder(target, feed)))
-    return place.is_dir() and place.is_relative_to(os.path.normpath(target.landing))
+    own = folder(target, feed)
+    is_below = Path(os.path.normpath(own)).is_relative_to(os.path.normpath(target.landing))
+    return is_below and place(target, own).is_dir()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
@@ -16,6 +15,7 @@ from bronze.files.overwritten import UNKNOWN, changed_files
 from bronze.files.unreadable import note, noted
 from bronze.storage import News
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import name
 
@@ -97,7 +97,8 @@ def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:
     stream = old_stream(target, feed)
     if stream is None:
         return
-    for log in sorted(Path(stream.folder, "sources", "0").glob("[0-9]*")):
+    logs: Iterator[Place] = (stream.folder / "sources" / "0").glob("[0-9]*")
+    for log in sorted(logs, key=str):
         for line in log.read_text(encoding="utf-8").splitlines()[1:]:
             entry = json.loads(line)
             if entry["batchId"] <= stream.offsets.get("logOffset", -1):

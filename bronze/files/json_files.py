@@ -7,7 +7,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F
 
 from bronze.files.file_kinds import check_ending, check_is_json
 from bronze.files.listing import URL
+from lakehouse.places.place import Place, open_file
 
 _BLANKS = " \t\r\n\ufeff"
 _VISIBLE = re.compile(f"[^{_BLANKS}]")
@@ -28,7 +28,7 @@ _LOOKED_AT = (4_096, 1 << 20)
 _FOUND = "_raw binary, _url string, _block bigint, _row bigint"
 
 
-def has_other_records(path: str) -> bool:
+def has_other_records(file: Place) -> bool:
     """Whether the records of a file are not its lines, as far as its beginning shows.
 
     Only files that can be opened here are looked at: the lines of others are taken as they are.
@@ -36,11 +36,10 @@ def has_other_records(path: str) -> bool:
     Raises:
         UnreadableFile: the file is of another kind.
     """
-    check_ending(path)
-    place = Path(path.removeprefix("dbfs:").removeprefix("file:"))
-    if place.suffix == _OTHER_CODEC:
+    check_ending(str(file))
+    if file.suffix == _OTHER_CODEC:
         return False
-    return _has_other_records(partial(_head, place))
+    return _has_other_records(partial(_head, file))
 
 
 def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
@@ -61,7 +60,7 @@ def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
     return False
 
 
-def read_records(file: Path) -> list[tuple[int, bytes]] | None:
+def read_records(file: Place) -> list[tuple[int, bytes]] | None:
     """The records of a file with their lines; None where Spark is to read the file.
 
     Lines count from 0; in a file of other records than lines, each record counts.
@@ -108,12 +107,11 @@ def located(records: pa.Array, url: str, first: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, places], names=["_raw", "_url", "_block", "_row"])
 
 
-def _head(place: Path, size: int, strict: bool = False) -> bytes:
+def _head(place: Place, size: int, strict: bool = False) -> bytes:
     """The first bytes of a file, unpacked; a strict look takes no plain file for a packed one."""
-    if place.suffix == ".bz2":
-        with bz2.open(place) as packed_file:
-            return packed_file.read(size)
-    with place.open("rb") as file:
+    with open_file(place) as file:
+        if place.suffix == ".bz2":
+            return bz2.open(file).read(size)
         packed = (strict or file.read(len(_GZIP)) == _GZIP) and place.suffix == ".gz"
         file.seek(0)
         return gzip.open(file).read(size) if packed else file.read(size)

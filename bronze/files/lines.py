@@ -15,6 +15,7 @@ from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows, files_with_96_bits
+from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
 from lakehouse.words import JSON_OPTIONS
@@ -23,7 +24,7 @@ _CORRUPT = "_bronze_corrupt_row"
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
-_NO_DAY = "the file lies in no folder YYYY-MM-DD, which tells the day of an extract: move it there"
+_NO_DAY = "the file lies in no folder YYYY-MM-DD, which names the day of its rows: move it there"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
@@ -89,7 +90,8 @@ def _nothing(spark: SparkSession) -> DataFrame:
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    others = [file for file in files if has_other_records(file.path)]
+    flags = ask_each(has_other_records, [file.here for file in files])
+    others = [file for file, is_other in zip(files, flags, strict=True) if is_other]
     plain = [file for file in files if file not in others]
     parts = []
     if plain:

@@ -1,7 +1,7 @@
 """The files of a feed's folder: the one place that lists them.
 
-This process lists a folder that it sees: a local one, or a volume of Databricks. Spark lists any
-other: a URL, a folder of a Spark Connect server.
+This process lists a folder that it sees: a local one, one in an object store, or a volume of
+Databricks. Spark lists any other: another URL, a folder of a Spark Connect server.
 """
 
 import os
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place, parts_below, place
+from lakehouse.places.settings import is_object_url, is_reached
 from lakehouse.storage.landing import is_finished
 
 if TYPE_CHECKING:
@@ -27,22 +29,25 @@ _PLAIN_IN_URLS = "/_-!.~'()*,;:$&+=@"
 
 
 class DroppedFile(NamedTuple):
-    """A file as Spark names it, the milliseconds of its last change, and its size in bytes."""
+    """A file as Spark names it, the milliseconds of its last change, and its size in bytes.
+
+    `found` is its place where this process has listed an object store.
+    """
 
     path: str
     changed: int
     length: int
+    found: Place | None = None
 
     @property
     def url(self) -> str:
         """The path as `URL` gives it of a row that Spark reads."""
-        path = _LOCAL.sub("/", self.path)
-        return "".join(quote(c, _PLAIN_IN_URLS) if c < "\x80" else c for c in path)
+        return "".join(quote(c, _PLAIN_IN_URLS) if c < "\x80" else c for c in on_disk(self.path))
 
     @property
-    def here(self) -> Path:
+    def here(self) -> Place:
         """Where this process finds the file, if it sees the folder."""
-        return Path(_LOCAL.sub("/", self.path))
+        return self.found or Path(on_disk(self.path))
 
 
 def list_files(
@@ -54,7 +59,8 @@ def list_files(
     there are none.
     """
     if is_seen_here(target, folder):
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        if not is_object_url(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
         return list_here(target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
@@ -74,20 +80,29 @@ def list_files(
 
 def list_here(target: Target, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
     """The finished files below a folder that this process sees and that are not known."""
+    if is_object_url(folder):
+        return list(_stored(place(target, folder), is_known))
     scheme = "dbfs:" if target.kind == "databricks" else "file:"
     return list(_listed(os.path.normpath(folder), scheme, is_known))
 
 
 def is_seen_here(target: Target, folder: str) -> bool:
     """Whether this process sees the folder that Spark sees."""
-    if "://" in folder or target.kind == "connect":
-        return False
-    return target.kind == "local" or Path(target.landing).is_dir()
+    if "://" in folder:
+        return is_reached(target, folder)
+    if target.kind in ("local", "cluster"):
+        return True
+    return target.kind != "connect" and Path(target.landing).is_dir()
 
 
 def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:
     """The files by time of change, then path."""
     return sorted(files, key=lambda file: (file.changed, file.path))
+
+
+def on_disk(path: str) -> str:
+    """The path of a local file, which Spark names with its scheme; of any other one its URL."""
+    return _LOCAL.sub("/", path)
 
 
 def literal_path(path: str) -> str:
@@ -109,6 +124,16 @@ def _listed(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterat
                     continue
                 changed = found.st_mtime_ns // 1_000_000
                 yield DroppedFile(scheme + entry.path, changed, found.st_size)
+
+
+def _stored(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
+    """The same of a folder in an object store, as Spark names its files."""
+    every: Iterator[Place] = folder.rglob("*")
+    for file in every:
+        path, above = str(file), parts_below(file, folder)[:-1]
+        if is_finished(file.name) and not any(map(_is_hidden_folder, above)) and not is_known(path):
+            state = file.stat()
+            yield DroppedFile(path, state.st_mtime_ns // 1_000_000, state.st_size, file)
 
 
 def _is_hidden_folder(name: str) -> bool:

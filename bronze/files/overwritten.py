@@ -6,9 +6,10 @@ from contextlib import suppress
 
 from bronze.feed_state import DamagedNotes, Version, read_state
 from bronze.feeds import Feed, feeds, folder
-from bronze.files.listing import DroppedFile, is_seen_here, list_here
+from bronze.files.listing import DroppedFile, is_seen_here, list_here, on_disk
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.settings import is_object_url
 from lakehouse.storage.landing import from_landing
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
@@ -35,9 +36,11 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
             continue
         named = ", ".join(from_landing(file, target) or file for file in files[:MOST_NAMED])
         more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-        first = DroppedFile(files[0], 0, 0).here
-        moved = (str(first), str(first.with_name(f"again-{first.name}")))
-        action = f"mv {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
+        first = on_disk(files[0])
+        above, _, last = first.rpartition("/")
+        moved = (first, f"{above}/again-{last}")
+        move = "move" if is_object_url(first) else "mv"
+        action = f"{move} {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
         for table in feed.tables:
             text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
             found.setdefault(table, []).append(text)

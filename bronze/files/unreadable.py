@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bronze.files.listing import DroppedFile
 
 MOST_NAMED = 3
-_COLUMNS = (
+COLUMNS = (
     ("file", "string", "the file as Spark names it"),
     ("message", "string", "why it cannot be read"),
     ("at", "timestamp", "when a run could not read it first"),
@@ -98,4 +98,4 @@ def unreadable_files(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list
 
 def _table(feed: Feed) -> DeclaredTable:
     comment = f"files of {feed.name} that could not be read yet"
-    return DeclaredTable("bronze", unreadable_name(feed.name), comment, _COLUMNS)
+    return DeclaredTable("bronze", unreadable_name(feed.name), comment, COLUMNS)

@@ -30,13 +30,13 @@ def headers_json(headers: str) -> str:
 
 
 def naming_schema(part: Part) -> str:
-    """Those of `headers` that name the Avro schema of a part of the record; null for none."""
+    """SQL of the headers that name the Avro schema of a part of the record; null for none."""
     ids = ", ".join(f"'{name}'" for name in ID_HEADERS[part])
     named = f"filter(headers, h -> h.key IN ({ids}))"
     return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"
 
 
-_COLUMNS = (
+COLUMNS = (
     ("id", "string", "the id by which records name the schema"),
     ("schema", "string", "the schema as JSON"),
     ("at", "timestamp", "when it was kept"),
@@ -72,7 +72,7 @@ def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
 
 def _table(feed: str) -> DeclaredTable:
     comment = f"Avro schemas of the records in {feed}"
-    return DeclaredTable("bronze", schemas_name(feed), comment, _COLUMNS)
+    return DeclaredTable("bronze", schemas_name(feed), comment, COLUMNS)
 
 
 def _ids(records: DataFrame) -> set[str]:

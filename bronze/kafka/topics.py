@@ -8,11 +8,9 @@ topics: a topic that is missing is not among the answers, and fails no other.
 import json
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +20,7 @@ from bronze.kafka.brokers import unreachable_brokers
 from lakehouse.config.table import Kafka
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
+from lakehouse.places.place import place, remove_tree
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.secrets import read_secret
 from lakehouse.spark.spark_failures import TABLE_FAILURES
@@ -119,15 +118,15 @@ def _bounds(
     """The bounds of the topics that there are."""
     pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
     options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
-    folder = f"{target.checkpoints}/bronze/_bounds/{uuid.uuid4().hex}"
+    folder = place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
     stream = spark.readStream.format("kafka").options(**connection.options(spark), **options)
     writer = stream.load().writeStream.foreachBatch(_read_nothing)
     try:
-        query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
+        query = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()
         query.awaitTermination()
-        begun = Path(folder, "sources", "0", "0").read_text(encoding="utf-8")
+        begun = (folder / "sources" / "0" / "0").read_text(encoding="utf-8")
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
     firsts = json.loads(begun[begun.index("{") :])
     told = [source["endOffset"] for each in query.recentProgress for source in each["sources"]]
     ends = json.loads(told[-1]) if told and told[-1] else firsts

@@ -1,8 +1,7 @@
 """Tables for which nothing has arrived, and why: no or empty folders, topics without records.
 
 A snapshot without rows is named too. Looks at folders and at the logs of bronze's tables, without
-Spark. Tables in a catalog, landing roots that are URLs and feeds of very many files are not looked
-at.
+Spark. Tables in a catalog and feeds of very many files are not looked at.
 """
 
 import gzip
@@ -12,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 
 from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, place
+from lakehouse.places.settings import is_reached
 from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
 from lakehouse.storage.landing import is_finished
 
@@ -65,8 +65,9 @@ class BronzeLog:
 
 
 def _warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
-    if source.path is not None and "://" not in target.landing:
-        text = _of_folder(Path(target.landing), source.path, source, bool(log and log.rows))
+    if source.path is not None and is_reached(target, target.landing):
+        landing = place(target, target.landing)
+        text = _of_folder(landing, source.path, source, bool(log and log.rows))
         if text is not None:
             yield text
             return
@@ -75,20 +76,20 @@ def _warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator
         yield from _no_record(topic, source, log)
 
 
-def _of_folder(landing: Path, path: str, source: Source, came_before: bool) -> str | None:
+def _of_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
     text = _nothing_in(landing, path, came_before)
     if text is not None or source.format != "snapshot" or not came_before:
         return text
     folder = landing / path
-    return empty_extract(folder, list(filter(_is_complete, folder.rglob("*"))), source)
+    return empty_extract(folder, list(filter(_is_complete, list_below(folder))), source)
 
 
-def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
+def _nothing_in(landing: Place, path: str, came_before: bool) -> str | None:
     """What is wrong with a landing folder; None where files lie there, or once did."""
     folder = landing / path
     if not folder.is_dir():
         return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
-    files = [file for file in folder.rglob("*") if file.is_file()]
+    files = [file for file in list_below(folder) if file.is_file()]
     if came_before or any(map(_is_complete, files)):
         return None
     if files:
@@ -98,13 +99,13 @@ def _nothing_in(landing: Path, path: str, came_before: bool) -> str | None:
     return f"the landing folder {folder} is empty; do: {_where_to_look(landing, path)}"
 
 
-def _is_complete(file: Path) -> bool:
+def _is_complete(file: Place) -> bool:
     return file.is_file() and is_finished(file.name)
 
 
-def _where_to_look(landing: Path, path: str) -> str:
+def _where_to_look(landing: Place, path: str) -> str:
     """The folder that was probably meant, if there is one with files."""
-    full = [f.name for f in landing.glob("*") if any(map(_is_complete, f.glob("*")))]
+    full = [f.name for f in list_folder(landing) if any(map(_is_complete, list_folder(f)))]
     others = [name for name in full if name != path]
     last = path.strip("/").rpartition("/")[2]
     close = get_close_matches(path, others, n=1) or [name for name in others if name == last]
@@ -133,7 +134,7 @@ _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
 _BLANKS = " \t\r\n\f\ufeff\x00\x1a"
 
 
-def empty_extract(folder: Path, files: list[Path], source: Source) -> str | None:
+def empty_extract(folder: Place, files: list[Place], source: Source) -> str | None:
     """A warning where no file of the newest date has a row; None in all other cases.
 
     Args:
@@ -141,9 +142,9 @@ def empty_extract(folder: Path, files: list[Path], source: Source) -> str | None
         files: its complete files.
         source: the source, for how its files are written.
     """
-    by_day: dict[str, list[Path]] = {}
+    by_day: dict[str, list[Place]] = {}
     for file in files:
-        day = file.relative_to(folder).parts[0]
+        day = parts_below(file, folder)[0]
         if _DAY.fullmatch(day):
             by_day.setdefault(day, []).append(file)
     newest = max(by_day, default=None)
@@ -153,7 +154,7 @@ def empty_extract(folder: Path, files: list[Path], source: Source) -> str | None
     return f"{text}; do: if the export failed, drop it again under another name"
 
 
-def _has_no_row(file: Path, source: Source) -> bool:
+def _has_no_row(file: Place, source: Source) -> bool:
     try:
         if file.stat().st_size > _LARGEST:
             return False
@@ -162,7 +163,8 @@ def _has_no_row(file: Path, source: Source) -> bool:
         if content.startswith(_PARQUET):
             import pyarrow.parquet as pq
 
-            return bool(pq.read_metadata(file).num_rows == 0)
+            with open_file(file) as opened:
+                return bool(pq.read_metadata(opened).num_rows == 0)
     except (OSError, EOFError, ValueError, zlib.error):
         return False
     return _has_no_text(content, source)

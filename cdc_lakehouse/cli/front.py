@@ -5,7 +5,6 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSpec
 
 import typer
@@ -91,7 +90,7 @@ def command(
 
 
 def interruptible(function: Callable[..., None]) -> Callable[..., None]:
-    """The same function; Ctrl-C raises what tells a person where the work was broken off.
+    """Wraps a command, so that Ctrl-C says in which step the work was broken off.
 
     Raises:
         Interrupted: Ctrl-C.
@@ -150,7 +149,12 @@ def check_lake(target: Target) -> None:
     Raises:
         ConfigurationError: there is none.
     """
-    if target.catalog or "://" in target.lake or Path(target.lake).is_dir():
+    from lakehouse.places.place import place
+    from lakehouse.places.settings import is_reached
+
+    if target.catalog or not is_reached(target, target.lake):
+        return
+    if place(target, target.lake).is_dir():
         return
     action = "run `lakehouse run` first, or correct --root or the target's root"
     raise ConfigurationError(
@@ -186,7 +190,7 @@ def start(
     with progress("starting Spark") as tell:
         needed = packages(tables), jars(tables)
         spark = get_spark(target, *needed, open_ended, progress=tell)
-        if sends_functions and target.kind != "local":
+        if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
         return spark
 

@@ -141,7 +141,7 @@ def same_lake(chosen: Chosen) -> str:
 def with_common_options(
     function: Callable[Concatenate[Chosen, Given], None],
 ) -> Callable[..., None]:
-    """The same command with the common options after its own; it gets them as a `Chosen`."""
+    """Adds the common options to a command, which gets them as a `Chosen`."""
 
     @functools.wraps(function)
     def command(*args: Given.args, **given: Given.kwargs) -> None:

@@ -21,10 +21,13 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
     """A sentence for each table that a local lake holds and no YAML describes (any more)."""
-    if target.catalog or "://" in target.lake:
+    from lakehouse.places.place import place
+    from lakehouse.storage.names import in_folder
+
+    if target.catalog:
         return []
-    logs = Path(target.lake, "silver").glob("[!_]*_changes/_delta_log")
-    held = {log.parent.name.removesuffix("_changes") for log in logs}
+    names = in_folder(place(target, target.lake, "silver"))
+    held = {n.removesuffix("_changes") for n in names if n.endswith("_changes") and n[0] != "_"}
     return [
         f"{name}: no YAML describes this table, so nothing brings gold.{name} up to date; do: put"
         f" its YAML back, or read another table in place of gold.{name}"

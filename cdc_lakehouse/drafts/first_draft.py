@@ -149,7 +149,7 @@ def _list_columns(sample: Sample) -> list[str]:
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:
-    """Those of the names that one table can have: of two that differ in case only, the first."""
+    """The names that one table can have: of two that differ in case only, the first."""
     first: dict[str, str] = {}
     for name in names:
         if name.strip() and not name.startswith("_"):

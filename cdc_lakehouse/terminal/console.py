@@ -101,7 +101,7 @@ def progress(title: str) -> Iterator[Progress]:
 
 
 def awaited(title: str, rows: Iterable[Item]) -> Iterator[Item]:
-    """The same rows, once the first is there; until then it is said what is being done."""
+    """Passes the rows on once the first one is there; shows progress until then."""
     rest = iter(rows)
     with progress(title):
         first = list(itertools.islice(rest, 1))

@@ -174,7 +174,7 @@ class PartsCompared(NamedTuple):
     def with_part(
         self, number: int, found: Comparison, place: int | None, unequal: list[Difference]
     ) -> "PartsCompared":
-        """The same with one more part."""
+        """The comparison with one more part."""
         every = self.all.with_part(number, found.gold, found.source)
         equal = self.equal
         if not unequal:
@@ -286,7 +286,7 @@ def judged(
 def parted(
     found: Sequence[Difference], known: "LogKnowledge", place: int
 ) -> tuple[list[Difference], list[Difference]]:
-    """The same, by what the change log knows; `place` is where the source's own log was."""
+    """Real differences, and those in flight, by the change log; `place` is the end of the WAL."""
     if known.reached >= place:
         return list(found), []
     real = [each for each in found if each.written_by is not None and known.has(each.written_by)]

@@ -66,7 +66,7 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
         return known if known is not None and known.what == fresh.what else fresh
 
     def going(self, unfinished: Unfinished | None) -> "Verified":
-        """The same with a comparison that goes on, or with none."""
+        """The state with an unfinished comparison, or without one."""
         return msgspec.structs.replace(self, unfinished=unfinished)
 
 

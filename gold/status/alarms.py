@@ -10,10 +10,10 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
-from pathlib import Path
 
 from gold.status.trouble import Record, list_serious
 from lakehouse.config.target import Target
+from lakehouse.places.place import place, write_whole
 
 FILE = "_alarms.json"
 ENVIRONMENT = "env:"
@@ -47,7 +47,7 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
         try:
             _write(target, kept)
         except OSError as failure:
-            failures.append(f"the alarms that were told cannot be noted: {failure}")
+            failures.append(f"the alarms that were sent cannot be recorded: {failure}")
     return failures
 
 
@@ -81,14 +81,10 @@ def _post(url: str, message: str) -> None:
 def _read(target: Target) -> dict[str, str]:
     """What has been told and lasts; nothing where the file is not there or cannot be read."""
     with suppress(OSError, ValueError):
-        found = json.loads(Path(target.checkpoints, FILE).read_text(encoding="utf-8"))
+        found = json.loads(place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
         return {str(alarm): str(message) for alarm, message in dict(found).items()}
     return {}
 
 
 def _write(target: Target, told: Alarms) -> None:
-    file = Path(target.checkpoints, FILE)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(f".{os.getpid()}")
-    aside.write_text(json.dumps(told), encoding="utf-8")
-    aside.replace(file)
+    write_whole(place(target, target.checkpoints, FILE), json.dumps(told).encode())

@@ -89,7 +89,7 @@ FAMILIES = (
 
 def exposition(records: Sequence[Record], version: str) -> str:
     """All families of the status records; a family without a value is left out."""
-    build = "Which version of the lakehouse tells this."
+    build = "The version of the lakehouse."
     lines = [*_family("build_info", build, [({"version": version}, 1.0)])]
     for family in FAMILIES:
         values = [(record["table"], family.value(record)) for record in records]

@@ -6,9 +6,9 @@ runs no Spark job. Only the numbers of files are those of the last publication.
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
+from lakehouse.places.place import Place, list_folder, place
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
@@ -33,19 +33,19 @@ def measure(lake: AskedLake, table: str) -> Files:
     all of a table that cannot be read.
     """
     folder = names.location(lake.target, "silver", table)
-    noted = checksum(Path(folder, "_delta_log")) if folder else None
+    noted = checksum(place(lake.target, folder, "_delta_log")) if folder else None
     return noted or _described(lake, table)
 
 
-def checksum(log: Path) -> Files | None:
+def checksum(log: Place) -> Files | None:
     """What Delta noted beside the newest commit of a transaction log; None if it has not yet."""
-    newest = max((file.stem for file in log.glob("*.json") if file.stem.isdigit()), default=None)
+    newest = max(
+        (f.stem for f in list_folder(log) if f.suffix == ".json" and f.stem.isdigit()), default=""
+    )
     file = log / f"{newest}.crc"
-    if not file.is_file():
-        return None
     try:
         noted = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+    except (OSError, ValueError):
         return None
     return Files(
         noted.get("numFiles"), noted.get("tableSizeBytes"), noted.get("numDeletionVectorsOpt")
@@ -92,7 +92,7 @@ files | bigint | data files at the last publication
 bytes | bigint | size of the data files at the last publication
 deletion_vectors | bigint | deletion vectors at the last publication; null where not known
 apply_p95_seconds | double | 95th percentile of what a run spends on the table, of the last 7 days
-recommended_max_staleness_minutes | bigint | the least max_staleness that this p95 allows
+recommended_max_staleness_minutes | bigint | twice this p95 in minutes, plus 7
 applied_batch | bigint | newest batch of the change log that is applied
 published_batch | bigint | newest applied batch that the published table shows; null where the
     table is not published

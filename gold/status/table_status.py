@@ -39,7 +39,7 @@ _KEYLESS_LIVE = (
 
 
 def status(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Record]:
-    """The same as `status_of`, of Spark's lake."""
+    """`status_of` for a lake that Spark reads."""
     return status_of(Lake(spark, target), tables)
 
 

@@ -99,7 +99,7 @@ def _keys(record: Record) -> Iterator[Trouble]:
     others = [part for part in record["key_parts"] if part not in own]
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
-        text = f"the records are of several source tables, which {', '.join(others)} tells apart"
+        text = f"the records are of several source tables, which {', '.join(others)} distinguishes"
         effect = (
             "rows with one key are one row here, a full snapshot removes rows only where it shows "
             "all of the tables, and a truncate of one is a dead letter"
@@ -146,7 +146,7 @@ def _rejected(record: Record) -> Iterator[Trouble]:
 
 def _hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
-        text = "the source tells no position that is known: changes are in order of arrival"
+        text = "the source gives no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
     if record["order"] == "change":
         text = "PostgreSQL's records lack source.sequence: positions that start over go unseen"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def unread_records(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Unread]:
-    """The same as `unread_of`, of Spark's lake."""
+    """`unread_of` for a lake that Spark reads."""
     return unread_of(Lake(spark, target), tables)
 
 

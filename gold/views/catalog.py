@@ -4,12 +4,12 @@ import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from gold.views.groups import version_at
 from lakehouse.config.target import LAYERS, Layer, Target
+from lakehouse.places.place import place as lake_place
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.server import is_served, wait_for
 from lakehouse.spark.spark_failures import SPARK_FAILURES
@@ -93,7 +93,7 @@ def _definitions(
             place = f"{layer}.{names.quote(as_of_name(view))}"
             found[f"{place}()"] = function_sql(place, view)
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    for table in {*names.in_folder(Path(target.lake, layer))} - {*views}:
+    for table in {*names.in_folder(lake_place(target, target.lake, layer))} - {*views}:
         if is_asked(table):
             place = f"{layer}.{names.quote(table)}"
             select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
@@ -106,7 +106,7 @@ def digest_of_views(target: Target) -> str:
     """What differs once the views or the tables of a lake without a catalog are others."""
     parts: list[object] = []
     for layer in LAYERS:
-        folder = Path(target.lake, layer)
+        folder = lake_place(target, target.lake, layer)
         parts += [names.in_folder(folder), state_of_views(target, layer)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -20,10 +20,12 @@ from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 from silver.contract import DAYS_TYPE
 
-LETTERS = "I new, U changed, D missing from a full extract, X not supplied in a delta, N unchanged"
+LETTERS = (
+    "I new, U changed, D missing from a full snapshot file, X not supplied in a delta, N unchanged"
+)
 LETTER_COLUMNS = (
     ("operation", "string", LETTERS),
-    ("effective_date", "date", "business effective date of the extract"),
+    ("effective_date", "date", "business effective date of the snapshot file"),
 )
 DIGEST_COLUMN = ("key_digest", "string", "SHA-256 of the key columns")
 _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
@@ -80,7 +82,7 @@ def changes(
     query = f"SELECT {', '.join([*values, *own])} FROM ({rows})"
     described = renamed_comments(table, called) | added
     keys = tuple(called[key] for key in table.keys if key in chosen)
-    comment = f"what every extract said of every key of {table.table}"
+    comment = f"what every snapshot file said of every key of {table.table}"
     return View(f"{table.table}_changes", described, comment, (*keys, "effective_date"), query)
 
 

@@ -57,7 +57,7 @@ def _check_together(table: Table) -> Iterator[Problem]:
         yield Problem("sources", found, expected, "make a table of each, and join them in a view")
     elif len(table.feeds) > 1 and "snapshot" in formats:
         found = f"{len(table.feeds)} sources, with format snapshot"
-        expected = "an extract as the only source: a full one says what is not there"
+        expected = "snapshot files as the only source: full ones say what is not there"
         yield Problem("sources", found, expected, "make it a table of its own")
     registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
@@ -86,9 +86,9 @@ def _check_place(key: str, feed: Source) -> Iterator[Problem]:
 
 def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
     if feed.mode is None:
-        yield Problem(f"{key}.mode", "nothing", "full or delta", "say what an extract holds")
+        yield Problem(f"{key}.mode", "nothing", "full or delta", "say what a snapshot file holds")
     if feed.kafka:
-        yield Problem(f"{key}.kafka", "a topic", "a folder of extracts", "name it in path")
+        yield Problem(f"{key}.kafka", "a topic", "a folder of snapshot files", "name it in path")
 
 
 def _check_format(key: str, feed: Source) -> Iterator[Problem]:

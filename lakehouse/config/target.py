@@ -11,7 +11,7 @@ from lakehouse.errors import Problem
 
 Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
-Kind = Literal["local", "connect", "databricks"]
+Kind = Literal["local", "cluster", "connect", "databricks"]
 Sensitive = Literal["hash", "omit", "separate"]
 MEMORY = r"^[1-9]\d*[mgMG]$"
 WEBHOOK = r"^(https?://.+|env:\w+)$"
@@ -40,7 +40,7 @@ class Schemas(Strict):
 
 
 class AlarmReceiver(Strict):
-    """Who is told of alarms."""
+    """Who receives alarms."""
 
     webhook: str = Field(
         pattern=WEBHOOK,
@@ -64,10 +64,20 @@ class Target(Strict):
     name: str = Field(default="local", description="The target's name; default: its file's name.")
     kind: Kind = Field(
         default="local",
-        description="`local` starts Spark on this machine. `connect` uses a Spark Connect server."
+        description="`local` starts Spark on this machine. `cluster` starts Spark's driver here and"
+        " works on the cluster of `master`. `connect` uses a Spark Connect server."
         " `databricks` uses the session of the job, or databricks-connect's.",
     )
-    root: Folder | None = Field(default=None, description="The folder of a lake without a catalog.")
+    root: Folder | None = Field(
+        default=None,
+        description="The folder of a lake without a catalog, or its URL in an object store:"
+        " `s3a://`, `abfss://` or `gs://`.",
+    )
+    shared: bool = Field(
+        default=False,
+        description="Whether `root` is a folder that every machine of a cluster sees under this"
+        " very path, with kind `cluster`.",
+    )
     catalog: str | None = Field(
         default=None, description="The catalog of the three schemas, in place of `root`."
     )
@@ -83,11 +93,25 @@ class Target(Strict):
     remote: str | None = Field(
         default=None, description="The Spark Connect server, `sc://host:port`."
     )
-    master: str = Field(default="local[*]", description="Spark's master, with kind `local`.")
+    master: str = Field(
+        default="local[*]",
+        description="Spark's master, with kind `local`; with kind `cluster` `spark://HOST:PORT`,"
+        " `k8s://…` or `yarn`.",
+    )
     driver_memory: str = Field(
         default="2g",
         pattern=MEMORY,
-        description="The memory of Spark's Java, with kind `local`: `512m` or `4g`.",
+        description="The memory of Spark's Java, with kind `local` or `cluster`: `512m` or `4g`.",
+    )
+    packages: list[str] | None = Field(
+        default=None,
+        description="Maven coordinates of the jars that Spark needs for object stores; by default"
+        " those that the URLs ask for, and none where the list is empty.",
+    )
+    settings: dict[str, str] = Field(
+        default_factory=dict,
+        description="Further settings of Spark, with kind `local` or `cluster`, such as"
+        " `spark.hadoop.fs.s3a.endpoint`; `env:NAME` stands for a variable's value.",
     )
     sensitive: Sensitive = Field(
         default="hash",
@@ -96,7 +120,7 @@ class Target(Strict):
     )
     alarms: AlarmReceiver | None = Field(
         default=None,
-        description="`webhook`: the URL that runs tell what is wrong with a table, once as it"
+        description="`webhook`: the URL to which runs post what is wrong with a table, once as it"
         " begins and once as it ends; or `env:NAME`.",
     )
     clean_landing: CleanLanding | None = Field(
@@ -122,7 +146,7 @@ class Target(Strict):
 
 
 class Aside(Target):
-    """The same target with silver tables of its own beside the live ones, all else shared."""
+    """A target whose silver tables lie beside the live ones, for a rebuild; all else is shared."""
 
     rebuild: str
 
@@ -135,6 +159,7 @@ class Aside(Target):
 def contradictions(target: Target) -> list[Problem]:
     """Keys that are fine alone and make no sense together."""
     root, catalog, remote = target.root, target.catalog, target.remote
+    starts, spreads = target.kind in ("local", "cluster"), target.kind == "cluster"
     lacking = [key for key in ("landing", "checkpoints") if catalog and not getattr(target, key)]
     connects, where = target.kind == "connect", "root (a folder) or catalog"
     moved = target.clean_landing.move_to if target.clean_landing else None
@@ -144,7 +169,15 @@ def contradictions(target: Target) -> list[Problem]:
     checks = [
         (root and catalog, "catalog", "catalog and root", "one of them", "remove one of the two"),
         (not (root or catalog), "root", "neither root nor catalog", where, "add the one that fits"),
-        (target.kind == "local", "catalog", catalog, "no catalog on kind: local", "name a root"),
+        (starts, "catalog", catalog, f"no catalog on kind: {target.kind}", "name a root"),
+        (
+            spreads and target.master.startswith("local"),
+            "master",
+            target.master,
+            "a cluster such as spark://HOST:7077",
+            "name the cluster's master",
+        ),
+        *((spreads and not target.shared, *local) for local in _of_one_machine(target)),
         (target.kind == "databricks", "root", root, "catalog and schemas", "remove root"),
         (connects and not remote, "remote", "nothing", server, "add remote"),
         (not connects, "remote", remote, "kind: connect", "change kind or remove remote"),
@@ -152,3 +185,13 @@ def contradictions(target: Target) -> list[Problem]:
         *((True, key, "nothing", "a volume's folder", f"add {key}") for key in lacking),
     ]
     return [Problem(key, found, *rest) for wrong, key, found, *rest in checks if wrong and found]
+
+
+def _of_one_machine(target: Target) -> list[tuple[str, str, str, str]]:
+    """The folders of a target that only this machine sees, as far as their names tell."""
+    action = "name an object store, or set shared: true if all see the folder"
+    expected = "a place that every machine of the cluster sees"
+    folders = {"root": target.root}
+    if not target.landing.startswith(str(target.root)):
+        folders["landing"] = target.landing
+    return [(k, f, expected, action) for k, f in folders.items() if f and "://" not in f]

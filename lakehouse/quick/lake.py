@@ -173,7 +173,7 @@ class QuickLake:
         rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
         rows += " WHERE false"
         if log.files:
-            times = ((_text(str(file)), file.stat().st_mtime) for file in log.files)
+            times = ((_text(str(file)), file.stat().st_mtime_ns / 1e9) for file in log.files)
             self._times += [f"({file}, to_timestamp({changed!r}))" for file, changed in times]
             listed = ", ".join(_text(str(file)) for file in log.files)
             options = "union_by_name = true, filename = true, file_row_number = true"

@@ -27,9 +27,9 @@ table | string | the table that lacks the records
 feed | string | the bronze table that should have them
 topic | string | the topic, where there is one
 partition | int | the partition, where there is one
-kind | string | offsets: aged out at the source; transaction: a hole in one; positions: run
+kind | string | offsets: aged out at the source; transaction: some of its changes; positions: run
     backwards; versions: of a Delta table, whose rows were read anew instead
-transaction | string | the transaction with the hole, or positions before and after
+transaction | string | the transaction that lacks changes, or positions before and after
 from | bigint | first missing offset, or place among the table's changes of a transaction; where
     positions run backwards the first offset there, or ingest batch
 to | bigint | last one; where positions run backwards the first that contradicts

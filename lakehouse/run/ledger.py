@@ -65,7 +65,7 @@ class Entry(Strict):
         batch: int | None = None,
         positions: Mapping[str, int] | None = None,
     ) -> "Entry":
-        """The same entry with what was done."""
+        """The entry completed with its counts, batch and positions."""
         done = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
         return self.model_copy(update=done)
 
@@ -104,7 +104,7 @@ def append(spark: "SparkSession", target: Target, entries: Sequence[Entry]) -> N
 def append_with_waiting(
     spark: "SparkSession", target: Target, entries: Sequence[Entry], memory: Memory
 ) -> None:
-    """The same, with those that wait in the memory; where it fails these wait on."""
+    """Writes these and the deferred entries in one commit; if it fails, those stay queued."""
     waited = memory.taken()
     try:
         append(spark, target, [*waited, *entries])

@@ -102,7 +102,7 @@ class Memory:
         return self.brief if little and self.brief is not None else spark
 
     def taken(self) -> list[Any]:
-        """The entries that wait, which do so no longer; no two callers are given the same one."""
+        """Removes and returns all deferred entries; thread-safe."""
         found = list[Any]()
         with suppress(IndexError):
             while True:

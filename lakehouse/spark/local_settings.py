@@ -11,6 +11,7 @@ from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
+from lakehouse.places.settings import is_object_url, spark_settings, uses_stores
 from lakehouse.spark.scratch import scratch, socket_folder, temporary
 
 Progress: TypeAlias = Callable[[str], object]
@@ -96,6 +97,7 @@ LOCAL_FILES = {
         f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
     ),
 }
+# A store's client writes its parts aside by the class of local files that Hadoop has by itself.
 # Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
 # told otherwise: of a batch's keys and places nearly each is another.
 SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
@@ -121,7 +123,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.warehouse.dir": f"{scratch(target.lake)}/_warehouse",
         "spark.local.dir": own,
         JAVA_OPTIONS: _java_options(target, own, small),
-        **LOCAL_FILES,
+        **({} if uses_stores(target) else LOCAL_FILES),
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
         "spark.driver.host": "127.0.0.1",
@@ -152,6 +154,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.databricks.delta.merge.materializeSource": "all",
         **(SETTINGS_OF_SMALL_LAKES if small else {}),
         "spark.sql.redaction.options.regex": "(?i)url|password|secret|token|jaas|sasl|keystore",
+        **spark_settings(target),
     }
 
 
@@ -169,7 +172,12 @@ def _java_options(target: Target, temporary: str, small: bool) -> str:
 
 
 def is_small(target: Target) -> bool:
-    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there."""
+    """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there.
+
+    An object store is not counted through, and a cluster is there for more.
+    """
+    if target.kind == "cluster" or any(map(is_object_url, (target.lake, target.landing))):
+        return False
     total = 0
     for folder in (target.lake, target.landing):
         for place, _, files in os.walk(folder):
@@ -187,14 +195,14 @@ def _size(file: Path) -> int:
         return 0
 
 
-def socket_settings() -> dict[str, str]:
+def socket_settings(target: Target) -> dict[str, str]:
     """Spark's settings for Unix domain sockets between Java and Python, where the system has them.
 
     Over TCP, Spark's default, large batches in both directions stood still for minutes on Linux
     6.18: the kernel dropped packets when a receive buffer was full.
     """
     folder = socket_folder()
-    if folder is None:
+    if folder is None or target.kind == "cluster":  # no other machine has the folder
         return {}
     option = "spark.python.unix.domain.socket"
     return {f"{option}.enabled": "true", f"{option}.dir": str(folder)}

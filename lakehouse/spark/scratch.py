@@ -3,11 +3,13 @@
 import atexit
 import functools
 import os
+import re
 import shutil
 import socket
 import tempfile
 from pathlib import Path
 
+from lakehouse.places.settings import is_object_url
 from lakehouse.storage.locks import born
 
 TEMPORARY = "_tmp"
@@ -19,8 +21,12 @@ _LONGEST_OF_SOCKETS = 60
 def scratch(lake: str) -> Path:
     """The lake; where that is read-only, a folder elsewhere that goes with the process.
 
-    So that what is there can be read all the same.
+    So that what is there can be read all the same. A lake in an object store has a folder in the
+    user's cache on this machine.
     """
+    if is_object_url(lake):
+        kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return kept / "cdc-lakehouse" / re.sub(r"\W+", "-", lake)
     if not Path(lake).exists() or os.access(lake, os.W_OK):
         return Path(lake)
     folder = tempfile.TemporaryDirectory(prefix="lakehouse-", ignore_cleanup_errors=True)

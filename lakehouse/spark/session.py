@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import re
+import shlex
 import signal
 import socket
 import sys
@@ -28,7 +29,9 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable, SparkUnavailable
 from lakehouse.interrupts import cancel_beside
+from lakehouse.places.settings import jars_of_stores
 from lakehouse.remedies import install_extra
+from lakehouse.spark.cluster import cluster_settings
 from lakehouse.spark.failures import in_short
 from lakehouse.spark.java import archive_options, system_java, use_java
 from lakehouse.spark.local_settings import (
@@ -40,7 +43,7 @@ from lakehouse.spark.local_settings import (
     local_settings,
     socket_settings,
 )
-from lakehouse.spark.scratch import make_temporary, scratch
+from lakehouse.spark.scratch import make_temporary, scratch, temporary
 
 # Of a url that names no port, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
@@ -120,21 +123,25 @@ def _local(
     from delta import configure_spark_with_delta_pip
 
     remember_functions()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
-    classes = [version("pyspark"), version("delta-spark"), *packages, *map(str, jars)]
-    settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
     own = scratch(target.lake)
-    settings |= socket_settings() | jar_settings(jars, own / "_jars", progress)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    if target.kind == "cluster":
+        settings = cluster_settings(target, settings, own / "_jars")
+    else:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    needed = [*packages, *jars_of_stores(target)]
+    builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
+    classes = [version("pyspark"), version("delta-spark"), *needed, *map(str, jars)]
+    settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
+    settings |= socket_settings(target) | jar_settings(jars, own / "_jars", progress)
+    for key in settings.keys() - secrets_among(settings):
+        builder = builder.config(key, settings[key])
     log = own / "_logs" / "spark.log"
     make_temporary(target.lake)
+    secret = told_in_a_file(settings, temporary(target.lake))
     try:
-        with output_of_java_to(log), _telling_downloads(log, progress):
-            builder = configure_spark_with_delta_pip(builder, list(packages))
-            _start_context(builder)
+        with output_of_java_to(log), _telling_downloads(log, progress), secret:
+            _start_context(configure_spark_with_delta_pip(builder, needed))
             return builder.getOrCreate()
     except PySparkException as failure:
         raise SparkUnavailable(_last_lines(log) or str(failure), f"read {log}") from failure
@@ -242,6 +249,40 @@ def _prepare_process() -> None:
         PySparkLogger.getLogger(name).disabled = True
     os.environ["TZ"] = "UTC"
     time.tzset()
+
+
+@contextmanager
+def told_in_a_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Gives Java the secrets among the settings in a file that its user alone can read.
+
+    On its command line every user of the machine would see them.
+    """
+    secret = secrets_among(settings)
+    if not secret:
+        yield
+        return
+    file = folder / "secrets.conf"
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{key} {settings[key]}\n" for key in sorted(secret)))
+    before = os.environ.get(_ARGUMENTS)
+    given = ("--properties-file", shlex.quote(str(file)), before or "pyspark-shell")
+    os.environ[_ARGUMENTS] = " ".join(given)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.environ.pop(_ARGUMENTS)
+        if before is not None:
+            os.environ[_ARGUMENTS] = before
+
+
+def secrets_among(settings: Mapping[str, str]) -> set[str]:
+    """The settings whose names say that they are secret."""
+    return {key for key in settings if _SECRET.search(key)}
+
+
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_SECRET = re.compile(r"(?i)secret|password|token|(access|account)\.key")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What a Delta table's own log says of it, read without Spark: columns, rows and their bounds.
 
-Only tables in local folders are read. Whatever the log does not say, or says in a way that is not
+Tables in a catalog are not read. Whatever the log does not say, or says in a way that is not
 known here (a checkpoint in several parts), gives None: callers then know nothing, which is no
 error. Source: Delta's transaction log protocol, PROTOCOL.md.
 """
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place, ask_each, list_folder, open_file, place
 from lakehouse.storage.names import location
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyarrow.parquet import ColumnChunkMetaData
 
 Action: TypeAlias = Mapping[str, Any]
@@ -38,7 +40,7 @@ class TableLog(NamedTuple):
     rows: int | None
     columns: dict[str, str]
     physical: dict[str, str]
-    files: list[Path]
+    files: list[Place]
     stats: Sequence[Action] = ()
     clustered: Sequence[str] = ()
     features: frozenset[str] = frozenset()
@@ -62,7 +64,7 @@ class ColumnValues(NamedTuple):
     texts: tuple[str, str] | None = None
 
 
-def read_log(folder: Path) -> TableLog | None:
+def read_log(folder: Place) -> TableLog | None:
     """The newest version of the table in the folder; None where it cannot be told."""
     try:
         version, actions = _actions(folder / "_delta_log")
@@ -72,15 +74,16 @@ def read_log(folder: Path) -> TableLog | None:
 
 
 def read_table_log(target: Target, layer: Layer, table: str) -> TableLog | None:
-    """The newest version of a table of the lake; None where no local folder has its log."""
+    """The newest version of a table of the lake; None where a catalog keeps it, or nothing."""
     folder = location(target, layer, table)
-    return None if folder is None or "://" in folder else read_log(Path(folder))
+    return None if folder is None else read_log(place(target, folder))
 
 
-def read_notes(folder: Path) -> Iterator[str]:
+def read_notes(folder: Place) -> Iterator[str]:
     """What the commits of the table in the folder note (`userMetadata`), the newest first."""
-    commits = [file for file in (folder / "_delta_log").glob("*.json") if file.stem.isdigit()]
-    for file in sorted(commits, reverse=True):
+    log: Iterator[Place] = (folder / "_delta_log").glob("*.json")
+    commits = [file for file in log if file.stem.isdigit()]
+    for file in sorted(commits, key=str, reverse=True):
         lines = file.read_text(encoding="utf-8").splitlines()
         told = [json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line[:20]]
         yield from (info["userMetadata"] for info in told if info.get("userMetadata"))
@@ -114,13 +117,11 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
 
     None for a table of more than `MOST_FILES` files, a damaged one, or one without the columns.
     """
-    import pyarrow.parquet as pq
-
     if len(table.files) > MOST_FILES or not set(columns) <= set(table.physical):
         return None
     inside = [table.physical[name] for name in columns]
     try:
-        parts = [pq.ParquetFile(file).read(columns=inside) for file in table.files]
+        parts = [_read_parquet(file, inside) for file in table.files]
     except (OSError, ValueError):
         return None
     return [
@@ -130,44 +131,73 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
     ]
 
 
-def forget_old_log(folder: Path) -> None:
+def forget_old_log(folder: Place) -> None:
     """Deletes what the table's log holds from before its newest checkpoint."""
     log = folder / "_delta_log"
-    newest = int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
-    for file in log.iterdir():
+    newest = int(json.loads(_read_text(log / "_last_checkpoint"))["version"])
+    for file in list_folder(log):
         number = file.name.lstrip(".").partition(".")[0]
         if number.isdigit() and int(number) < newest:
             file.unlink(missing_ok=True)
 
 
-def _actions(log: Path) -> tuple[int, list[Action]]:
+def _actions(log: Place) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
-    pointer = log / "_last_checkpoint"
     first, found = 0, list[Action]()
-    if pointer.exists():
-        told = json.loads(pointer.read_text(encoding="utf-8"))
+    pointer = _read_pointer(log)
+    if pointer is not None:
+        told = json.loads(pointer)
         if "parts" in told or "v2Checkpoint" in told:
             raise ValueError("a checkpoint in several parts")
         first = int(told["version"]) + 1
         found += _checkpoint(log / f"{first - 1:020}.checkpoint.parquet")
-    version = first - 1
-    while (commit := log / f"{version + 1:020}.json").exists():
-        version += 1
-        found += [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-    return version, found
+    commits = _commits_from(log, first)
+    for text in ask_each(_read_text, commits):
+        found += [json.loads(line) for line in text.splitlines()]
+    return first - 1 + len(commits), found
 
 
-def _checkpoint(file: Path) -> Iterator[Action]:
+def _read_pointer(log: Place) -> str | None:
+    """What tells the last checkpoint; None where there is none."""
+    try:
+        return _read_text(log / "_last_checkpoint")
+    except FileNotFoundError:
+        return None
+
+
+def _commits_from(log: Place, version: int) -> list[Place]:
+    """The files of the commits from a version on, up to the newest; a store is asked once."""
+    names = {file.name for file in list_folder(log)} if not isinstance(log, Path) else None
+    found = list[Place]()
+    while True:
+        commit = log / f"{version + len(found):020}.json"
+        if not (commit.exists() if names is None else commit.name in names):
+            return found
+        found.append(commit)
+
+
+def _read_text(file: Place) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _checkpoint(file: Place) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file) as opened:
+    with open_file(file) as source, pq.ParquetFile(source) as opened:
         wanted = {"protocol", "metaData", "add", "domainMetadata"} & {*opened.schema_arrow.names}
         rows = opened.read(sorted(wanted)).to_pylist()
     for row in rows:
         yield {name: action for name, action in row.items() if action is not None}
 
 
-def _table(folder: Path, version: int, actions: Sequence[Action]) -> TableLog:
+def _read_parquet(file: Place, columns: Sequence[str]) -> "pa.Table":
+    import pyarrow.parquet as pq
+
+    with open_file(file) as source:
+        return pq.read_table(source, columns=list(columns), partitioning=None)
+
+
+def _table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
     protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
@@ -227,11 +257,12 @@ def _type(written: object) -> str:
     return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
-def _chunks(file: Path) -> Iterator[tuple[str, ColumnValues | None]]:
+def _chunks(file: Place) -> Iterator[tuple[str, ColumnValues | None]]:
     """The column chunks of a Parquet file with their statistics; None for one without."""
     import pyarrow.parquet as pq
 
-    told = pq.read_metadata(file)
+    with open_file(file) as source:
+        told = pq.read_metadata(source)
     for group in range(told.num_row_groups):
         for at in range(told.num_columns):
             chunk = told.row_group(group).column(at)

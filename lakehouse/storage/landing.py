@@ -18,6 +18,8 @@ from typing import NamedTuple
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.places.place import Place, place
+from lakehouse.places.settings import is_object_url
 
 
 class LandedFile(NamedTuple):
@@ -38,22 +40,24 @@ class LandedFile(NamedTuple):
     number: int
 
 
-def list_files(folder: str) -> list[LandedFile]:
-    """Every file below a folder of this machine, by path, whatever its name; links are followed.
+def list_files(target: Target, folder: str) -> list[LandedFile]:
+    """Every file below a folder, by path, whatever its name; links are followed.
 
     Raises:
         OSError: the folder is not there, a part of it cannot be read, or links lead to one folder
             several times.
     """
+    if is_object_url(folder):
+        return sorted(map(_landed, place(target, folder).rglob("*")))
     found, seen = list[LandedFile](), set[tuple[int, int]]()
     left = [folder]
     while left:
-        place = left.pop()
-        state = Path(place).stat()
+        inner = left.pop()
+        state = Path(inner).stat()
         if (state.st_dev, state.st_ino) in seen:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), inner)
         seen.add((state.st_dev, state.st_ino))
-        with os.scandir(place) as entries:
+        with os.scandir(inner) as entries:
             for entry in entries:
                 if entry.is_dir():
                     left.append(entry.path)
@@ -62,6 +66,11 @@ def list_files(folder: str) -> list[LandedFile]:
                     times = of.st_mtime_ns, of.st_ctime_ns
                     found.append(LandedFile(entry.path, of.st_size, *times, of.st_ino))
     return sorted(found)
+
+
+def _landed(file: Place) -> LandedFile:
+    of = file.stat()
+    return LandedFile(str(file), of.st_size, of.st_mtime_ns, of.st_ctime_ns, of.st_ino)
 
 
 def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str) -> list[Path]:
@@ -74,18 +83,18 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
         ConfigurationError: not one snapshot table, no such day or folder, no file in it, or a
             landing root that is no folder of this machine.
     """
-    place = _place(target, tables) / _day(day)
+    day_of = _place(target, tables) / _day(day)
     named = {_name(file): file for file in _files(folder)}
-    new = {name: file for name, file in named.items() if not (place / name).exists()}
+    new = {name: file for name, file in named.items() if not (day_of / name).exists()}
     if not new:
         return []
-    place.parent.mkdir(parents=True, exist_ok=True)
-    aside = place.with_name(f".{place.name}.{os.getpid()}")
+    day_of.parent.mkdir(parents=True, exist_ok=True)
+    aside = day_of.with_name(f".{day_of.name}.{os.getpid()}")
     aside.mkdir()
     for name, file in new.items():
         shutil.copyfile(file, aside / name)
-    _appear(aside, place, list(new))
-    return [place / name for name in new]
+    _appear(aside, day_of, list(new))
+    return [day_of / name for name in new]
 
 
 def rename_landed(target: Target, file: Path) -> Path:
@@ -100,7 +109,7 @@ def rename_landed(target: Target, file: Path) -> Path:
     if not file.is_file():
         raise _wrong("--again", f"no file {file}", "a file that is there", "correct the name")
     numbers = (f"again-{number}-{file.name}" for number in itertools.count(1))
-    new = next(place for name in numbers if not (place := file.with_name(name)).exists())
+    new = next(to for name in numbers if not (to := file.with_name(name)).exists())
     return file.rename(new)
 
 
@@ -116,12 +125,12 @@ def from_landing(text: str | None, target: Target) -> str | None:
     return None if text is None else re.sub(rf"file:/+{root}/", "", text)
 
 
-def _appear(aside: Path, place: Path, names: Sequence[str]) -> None:
-    if not place.exists():
-        aside.rename(place)
+def _appear(aside: Path, day_of: Path, names: Sequence[str]) -> None:
+    if not day_of.exists():
+        aside.rename(day_of)
         return
     for name in names:
-        (aside / name).rename(place / name)
+        (aside / name).rename(day_of / name)
     aside.rmdir()
 
 
@@ -145,7 +154,7 @@ def _day(text: str) -> str:
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise _wrong("--extract", str(folder), "a folder with the extract's files", "correct it")
+        raise _wrong("--extract", str(folder), "a folder with snapshot files", "correct it")
     found = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
     if not found:
         expected = "at least one file whose name does not begin with . or _ or end in .tmp"

@@ -6,6 +6,7 @@ for several beats while it was watched. No clock is compared with another, so no
 A target with a catalog has no such files: there its one job keeps its runs apart.
 
 The tables that all runs write to, such as the ledger, have one lock that is held for a commit only.
+A lake in an object store has these locks too, written by the store's own comparison.
 """
 
 import fcntl
@@ -14,7 +15,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,9 +25,14 @@ from pydantic import ValidationError
 
 from lakehouse.config.table import Strict
 from lakehouse.config.target import Target
+from lakehouse.places.lock_files import LockFile, lock_file
+from lakehouse.places.settings import is_object_url
 
 BEAT_SECONDS = 5.0
 MISSED_BEATS = 4
+GLANCE_SECONDS = 0.05
+AT_ONCE = 16
+"""Locks that are taken or let go at once: a store answers after some 30 ms."""
 
 
 class Holder(Strict):
@@ -53,122 +60,126 @@ def held(target: Target, names: Iterable[str], run_id: str) -> Iterator[dict[str
         yield {}
         return
     me = _me(run_id)
-    folder = Path(target.lake, "_locks")
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {name: folder / f"{name}.lock" for name in names}
-    refused = {name: who for name, file in files.items() if (who := _taken(file, me)) is not None}
-    mine = [file for name, file in files.items() if name not in refused]
-    ended = threading.Event()
-    beating = threading.Thread(target=_beat, args=(mine, me, ended), daemon=True)
-    beating.start()
-    try:
+    files = {name: lock_file(target, name) for name in names}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        holders = pool.map(lambda file: _taken(file, me, _is_stale), files.values())
+        found = dict(zip(files, holders, strict=True))
+    refused = {name: who for name, who in found.items() if who is not None}
+    with _beating([file for name, file in files.items() if name not in refused], me):
         yield refused
-    finally:
-        ended.set()
-        beating.join()
-        for file in mine:
-            _let_go(file, me)
 
 
 @contextmanager
 def sharing(target: Target) -> Iterator[None]:
-    """Hold back every other commit of this machine to the tables that runs share.
+    """Hold back every other commit to the tables that runs share.
 
     On a local disk a commit looks whether its version is there and then renames itself to that
-    place: of two at once, one would be gone. The system lets go of a killed process's lock.
+    place: of two at once, one would be gone. The system lets go of a killed process's lock. In an
+    object store the lock is one as of a table, for the commits of all machines.
     """
     if target.catalog:
         yield
         return
+    if is_object_url(target.lake):
+        me, file = _me(f"commit-{uuid.uuid4().hex}"), lock_file(target, "commits")
+        is_stale = _Watch()
+        while _taken(file, me, is_stale) is not None:
+            time.sleep(GLANCE_SECONDS)
+        with _beating([file], me):
+            yield
+        return
     folder = Path(target.lake, "_locks")
     folder.mkdir(parents=True, exist_ok=True)
-    with Path(folder, "commits").open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with Path(folder, "commits").open("ab") as file_of_all:
+        fcntl.flock(file_of_all, fcntl.LOCK_EX)
         yield
 
 
-def _taken(file: Path, me: Holder) -> Holder | None:
+def _taken(
+    file: LockFile, me: Holder, is_stale: Callable[[LockFile, str, Holder], bool]
+) -> Holder | None:
     """Take the lock; None when it is ours, else who holds it."""
-    while not _made(file, me):
-        other = _read(file)
-        if other is None:
+    text = me.model_dump_json()
+    while not file.create(text):
+        seen = file.read()
+        if seen is None:
             continue
-        if not _is_stale(file, other):
+        if seen == text:  # an answer that was lost: the store took it all the same
+            break
+        other = _holder(seen)
+        if not is_stale(file, seen, other):
             return other
-        _set_aside(file, other)
+        if file.take_over(text, seen):
+            break
     return None
 
 
-def _made(file: Path, me: Holder) -> bool:
-    """Put a lock file there with its content at once, unless there is one."""
-    with _aside(file, me) as aside:
-        try:
-            os.link(aside, file)
-        except FileExistsError:
-            return False
-    return True
-
-
-def _is_stale(file: Path, holder: Holder) -> bool:
+def _is_stale(file: LockFile, seen: str, holder: Holder) -> bool:
+    """Whether its process is gone, or its beat has stood still while this run looked on."""
     if holder.host == socket.gethostname():
         return born(holder.pid) != holder.born
     time.sleep(BEAT_SECONDS * MISSED_BEATS)
-    return _read(file) == holder
+    return file.read() == seen
 
 
-def _set_aside(file: Path, stale: Holder) -> None:
-    """Take a stale lock away; one that another run has taken over meanwhile is put back."""
-    aside = file.with_suffix(f".{uuid.uuid4().hex}")
+class _Watch:
+    """The same without standing by, for whoever asks again and again."""
+
+    def __init__(self) -> None:
+        self._seen, self._since = "", 0.0
+
+    def __call__(self, file: LockFile, seen: str, holder: Holder) -> bool:
+        if holder.host == socket.gethostname():
+            return born(holder.pid) != holder.born
+        now = time.monotonic()
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        return now - self._since > BEAT_SECONDS * MISSED_BEATS
+
+
+@contextmanager
+def _beating(files: list[LockFile], me: Holder) -> Iterator[None]:
+    """Has the locks tell that their run is alive, and lets them go at the end."""
+    ended = threading.Event()
+    beating = threading.Thread(target=_beat, args=(files, me, ended), daemon=True)
+    beating.start()
     try:
-        file.rename(aside)
-    except FileNotFoundError:
-        return
-    if _read(aside) not in (stale, None):
-        os.link(aside, file)
-    aside.unlink()
+        yield
+    finally:
+        ended.set()
+        beating.join()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda file: _let_go(file, me), files))
 
 
-def _beat(files: list[Path], me: Holder, ended: threading.Event) -> None:
+def _let_go(file: LockFile, me: Holder) -> None:
+    with suppress(OSError):  # on a read-only disk: it is stale with its process
+        seen = _own_text(file, me)
+        if seen is not None:
+            file.let_go(seen)
+
+
+def _beat(files: list[LockFile], me: Holder, ended: threading.Event) -> None:
     """Count up until it has ended; a full disk leaves out beats, for everybody who might look."""
     told = me
     while not ended.wait(BEAT_SECONDS):
         told = told.model_copy(update={"beat": told.beat + 1})
         for file in files:
             with suppress(OSError):
-                if _is_mine(file, me):
-                    with _aside(file, told) as aside:
-                        aside.replace(file)
+                seen = _own_text(file, me)
+                if seen is not None:
+                    file.replace(told.model_dump_json(), seen)
 
 
-def _let_go(file: Path, me: Holder) -> None:
-    """Take the lock away; one that cannot be, on a read-only disk, is stale with its process."""
-    with suppress(OSError):
-        if _is_mine(file, me):
-            file.unlink(missing_ok=True)
+def _own_text(file: LockFile, me: Holder) -> str | None:
+    """What the lock says while it is this run's; None once it is not."""
+    text = file.read()
+    now = _holder(text or "")
+    return text if (now.run_id, now.pid, now.born) == (me.run_id, me.pid, me.born) else None
 
 
-def _is_mine(file: Path, me: Holder) -> bool:
-    now = _read(file)
-    return now is not None and (now.run_id, now.pid, now.born) == (me.run_id, me.pid, me.born)
-
-
-@contextmanager
-def _aside(file: Path, holder: Holder) -> Iterator[Path]:
-    """A file beside it that tells the holder; gone afterwards, also where it did not fit."""
-    aside = file.with_suffix(f".{uuid.uuid4().hex}")
-    try:
-        aside.write_text(holder.model_dump_json(), encoding="utf-8")
-        yield aside
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _read(file: Path) -> Holder | None:
-    """The holder; None when the file is gone. One that cannot be read has no living holder."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+def _holder(text: str) -> Holder:
+    """The holder that a lock tells. One that cannot be read has no living holder."""
     try:
         return Holder.model_validate_json(text)
     except ValidationError:

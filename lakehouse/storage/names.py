@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place, ask_each, list_folder, place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ def listed(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
     """
     folder = location(target, layer, "")
     if folder is not None:
-        return in_folder(Path(folder))
+        return in_folder(place(target, folder))
     beside = suffix(target) if layer == "silver" else ""
     found = [table.name for table in spark.catalog.listTables(schema(target, layer))]
     if beside:
@@ -67,8 +67,8 @@ def listed(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
 def rebuilds(spark: "SparkSession", target: Target) -> list[str]:
     """The ids of the rebuilds of which silver tables stand beside the live ones."""
     if not target.catalog:
-        folder = Path(target.lake, "_rebuilds")
-        return sorted(f.name for f in folder.iterdir() if f.is_dir()) if folder.is_dir() else []
+        folder = place(target, target.lake, "_rebuilds")
+        return sorted(f.name for f in list_folder(folder) if f.is_dir())
     found = [table.name for table in spark.catalog.listTables(schema(target, "silver"))]
     ids = (re.search(r"__rebuild_([^_]+)$", name) for name in found)
     return sorted({match[1] for match in ids if match})
@@ -78,22 +78,23 @@ def exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> b
     """Whether the table has been created; without a catalog one look at the file system."""
     folder = location(target, layer, table)
     if folder is not None:
-        return created(Path(folder))
+        return created(place(target, folder))
     return spark.catalog.tableExists(name(target, layer, table))
 
 
-def in_folder(folder: Path) -> list[str]:
+def in_folder(folder: Place) -> list[str]:
     """The Delta tables in a folder that may be missing, by name."""
-    return sorted(f.name for f in folder.iterdir() if created(f)) if folder.is_dir() else []
+    found = list_folder(folder)
+    are_tables = ask_each(created, found)
+    return sorted(f.name for f, is_table in zip(found, are_tables, strict=True) if is_table)
 
 
-def created(folder: Path) -> bool:
+def created(folder: Place) -> bool:
     """Whether a folder is a Delta table: it has a commit.
 
     A creation that was killed leaves a log without one, or with the temporary file of one.
     """
-    log = folder / "_delta_log"
-    return log.is_dir() and any(file.suffix == ".json" for file in log.iterdir())
+    return any(file.suffix == ".json" for file in list_folder(folder / "_delta_log"))
 
 
 def quote(identifier: str) -> str:

@@ -27,9 +27,9 @@ def newest_batch(spark: SparkSession, target: Target, layer: Layer, table: str) 
 def newest_batches(
     spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
 ) -> dict[str, int | None]:
-    """The same of each of the tables that are there: a few queries for those without a local log.
+    """The newest batch of each existing table, in a few queries where no local log answers.
 
-    None for one that cannot be read: who is to fail because of that asks for it alone.
+    None for a table that cannot be read: the caller that has to fail asks for that table alone.
     """
     there = [table for table in sorted(tables) if names.exists(spark, target, layer, table)]
     found = {table: _logged(target, layer, table) for table in there}

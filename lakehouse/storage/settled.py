@@ -7,14 +7,13 @@ there, without Spark. Any difference, and whatever cannot be read, means that th
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import LAYERS, Target
+from lakehouse.places.place import Place, ask_each, list_folder, place, write_whole
 from lakehouse.storage.landing import list_files
 
 FILE = "_settled.json"
@@ -74,7 +73,7 @@ def inputs_of(target: Target, tables: Sequence[Table], folders: Iterable[str]) -
         OSError: a folder cannot be listed.
     """
     texts = [target.model_dump_json(), *(table.model_dump_json() for table in tables)]
-    landing = [[folder, list_files(folder)] for folder in sorted(set(folders))]
+    landing = [[folder, list_files(target, folder)] for folder in sorted(set(folders))]
     installed = version("cdc-lakehouse")
     return Inputs(version=installed, configuration=_digest(texts), landing=_digest(landing))
 
@@ -85,50 +84,43 @@ def digest_of_lake(target: Target) -> str:
     Raises:
         OSError: a folder cannot be listed.
     """
-    return _digest(_tables_of(Path(target.lake, layer)) for layer in LAYERS)
+    return _digest(_tables_of(place(target, target.lake, layer)) for layer in LAYERS)
 
 
 def read_mark(target: Target) -> Mark | None:
     """The mark; None where there is none, or one that cannot be read."""
     with suppress(OSError, ValueError):
-        return Mark.model_validate_json(Path(target.lake, FILE).read_bytes())
+        return Mark.model_validate_json(place(target, target.lake, FILE).read_bytes())
     return None
 
 
 def write_mark(target: Target, mark: Mark) -> None:
     """Puts the mark there in one rename."""
-    file = Path(target.lake, FILE)
-    aside = file.with_suffix(f".{os.getpid()}")
-    aside.write_text(mark.model_dump_json(), encoding="utf-8")
-    aside.replace(file)
+    write_whole(place(target, target.lake, FILE), mark.model_dump_json().encode())
 
 
 def remove_mark(target: Target) -> None:
     """Takes the mark away, before a run changes anything."""
-    Path(target.lake, FILE).unlink(missing_ok=True)
+    place(target, target.lake, FILE).unlink(missing_ok=True)
 
 
-def _tables_of(layer: Path) -> list[tuple[object, ...]]:
+def _tables_of(layer: Place) -> list[tuple[object, ...]]:
     """Of each table its newest commit, of each other file in the layer's folder its state."""
-    if not layer.is_dir():
-        return []
-    found: list[tuple[object, ...]] = []
-    for entry in sorted(layer.iterdir()):
-        newest = _newest_commit(entry / "_delta_log") if entry.is_dir() else entry
-        found.append((entry.name, newest and newest.name, newest and _state(newest)))
-    return found
+    return ask_each(_newest_of, sorted(list_folder(layer), key=str))
 
 
-def _newest_commit(log: Path) -> Path | None:
+def _newest_of(entry: Place) -> tuple[object, ...]:
+    newest = _newest_commit(entry / "_delta_log") if entry.is_dir() else entry
+    return entry.name, newest and newest.name, newest and _state(newest)
+
+
+def _newest_commit(log: Place) -> Place | None:
     """The file of a table's newest commit; None without any."""
-    if not log.is_dir():
-        return None
-    with os.scandir(log) as entries:
-        newest = max((entry.name for entry in entries if entry.name.endswith(".json")), default="")
-    return log / newest if newest else None
+    commits = (file for file in list_folder(log) if file.suffix == ".json")
+    return max(commits, key=lambda file: file.name, default=None)
 
 
-def _state(file: Path) -> tuple[int, ...]:
+def _state(file: Place) -> tuple[int, ...]:
     """What differs when a file was written anew, restored, or is another of the same name."""
     state = file.stat()
     return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino

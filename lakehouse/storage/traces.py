@@ -8,11 +8,12 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from lakehouse.places.place import Place, open_file, parts_below
 
 PASSED_OVER = ("_tmp", "_warehouse")
 """Spark's own scratch, which goes with its session."""
@@ -26,7 +27,7 @@ class Trace(NamedTuple):
     places: int
 
 
-def traces(folder: Path, values: Sequence[str]) -> list[Trace]:
+def traces(folder: Place, values: Sequence[str]) -> list[Trace]:
     """Every file below the folder that holds one of the values; none without values."""
     if not values:
         return []
@@ -42,14 +43,15 @@ def pattern(values: Sequence[str]) -> str:
     return rf"(?<!\w)(?:{'|'.join(re.escape(w) for w in sorted(written))})(?!\w)"
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for file in sorted(folder.rglob("*")):
-        top = file.relative_to(folder).parts[0]
+def _files(folder: Place) -> Iterator[Place]:
+    every: Iterator[Place] = folder.rglob("*")
+    for file in sorted(every, key=str):
+        top = parts_below(file, folder)[0]
         if file.is_file() and top not in PASSED_OVER and file.suffix not in NO_TEXT:
             yield file
 
 
-def _places(file: Path, sought: re.Pattern[str]) -> int:
+def _places(file: Place, sought: re.Pattern[str]) -> int:
     try:
         if file.suffix == ".parquet":
             return sum(len(sought.findall(text)) for text in _cells(file))
@@ -60,9 +62,9 @@ def _places(file: Path, sought: re.Pattern[str]) -> int:
     return len(sought.findall(text.decode("utf-8", errors="replace")))
 
 
-def _cells(file: Path) -> Iterator[str]:
+def _cells(file: Place) -> Iterator[str]:
     """Every text of a Parquet file, those inside of nested values as JSON."""
-    with pq.ParquetFile(file) as opened:
+    with open_file(file) as source, pq.ParquetFile(source) as opened:
         for batch in opened.iter_batches(batch_size=10_000):
             for column in batch.columns:
                 if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -8,13 +8,14 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lakehouse.config.target import Target
+from lakehouse.places.place import place
 from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.names import clustering, folder_of, literal, properties
 from lakehouse.storage.statements import told_session
@@ -265,13 +266,13 @@ def carry_out(spark: SparkSession, step: Step) -> None:
         spark.sql(step.sql).collect()
 
 
-def forget_the_past(spark: SparkSession, table: str, with_log: bool = True) -> None:
+def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: bool = True) -> None:
     """Rewrites what deletion vectors hide; deletes all but the files and log of the newest version.
 
     Earlier versions cannot be read afterwards. The time that replaced files are kept is set to zero
     on the table itself meanwhile, so no check is switched off anywhere. Delta's log has the least
     and greatest values of files that are gone: its entries before the newest checkpoint go as well
-    where the table lies in a local folder, unless the log is to stay (not `with_log`). Elsewhere
+    where no catalog keeps the table, unless the log is to stay (not `with_log`). Elsewhere
     they go by themselves, after their own time.
     """
     _purge(spark, table)
@@ -281,8 +282,8 @@ def forget_the_past(spark: SparkSession, table: str, with_log: bool = True) -> N
     spark.sql(set_sql(table, _MEANWHILE))
     try:
         spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
-        if with_log and folder is not None and "://" not in folder:
-            forget_old_log(Path(folder))
+        if with_log and folder is not None:
+            forget_old_log(place(target, folder))
     finally:
         gone = ", ".join(literal(key) for key in _MEANWHILE if key not in before)
         if gone:

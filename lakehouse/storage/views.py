@@ -4,12 +4,11 @@ The file is replaced in one rename, so a reader sees all views of one publicatio
 """
 
 import json
-import os
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place, place, write_whole
 from lakehouse.storage import names
 from lakehouse.storage.locks import sharing
 from lakehouse.storage.names import literal, quote
@@ -66,15 +65,12 @@ def retract(target: Target, layer: Layer, names: Collection[str]) -> None:
 
 def _change(target: Target, layer: Layer, fresh: Mapping[str, View], gone: Collection[str]) -> None:
     file = _file(target, layer)
-    file.parent.mkdir(parents=True, exist_ok=True)
     with sharing(target):
         kept = {**_kept(target, layer), **fresh}
         text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
         if file.exists() and file.read_text() == text:
             return
-        aside = file.with_suffix(f".{os.getpid()}")
-        aside.write_text(text)
-        aside.replace(file)
+        write_whole(file, text.encode())
 
 
 def stored(target: Target, layer: Layer) -> dict[str, View]:
@@ -156,5 +152,5 @@ def _pinned(view: View) -> View:
     return view._replace(pinned=(kept, version))
 
 
-def _file(target: Target, layer: Layer) -> Path:
-    return Path(target.lake, layer, "_views.json")
+def _file(target: Target, layer: Layer) -> Place:
+    return place(target, target.lake, layer, "_views.json")

@@ -5,15 +5,14 @@ Without a catalog they are written by path: by name Delta has Spark plan the que
 once more for itself, which takes longer than to write what a small batch holds.
 """
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place, place, remove_tree
 from lakehouse.storage.locks import sharing
 from lakehouse.storage.names import created, exists, literal, location, name, quote
 
@@ -46,16 +45,16 @@ def create(spark: "SparkSession", target: Target, layer: Layer, table: str, stat
     """
     folder = location(target, layer, table)
     if folder is not None:
-        _remove_killed(Path(folder))
+        _remove_killed(place(target, folder))
     with alone(target, layer, table):
         spark.sql(statement)
 
 
-def _remove_killed(folder: Path) -> None:
+def _remove_killed(folder: Place) -> None:
     log, deadline = folder / "_delta_log", time.monotonic() + PATIENCE_SECONDS
     while log.is_dir() and not created(folder):
         if time.monotonic() > deadline:
-            shutil.rmtree(log, ignore_errors=True)
+            remove_tree(log)
         time.sleep(0.05)
 
 

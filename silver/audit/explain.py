@@ -199,7 +199,7 @@ def listed(columns: Sequence[str]) -> Column:
 
 
 def carried(columns: Sequence[str]) -> Column:
-    """Those of the columns that the change carries."""
+    """The given columns without those that the change does not carry."""
     return F.array_except(listed(columns), F.coalesce("_absent", listed([])))
 
 

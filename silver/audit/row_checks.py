@@ -100,7 +100,7 @@ def _newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
 
 
 IN_THE_LOG = "the change log holds every bronze record once"
-ADDS_UP = "the classes of every run add up to its records"
+ADDS_UP = "the outcomes of every run add up to its records"
 
 
 def arrival_laws(

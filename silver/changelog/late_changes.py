@@ -1,4 +1,4 @@
-"""Changes that come too late: as old as purged tombstones, for a key of which nothing is left.
+"""Changes that come too late: as old as purged tombstones, for a key without a row or tombstone.
 
 `maintain` purges tombstones; the table's state keeps the source time up to which they are gone, its
 horizon. A change at or before it whose key has no row in the current table, live or tombstone, nor

@@ -95,7 +95,7 @@ def newest(table: SilverTable) -> int:
 def newest_of(
     spark: SparkSession, target: Target, tables: Iterable[Table]
 ) -> dict[str, int | None]:
-    """The same of each table; None for one whose log cannot be read."""
+    """The newest batch of each table's change log; None for a log that cannot be read."""
     logs = {t.table: f"{t.table}_changes" for t in tables}
     found = newest_batches(spark, target, "silver", logs.values())
     return {table: found.get(log, 0) for table, log in logs.items()}

@@ -261,10 +261,10 @@ def required_columns(table: Table) -> set[str]:
 
 
 def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
-    """Set apart the names for which there is no room beside the known ones and those before them.
+    """Splits new names into those that can become columns and those that cannot.
 
-    Nor for a name that differs from another column's in case only: Delta cannot hold them apart.
-    A name with half a surrogate pair in it is no text that a table can hold.
+    A name cannot where the table is full, where another column's name differs in case only (Delta
+    takes both for one), and where it has half a surrogate pair, which no table can store.
     """
     taken = {name.lower() for name in known} | {""}
     most = room(known)

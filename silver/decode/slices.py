@@ -70,7 +70,7 @@ class ReadPart:
         return sorted({*range(count)}.difference(self.places))
 
     def only(self, fits: Sequence[bool]) -> "ReadPart":
-        """Those of the changes for which `fits` says so."""
+        """The part with only the changes whose `fits` is true."""
         if all(fits):
             return self
         mask = pa.array(fits)

@@ -45,7 +45,7 @@ class Content(NamedTuple):
     parts: Mapping[str, Given]
 
     def moved(self, moved: Mapping[int, int]) -> "Content":
-        """The same with renumbered sources."""
+        """The content with renumbered sources."""
         return Content(moved[self.source], _moved(self.parts, moved))
 
     def sources(self) -> set[int]:

@@ -295,7 +295,7 @@ def _part(member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction
 
 
 def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
-    """The rows that earlier runs have applied: not those that waited and do so no longer."""
+    """Rows applied by earlier runs, without those that this run releases."""
     waited = through.where(F.col("_batch") <= member.before.batch).select("_feed", "_arrival")
     earlier = rows.where(F.col("_batch") <= member.before.batch)
     kept = earlier.join(waited, ["_feed", "_arrival"], "left_anti")

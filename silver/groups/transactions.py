@@ -198,7 +198,7 @@ def collected(rows: DataFrame) -> list[Unit]:
 def incomplete(
     found: Sequence[Unit], members: Sequence[str], known: GroupProgress, marked: bool
 ) -> list[Unit]:
-    """Those of the transactions without all their records that really wait for some.
+    """The incomplete transactions that have to wait for their missing records.
 
     Args:
         found: transactions whose END, or records that it counts, have not come.

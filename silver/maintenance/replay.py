@@ -103,7 +103,7 @@ def replay(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
         TableFailed: not all of its change log is applied.
-        AccountMismatch: the classes of the replayed records do not add up.
+        AccountMismatch: the outcomes of the replayed records do not add up.
     """
     if not table.dead_letters.exists:
         return Replayed(table.name, 0, 0)

@@ -13,10 +13,8 @@ stand marks that tell how far the rebuild has come, so one that was killed is fo
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -24,6 +22,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.loading import SUFFIXES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Aside, Target
+from lakehouse.places.place import place, remove_tree
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver.groups import group_repairs
@@ -115,9 +114,9 @@ def drop(spark: SparkSession, beside: Aside) -> None:
         if folder is None:
             spark.sql(f"DROP TABLE IF EXISTS {names.name(beside, 'silver', table)}")
         else:
-            shutil.rmtree(Path(folder, table), ignore_errors=True)
+            remove_tree(place(beside, folder, table))
     if folder is not None:
-        shutil.rmtree(Path(folder), ignore_errors=True)
+        remove_tree(place(beside, folder))
 
 
 def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:

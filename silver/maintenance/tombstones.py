@@ -35,7 +35,7 @@ class Tombstones(NamedTuple):
     """The current table's rows, its tombstones up to the horizon, and the horizon's making.
 
     `watermark` is the newest source time, never a future one; `lateness` how late a change has
-    come; both and `horizon` in µs, null where the source tells no times.
+    come; both and `horizon` in µs, null where the source gives no times.
     """
 
     rows: int
@@ -56,7 +56,7 @@ class Tombstones(NamedTuple):
     def told(self, dry_run: bool) -> str:
         """One line for a person: what is purged or not, and why."""
         if self.horizon is None:
-            return "no tombstones purged: the source tells no times"
+            return "no tombstones purged: the source gives no times"
         until = datetime.fromtimestamp(self.horizon / 1_000_000, timezone.utc)
         why = f"{self.purgeable} of {self.rows} rows are tombstones from before {until:%F %T}"
         if self.lateness:

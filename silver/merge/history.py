@@ -72,7 +72,7 @@ def tracked(table: Table, values: list[str]) -> list[str]:
 
 
 def _touched(held: DataFrame, batch: Batch) -> DataFrame:
-    """The stored rows that the batch may change, and those that tell what was before.
+    """Per key: the stored rows from its first new change on, and the row before.
 
     A cut-off that comes in force may end versions of any key.
     """

@@ -129,7 +129,7 @@ def _marked(staged: DataFrame, once: bool) -> DataFrame:
 def _twin_message(table: Table) -> Column:
     hidden = any(map(table.is_sensitive, table.keys))
     key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
-    said = ": found another row of the extract that came later, expected one row per key"
+    said = ": found another row of the snapshot file that came later, expected one row per key"
     return F.concat(F.lit("key "), key, F.lit(said))
 
 
@@ -166,7 +166,7 @@ def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:
         "_sequence": F.lit(extract.sequence),
         "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
         "_arrival": F.concat(F.lit(f"{extract.arrival}/"), F.hex(digest)),
-        "_position": F.lit(f"extract of {extract.day.isoformat()}"),
+        "_position": F.lit(f"snapshot file of {extract.day.isoformat()}"),
         "_feed": F.lit(extract.feed),
         "_feed_batch": F.lit(extract.feed_batch),
     }

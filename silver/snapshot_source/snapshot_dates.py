@@ -94,7 +94,7 @@ def refuse_unreadable(table: SilverTable, day: date | None) -> None:
     files = [row["file"] for row in listed.read().collect()]
     mine = [file for file in files if folder_of(file, table.config) == day.isoformat()]
     if mine:
-        message = f"the extract of {day} waits for files that cannot be read: {', '.join(mine[:5])}"
+        message = f"the day {day} waits for files that cannot be read: {', '.join(mine[:5])}"
         raise TableFailed(table.name, f"{message}; replace or remove them and run again")
 
 

@@ -17,7 +17,7 @@ _ROW = "_whole_row"
 
 
 def apart(rows: DataFrame) -> DataFrame:
-    """The same rows; what is done to them next is a stage of its own.
+    """Ends Spark's stage, so that what follows is a stage of its own; the rows stay as they are.
 
     A coalesce to more tasks than there are moves no row, and ends Spark's stage.
     """
@@ -25,7 +25,7 @@ def apart(rows: DataFrame) -> DataFrame:
 
 
 def sealed(rows: DataFrame) -> DataFrame:
-    """The same rows, below which Spark pushes no filter and looks for nothing that always holds.
+    """Keeps Spark's optimizer from pushing filters below the rows, which stay as they are.
 
     A decoded record's reason is a condition of all its columns. Of a filter of it, or of a join,
     Spark's optimizer asks what holds of the columns, and answers it for every subset of them, each

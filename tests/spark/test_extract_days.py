@@ -202,7 +202,7 @@ def test_an_extract_with_an_unreadable_file_waits(spark: SparkSession, target: T
     spark.sql(f"INSERT INTO {listed} VALUES ('file:{half.parent}/b', 'broken', now())")
     entry = job.apply(spark, target, [config], "run", lake.quiet)[0]
     assert entry.status == "failed"
-    assert "the extract of 2024-01-02 waits for files that cannot be read" in str(entry.message)
+    assert "the day 2024-01-02 waits for files that cannot be read" in str(entry.message)
     assert len(extract_lake.rows(spark, target, config, "t")) == 2
     spark.sql(f"DELETE FROM {listed}")
     extract_lake.apply(spark, target, config)

@@ -71,7 +71,7 @@ def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -
     file = Path(target.lake, "gold", "_views.json")
     file.write_text(file.read_text().replace("WHERE NOT _deleted", ""))
     found = broken(spark, target, 1)
-    (entry,) = found.pop("the classes of every run add up to its records")
+    (entry,) = found.pop("the outcomes of every run add up to its records")
     assert entry.endswith(": 11 records, 12 in classes")
     assert found == {
         "one row per key": ['{"id":3}'],

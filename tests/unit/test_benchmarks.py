@@ -2,7 +2,9 @@
 
 import itertools
 import json
-from datetime import datetime, timedelta, timezone
+import re
+from datetime import date, datetime, timedelta, timezone
+from html import unescape
 
 import polars as pl
 import pytest
@@ -11,7 +13,7 @@ from benchmarks import history_recipe, page
 from benchmarks.events import Keys, Workload, batches, columns, key_columns, lines, snapshot
 from benchmarks.fixed import SilverQueries
 from benchmarks.history import begun
-from benchmarks.picture import svg
+from benchmarks.picture import WIDTH, compares, drawn, is_ours, svg
 from benchmarks.queries import DEFINITIONS, DELTA, OWN, Execution, by_kind
 from benchmarks.result import Line, Result, kept, table
 from benchmarks.truth import true_versions, truth, wrong, wrong_versions
@@ -88,18 +90,72 @@ def test_missing_extra_different_and_repeated_rows_are_wrong() -> None:
     assert wrong(SMALL, right, found) == 2 + 1 + 1 + 1
 
 
+def result_of(*shown: Line, made_on: str = "2026-11-27, Linux, cdc-lakehouse 0.3.0") -> Result:
+    return Result("apply", "How long?", "rows", "python -m benchmarks apply", made_on, [*shown])
+
+
+OURS, RECIPE = Line("cdc-lakehouse", [1.0, 1.5, 9.5], 0), Line("Delta <recipe>", [3.0, 3.0, 3.0], 7)
+
+
+def bars(picture: str) -> dict[str, float]:
+    """The lengths of the bars by their class."""
+    found = re.findall(r'<rect class="(ours|others)".*? width="([\d.]+)"', picture)
+    return {kind: float(width) for kind, width in found}
+
+
 def test_a_result_shows_its_median_and_its_wrong_rows() -> None:
     shown = [Line("one", [1.0, 3.0, 2.0], 0), Line("<two>", [4.0], 1200)]
-    result = Result("apply", "How long?", "rows", "python -m benchmarks apply", "here", shown)
     assert "| <two> | 4.00 | 4.00 | 4.00 to 4.00 | 2.00 | **1,200** |" in table(shown)
+
+
+def test_a_bar_is_the_mean_and_the_range_stands_beside_it() -> None:
+    """By the median this project would be the faster one."""
+    picture = svg(result_of(OURS, RECIPE))
+    lengths = bars(picture)
+    assert lengths["ours"] / lengths["others"] == pytest.approx(4 / 3, rel=0.01)
+    assert "4.00 s" in picture and "1.00 to 9.50" in picture
+    assert "Delta &lt;recipe&gt;" in picture and "7 wrong rows" in picture
+    assert "cdc-lakehouse 0.3.0" in picture and "median" not in picture
+
+
+def test_what_is_no_competitor_has_no_bar() -> None:
+    left = Line("cdc-lakehouse: merging what waits at the end", [2.0])
+    assert svg(result_of(OURS, left, RECIPE)).count("<rect class") == 1 + 2
+
+
+def test_a_picture_has_one_colour_for_ours_and_is_left_out_where_it_says_nothing() -> None:
+    gold, plain = Line("count: gold", [1.0]), Line("count: plain", [1.0])
+    others = [Line("all: gold", [2.0]), Line("all: plain, again", [2.0])]
+    assert [is_ours(line, result_of(gold, plain)) for line in (gold, plain)] == [True, False]
+    assert [line.name for line in drawn(result_of(gold, plain, *others))] == [
+        "count: gold", "count: plain", "all: gold"
+    ]  # fmt: skip
+    grouped = svg(result_of(gold, plain, *others))
+    assert ">count</text>" in grouped and ">gold</text>" in grouped
+    loads = [Line("first load", [9.0]), Line("a batch", [1.0])]
+    assert not compares(result_of(*loads)) and compares(result_of(OURS, RECIPE))
+    assert "](apply.svg)" not in page.section(result_of(*loads))
+
+
+def test_a_picture_follows_the_dark_mode() -> None:
+    assert "@media (prefers-color-scheme: dark)" in svg(result_of(OURS, RECIPE))
+    assert re.findall(r'(?:fill|stroke)="#', svg(result_of(OURS, RECIPE))) == []
+
+
+@pytest.mark.parametrize("result", [r for r in kept() if compares(r)], ids=lambda r: r.name)
+def test_labels_of_a_kept_result_fit(result: Result) -> None:
+    """A letter is taken as 8 of 13 pixels wide, which is wider than in most fonts."""
     picture = svg(result)
-    assert "&lt;two&gt;" in picture
-    assert "1,200 wrong rows" in picture
-    assert "2.00 s" in picture
+    begin = min(float(x) for x in re.findall(r'<rect class="o\w+" x="([\d.]+)"', picture))
+    names = re.findall(r'<text class="ink" x="([\d.]+)" y="[\d.]+" font-size="13">(.*?)<', picture)
+    assert [name for x, name in names if float(x) + 8 * len(unescape(name)) > begin] == []
+    for x, texts in re.findall(r'<text x="([\d.]+)"[^>]*>(<tspan.*?)</text>', picture):
+        figures = re.findall(r">([^<]+)</tspan>", texts)
+        assert float(x) + 8 * len("".join(figures)) + 12 * (len(figures) - 1) <= WIDTH
 
 
 def test_a_result_is_written_into_its_place_on_a_page() -> None:
-    result = Result("apply", "How long?", "rows", "cmd", "0.2", [Line("one", [1.0], 0)])
+    result = result_of(OURS, RECIPE, made_on="0.2")
     text = "before\n<!-- result apply -->\nold\n<!-- end -->\n<!-- result x -->\n<!-- end -->\n"
     found = page.filled(text, {"apply": result})
     assert found.startswith("before\n<!-- result apply -->\n\nHow long?: rows.\n\n| |")
@@ -108,11 +164,36 @@ def test_a_result_is_written_into_its_place_on_a_page() -> None:
     assert page.filled(found, {"apply": result}) == found
 
 
+def test_the_index_names_the_version_of_each_page_and_marks_what_is_older() -> None:
+    pages = {"a.md": "cdc-lakehouse\n0.3.0,", "b.md": "cdc-lakehouse 0.1.0, cdc-lakehouse 0.3.0"}
+    rows = "\n".join(f"| [Q?]({name}.md) | answer | old |" for name in "abc")
+    assert page.with_versions(f"| question | x | y |\n{rows}\n", pages, "0.3.0").splitlines() == [
+        "| question | x | y |",
+        "| [Q?](a.md) | answer | 0.3.0 |",
+        "| [Q?](b.md) | answer | 0.3.0; **older**: 0.1.0 |",
+        "| [Q?](c.md) | answer | not measured |",
+    ]
+
+
 def test_every_kept_result_stands_on_a_page() -> None:
-    pages = "".join(file.read_text() for file in page.FOLDER.glob("*.md"))
+    pages = {file.name: file.read_text() for file in page.FOLDER.glob("*.md")}
     for result in kept():
-        assert page.section(result) in pages
-        assert (page.FOLDER / f"{result.name}.svg").read_text() == svg(result)
+        assert page.section(result) in "".join(pages.values())
+        if compares(result):
+            assert (page.FOLDER / f"{result.name}.svg").read_text() == svg(result)
+    pictures = {file.stem for file in page.FOLDER.glob("*.svg")}
+    assert pictures == {result.name for result in kept() if compares(result)}
+    index = pages["index.md"]
+    assert index == page.with_versions(index, pages, page.current_version())
+
+
+def test_no_kept_figure_is_older_than_sixty_days_before_the_release() -> None:
+    changelog = (page.ROOT / "CHANGELOG.md").read_text()
+    released = date.fromisoformat(re.findall(r"^## \[.*?\] - (\S+)$", changelog, re.MULTILINE)[0])
+    for result in kept():
+        assert released - date.fromisoformat(result.made_on[:10]) <= timedelta(days=60)
+        assert result.command.startswith("python -m benchmarks ")
+        assert page.measured_with(result.made_on, "") != "not measured"
 
 
 Version = tuple[object, ...]

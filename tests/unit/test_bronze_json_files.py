@@ -18,9 +18,9 @@ TWO = [{"id": 1, "tags": [{"id": 7}]}, {"id": 2}]
 PRETTY = "\n".join(json.dumps(one, indent=2) for one in TWO).encode()
 
 
-def dropped(folder: Path, content: bytes, name: str = "a.json") -> str:
+def dropped(folder: Path, content: bytes, name: str = "a.json") -> Path:
     (folder / name).write_bytes(content)
-    return str(folder / name)
+    return folder / name
 
 
 def split(content: bytes) -> list[bytes]:
@@ -94,7 +94,7 @@ def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, content: bytes, 
 
 
 def test_a_file_that_cannot_be_opened_here_has_lines(tmp_path: Path) -> None:
-    assert not has_other_records(str(tmp_path / "none.json"))
+    assert not has_other_records(tmp_path / "none.json")
     assert not has_other_records(dropped(tmp_path, b"BZh91AY&SY\x00", "a.json.bz2"))
     assert not has_other_records(dropped(tmp_path, gzip.compress(b"[1]")[:9], "a.json.gz"))
 

@@ -102,7 +102,7 @@ def test_files_are_deleted_or_moved_with_their_folders(target: Target, tmp_path:
 
 
 def test_a_url_is_left_alone(target: Target) -> None:
-    assert going(target.model_copy(update={"landing": "s3a://b/x"}), table("t", "shop")) == []
+    assert going(target.model_copy(update={"landing": "hdfs://b/x"}), table("t", "shop")) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_a_form_that_only_hadoop_unpacks_is_refused_by_its_ending(ending: str) -
     with pytest.raises(UnreadableFile, match=f"the ending {ending} is not read"):
         check_ending(f"/landing/t/a.csv{ending}")
     with pytest.raises(UnreadableFile, match=f"the ending {ending} is not read"):
-        has_other_records(f"/landing/t/a.json{ending}")
+        has_other_records(Path(f"/landing/t/a.json{ending}"))
     check_ending("/landing/lz4/a.csv.gz")
 
 

@@ -73,8 +73,8 @@ MISTAKES = {
     "a duration in words": written(
         ORDERS + "max_staleness: ten minutes\n", '"ten minutes"', "'10 minutes'"
     ),
-    "an extract of unknown kind": written(
-        ORDERS.replace("debezium", "snapshot"), "source.mode", "say what an extract holds"
+    "a snapshot file of unknown kind": written(
+        ORDERS.replace("debezium", "snapshot"), "source.mode", "say what a snapshot file holds"
     ),
     "a password in the file": written(
         "table: orders\nsource: {format: debezium, kafka: {topic: t, bootstrap_servers: 'b:9092',"

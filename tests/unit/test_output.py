@@ -110,7 +110,7 @@ def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
     (arrival,) = troubles(record("t", order="arrival"))
     assert "keys have parts that the table's keys have not: tenant" in keys.text
     assert "keys lack keys of the table" in troubles(FEWER)[0].text
-    assert "several source tables, which source.db tells apart" in troubles(SHARDS)[0].text
+    assert "several source tables, which source.db distinguishes" in troubles(SHARDS)[0].text
     first, second = troubles(record("t", left_out=["_rank", "s.zip"]))
     assert "begin with _ are left out: _rank" in first.text
     assert "struct has not are left out: s.zip" in second.text

@@ -1,14 +1,16 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
+from lakehouse.spark.cluster import cluster_settings
 from lakehouse.spark.local_settings import SMALL, local_settings
-from lakehouse.spark.session import find_download, get_spark
+from lakehouse.spark.session import find_download, get_spark, told_in_a_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,3 +104,35 @@ def test_progress_is_told_while_what_java_says_goes_to_its_log(tmp_path: Path) -
     assert any(beat.startswith(f"{download} (") for beat in beats)
     assert ran.stdout == "an answer\nanother\n"
     assert log.read_text() == f"from Java\nDeleted 1 files\n{ivy.read_text()}"
+
+
+def test_java_is_told_secrets_in_a_file_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    key = "spark.hadoop.fs.s3a.secret.key"
+    settings = {key: "x", "spark.hadoop.fs.s3a.access.key": "y", "spark.ui.enabled": "false"}
+    with told_in_a_file(settings, tmp_path):
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_mode & 0o077 == 0
+        assert file.read_text() == f"spark.hadoop.fs.s3a.access.key y\n{key} x\n"
+        assert os.environ["PYSPARK_SUBMIT_ARGS"] == f"--properties-file {file} pyspark-shell"
+    assert list(tmp_path.iterdir()) == [] and "PYSPARK_SUBMIT_ARGS" not in os.environ
+
+
+def test_a_cluster_is_told_nothing_that_holds_on_one_machine_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE_KEY", "k")
+    key = "spark.hadoop.fs.s3a.access.key"
+    own = {key: "env:STORE_KEY", "spark.driver.bindAddress": "0.0.0.0"}
+    target = Target.model_validate(
+        {"kind": "cluster", "master": "spark://127.0.0.1:7077", "root": "s3a://b", "settings": own}
+    )
+    told = cluster_settings(target, local_settings(target, cores=2), tmp_path)
+    assert told["spark.driver.host"] == "127.0.0.1" and "spark.local.dir" not in told
+    assert told[key] == "k" and told["spark.driver.bindAddress"] == "0.0.0.0"
+    with zipfile.ZipFile(told["spark.submit.pyFiles"]) as packed:
+        assert {"silver/fold/law.py", "lakehouse/__init__.py"} <= {*packed.namelist()}
+    yarn = target.model_copy(update={"master": "yarn", "settings": {}})
+    assert "spark.driver.host" not in cluster_settings(yarn, {}, tmp_path)

@@ -59,7 +59,7 @@ def destination(target: Target, output: Path | None = None) -> Path:
         ConfigurationError: nothing was said, and the target keeps its tables in a catalog; or
             a folder was named.
     """
-    if output is None and target.catalog:
+    if output is None and (target.catalog or "://" in target.lake):
         expected = "a file, such as /Volumes/catalog/gold/reports/report.html"
         raise ConfigurationError("command line", "--output", "nothing", expected, "name one")
     if output is not None and output.is_dir():

@@ -50,7 +50,7 @@ def serve(
 
     It goes on in the background and ends by itself when idle. Printed is its Spark Connect URL, for
     notebooks, dbt and other clients: gold.T, silver.T and bronze.T are there as in `lakehouse sql`.
-    It listens on this machine only; the URL holds the token that it wants to be told.
+    It listens on this machine only; the URL holds the token without which it answers nobody.
     """
     target, _ = configured(chosen)
     longest = seconds_of(idle, "--idle")
@@ -80,11 +80,11 @@ def _check_kind(target: Target) -> None:
     Raises:
         ConfigurationError: its Spark is elsewhere.
     """
-    if target.kind == "local":
+    if target.kind == "local" and "://" not in target.lake:
         return
     action = "ask there; `lakehouse sql` and the others do so by themselves"
     raise ConfigurationError(
-        f"target {target.name}", "kind", target.kind, "local: a Spark of this machine", action
+        f"target {target.name}", "kind", target.kind, "local, with its lake on this machine", action
     )
 
 

@@ -217,7 +217,8 @@ def _reader(given: Asking) -> Read:
     except ModuleNotFoundError:
         return input
     words = Words(given)
-    file = Path(given.target.lake if not given.target.catalog else Path.home(), HISTORY)
+    at_home = given.target.catalog or "://" in given.target.lake
+    file = Path(Path.home() if at_home else given.target.lake, HISTORY)
     file.touch(mode=0o600)
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(file)), complete_in_thread=True, complete_while_typing=False

@@ -32,8 +32,8 @@ STEPS = 5
 def demo(chosen: Chosen) -> None:
     """Run everything on the captured events of a shop and show what came out.
 
-    It takes about half a minute. Everything it writes lies in lake/ and landing/ below the root,
-    and in conf/ where there is none.
+    It takes about a minute on two processors. Everything it writes lies in lake/ and landing/ below
+    the root, and in conf/ where there is none.
     """
     from gold.report.html import write
 

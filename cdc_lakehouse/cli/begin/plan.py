@@ -36,7 +36,7 @@ ACTIONS = {
 
 @command("plan")
 def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
-    """Tell what the YAML as it is now would change: nothing, cluster, widen, rebuild.
+    """Show what the current YAML would change: nothing, order of files, wider columns, rebuilds.
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
     """

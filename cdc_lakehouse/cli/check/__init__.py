@@ -1,1 +1,1 @@
-"""Commands that prove and explain: quality, verify, explain, dead-letters."""
+"""Commands that verify and explain: quality, verify, explain, dead-letters."""

@@ -127,7 +127,7 @@ def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: 
 def _print_quickly(
     lake: "QuickLake", tables: list[Table], wanted: "Wanted", limit: int, shown: str
 ) -> None:
-    """The same without Spark.
+    """Prints the dead letters without Spark.
 
     Raises:
         NotQuick: Spark has to be asked; nothing has been printed.

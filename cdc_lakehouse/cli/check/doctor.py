@@ -83,10 +83,10 @@ def look_at_project(chosen: Chosen) -> Iterator[Finding]:
         target, tables = configured(chosen)
     except LakehouseError as wrong:
         found = str(wrong).splitlines()[0]
-        yield Finding("configuration", "FAILED", found, "`lakehouse validate` tells all of it")
+        yield Finding("configuration", "FAILED", found, "`lakehouse validate` shows all of it")
         return
     yield Finding("configuration", "ok", f"{len(tables)} tables, target {target.name}")
-    if target.kind == "local":
+    if target.kind in ("local", "cluster"):
         yield from _look_at_lake(target)
     yield from _look_at_brokers(tables)
 
@@ -99,7 +99,8 @@ def _look_at_lake(target: Target) -> Iterator[Finding]:
     else:
         fetch = "run once with a network: the first start of Spark fetches them"
         yield Finding("jars", "hint", "those of Delta are not here yet", fetch)
-    there = Path(target.lake).is_dir()
+    on_disk = "://" not in target.lake
+    there = not on_disk or Path(target.lake).is_dir()
     try:
         if there:
             check_writable(target)
@@ -109,9 +110,10 @@ def _look_at_lake(target: Target) -> Iterator[Finding]:
     else:
         found = target.lake if there else f"none yet in {target.root}"
         yield Finding("lake", "ok" if there else "hint", found, "" if there else "`lakehouse run`")
-    place = next(p for p in (Path(target.lake), *Path(target.lake).parents) if p.exists())
-    free = shutil.disk_usage(place).free
-    yield _judged("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
+    if on_disk:
+        place = next(p for p in (Path(target.lake), *Path(target.lake).parents) if p.exists())
+        free = shutil.disk_usage(place).free
+        yield _judged("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
     landing = Path(target.landing)
     if "://" not in target.landing:
         well = landing.is_dir() and os.access(landing, os.R_OK | os.X_OK)

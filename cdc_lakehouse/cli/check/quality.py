@@ -51,7 +51,7 @@ def quality(
     """Check gold with Great Expectations; exit code 1 when a critical expectation fails.
 
     Builds the Data Docs (DOCS/docs/index.html), keeps the results in gold.pipeline_quality and
-    tells which rules changed since the last run. --try FILE counts what new rules would reject.
+    says which rules changed since the last run. --try FILE counts what new rules would reject.
     """
     target, tables = configured(chosen)
     if attempt is not None:
@@ -159,7 +159,7 @@ def _named(result: "Result") -> str:
 def _folder(target: Target, docs: Path | None) -> str:
     if docs is not None:
         return str(docs.absolute())
-    if target.catalog:
+    if target.catalog or "://" in target.lake:
         expected = "a folder, such as a volume's"
         raise ConfigurationError("command line", "--docs", "nothing", expected, "name it")
     return f"{target.lake}/_docs"

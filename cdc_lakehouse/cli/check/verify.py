@@ -39,7 +39,7 @@ Source = Annotated[
 ]
 SourceTable = Annotated[
     str | None,
-    typer.Option(metavar="SCHEMA.TABLE", help="Its table there, where the topics do not tell."),
+    typer.Option(metavar="SCHEMA.TABLE", help="Its table there, where the topics do not name it."),
 ]
 AtRest = Annotated[
     bool,
@@ -60,10 +60,10 @@ def verify(
     source_table: SourceTable = None,
     at_rest: AtRest = False,
 ) -> None:
-    """Prove a table's laws on what is stored; exit code 1 when one is broken.
+    """Check a table's laws on the stored data; exit code 1 when one is broken.
 
     One row per key, no overlapping versions, gaps only after deletes, the current rows are the open
-    versions, every bronze record is in the change log once, the classes of every run add up, and a
+    versions, every bronze record is in the change log once, the outcomes of every run add up, and a
     sample of the keys comes out the same when it is rebuilt from bronze. Nothing is written.
 
     With --source gold is compared with the database that the table comes from: digests by bucket,

@@ -6,7 +6,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -26,6 +25,7 @@ from lakehouse.words import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakehouse.places.place import Place
     from silver.maintenance.erase import Found
     from silver.state.table_state import TableState
 
@@ -37,7 +37,7 @@ Landing = Annotated[
 
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only tell what would be removed, and from where.")
+    bool, typer.Option("--dry-run", help="Only show what would be removed, and from where.")
 ]
 
 
@@ -68,13 +68,14 @@ class Erasure(NamedTuple):
 def erase(
     chosen: Chosen, table: Name, key: KeyText, landing: Landing = False, dry_run: DryRun = False
 ) -> None:
-    """Remove one key of TABLE from every layer, and prove it.
+    """Remove one key of TABLE from every layer, and check that it is gone.
 
     Its records go from bronze, the change log, rows, history and dead letters, and with them every
     older version of these tables. Then every file below the lake is searched for the texts that
-    only this key had; where one is found is named, and the exit code is 1. Dropped files that hold
-    its records are named, and deleted with --landing, with all other keys in them: on a terminal
-    you are asked first. While such a file is left nothing is proved, and the exit code is 1. The
+    only this key had; where one is found is named, and the exit code is 1. Numbers and short texts
+    are not searched for, and in a catalog no files are searched. Dropped files that hold its
+    records are named, and deleted with --landing, with all other keys in them: on a terminal you
+    are asked first. While such a file is left nothing is proved, and the exit code is 1. The
     command can be repeated at any time.
     """
     from cdc_lakehouse.terminal.console import tell_of
@@ -167,7 +168,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     if table.publish == "table":
         ledger.append(spark, target, [state.begun(wanted.run_id, table.table)])
     _remove(spark, target, wanted, found)
-    _delete(wanted, [str(file) for file in dropped if file in present and file.is_file()])
+    _delete(target, wanted, [str(file) for file in dropped if file in present and file.is_file()])
     state = group_repairs.pinned(silver_table, states, state)
     _record(spark, target, wanted, found.records, state)
     _publish(spark, target, wanted, together, tables)
@@ -190,7 +191,7 @@ def _publish(
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     for name in published_names(spark, target, wanted.table):
         # The log of a published table holds no statistics, and says which batch is published.
-        _forget(spark, wanted, name, with_log=False)
+        _forget(spark, target, wanted, name, with_log=False)
 
 
 def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:
@@ -214,13 +215,16 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
         EraseIncomplete: naming where something is left.
     """
     from cdc_lakehouse.terminal.console import progress
+    from lakehouse.places.place import place
     from lakehouse.storage.traces import traces
     from silver.maintenance import erase
 
     with progress("looking for what is left"):
         left = erase.left(spark, target, wanted.table, wanted.key)
         if not target.catalog:
-            left += [f"{t.file} ({t.places} places)" for t in traces(Path(target.lake), values)]
+            left += [
+                f"{t.file} ({t.places} places)" for t in traces(place(target, target.lake), values)
+            ]
         dropped = [str(file) for file in _dropped(target, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
@@ -237,28 +241,30 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     return True
 
 
-def _present(target: Target, table: Table) -> set[Path]:
+def _present(target: Target, table: Table) -> "set[Place]":
     """The dropped files that are there now."""
     from bronze.erasure.dropped_keys import folders
+    from lakehouse.places.place import list_below
 
-    return {file for folder in folders(target, table) for file in folder.rglob("*")}
+    return {file for folder in folders(target, table) for file in list_below(folder)}
 
 
-def _dropped(target: Target, wanted: Erasure, values: list[str]) -> list[Path]:
+def _dropped(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
     """The dropped files that hold a record of the key, or one of its own texts."""
     from bronze.erasure.dropped_keys import files_with_key, folders
+    from lakehouse.places.place import place
     from lakehouse.storage.traces import traces
 
     found = set(files_with_key(target, wanted.table, wanted.key))
     for folder in folders(target, wanted.table):
-        found |= {Path(trace.file) for trace in traces(folder, values)}
-    return sorted(found)
+        found |= {place(target, trace.file) for trace in traces(folder, values)}
+    return sorted(found, key=str)
 
 
 def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
     wanted.say(f"{counted(found.records, 'record')} of the key")
     if found.heirs:
-        wanted.say(f"{found.heirs} records tell that their row had this key before: erase its new")
+        wanted.say(f"{found.heirs} records show that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
     sharing = [t.table for t in tables if _shares(wanted.table, t)]
     if sharing:
@@ -295,25 +301,29 @@ def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Foun
     log = silver.log_name(target, wanted.table)
     own = [name for name in of_table(spark, target, wanted.table) if name != log]
     for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
-        _forget(spark, wanted, name)
+        _forget(spark, target, wanted, name)
     silver.remove_log(spark, target, wanted.table, found)
-    forget_the_past(spark, log)
+    forget_the_past(spark, target, log)
     bronze_records, others = counted(removed, "record"), counted(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
-        _delete(wanted, files)
+        _delete(target, wanted, files)
 
 
-def _forget(spark: "SparkSession", wanted: Erasure, name: str, with_log: bool = True) -> None:
+def _forget(
+    spark: "SparkSession", target: Target, wanted: Erasure, name: str, with_log: bool = True
+) -> None:
     from lakehouse.storage.upkeep import forget_the_past
 
     wanted.say(f"rewriting {name} and deleting its older versions")
-    forget_the_past(spark, name, with_log)
+    forget_the_past(spark, target, name, with_log)
 
 
-def _delete(wanted: Erasure, files: Iterable[str]) -> None:
+def _delete(target: Target, wanted: Erasure, files: Iterable[str]) -> None:
+    from lakehouse.places.place import place
+
     for file in files:
-        path = Path(file.removeprefix("file:"))
+        path = place(target, file.removeprefix("file:"))
         if path.is_file():
             path.unlink()
         else:

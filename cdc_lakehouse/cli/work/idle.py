@@ -1,6 +1,7 @@
 """A run that finds nothing new answers without Spark, from the mark of the last run.
 
-Only where that is certain: a run of all tables and layers of a local lake whose feeds are folders.
+Only where that is certain: a run of all tables and layers of a lake whose feeds are folders, all
+of which this process reads: on its disk or in an object store.
 Snapshot files, feeds that are read once, and Kafka are looked at by Spark every time.
 """
 
@@ -14,6 +15,7 @@ from bronze.feeds import feeds, folder
 from cdc_lakehouse.cli.work.rounds import Round
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.settings import is_reached
 from lakehouse.storage.settled import (
     Inputs,
     Mark,
@@ -37,7 +39,7 @@ def look_at(target: Target, tables: Sequence[Table]) -> Inputs | None:
     """What a run of all tables depends on; None where only Spark can tell whether it has work."""
     own = feeds(tables)
     folders = [folder(target, feed) for feed in own if feed.path is not None]
-    if not is_on_this_machine(target, folders) or len(folders) < len(own):
+    if not is_looked_at_here(target, folders) or len(folders) < len(own):
         return None
     if any(feed.kafka or feed.once or feed.format == "snapshot" for feed in own):
         return None
@@ -47,11 +49,12 @@ def look_at(target: Target, tables: Sequence[Table]) -> Inputs | None:
         return None
 
 
-def is_on_this_machine(target: Target, folders: Sequence[str] = ()) -> bool:
-    """Whether a target's lake and these folders are plain ones of this machine."""
-    if target.kind != "local" or target.catalog or "://" in target.lake:
+def is_looked_at_here(target: Target, folders: Sequence[str] = ()) -> bool:
+    """Whether this process reads a target's lake and these folders, which are plain ones."""
+    if target.kind not in ("local", "cluster") or target.catalog:
         return False
-    return not any("://" in place or not _GLOBS.isdisjoint(place) for place in folders)
+    plain = all(_GLOBS.isdisjoint(folder) for folder in folders)
+    return plain and all(is_reached(target, each) for each in (target.lake, *folders))
 
 
 def answer(target: Target, tables: Sequence[Table], inputs: Inputs, merges: bool) -> bool:
@@ -76,7 +79,7 @@ def answer(target: Target, tables: Sequence[Table], inputs: Inputs, merges: bool
 
 def forget(target: Target) -> None:
     """Takes the mark away, as a run begins to work."""
-    if is_on_this_machine(target):
+    if is_looked_at_here(target):
         remove_mark(target)
 
 

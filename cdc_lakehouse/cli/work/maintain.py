@@ -45,12 +45,12 @@ class Upkeep(NamedTuple):
 
 @command("maintain")
 def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
-    """Merge what waits; compact, cluster, purge tombstones and VACUUM where thresholds say so.
+    """Merge pending changes; compact, cluster, purge tombstones and VACUUM where thresholds say so.
 
     A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
     or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
-    late. VACUUM keeps what the last 7 days or a pinned view need. Each step is told with why.
+    late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
     Landing files go only where the target's clean_landing says so.
     """
     from cdc_lakehouse.terminal.console import tell_of
@@ -111,7 +111,7 @@ def _merged(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
         work.tell(f"{table.table}: {number:,} pending changes {would}")
     if work.dry_run or not waiting:
         return []
-    with progress("merging what waits") as note:
+    with progress("merging pending changes") as note:
         return apply_all(work.spark, work.target, waiting, work.run_id, note)
 
 
@@ -215,7 +215,9 @@ def _due(work: Upkeep, name: str, known: "FileFacts", wanted: "Layout") -> "Iter
     yield from upkeep.rewriting(name, known, wanted)
     hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
     if hours is None:
-        work.tell(f"{name}: no vacuum: a view is pinned to a version older than the log tells of")
+        work.tell(
+            f"{name}: no vacuum: a view is pinned to a version older than the log goes back to"
+        )
         return
     clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
     if clean is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
 
 Collection = Annotated[
-    str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not tell it.")
+    str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not name it.")
 ]
 Signals = Annotated[str, typer.Option(help="The connector's signal.data.collection.")]
 
@@ -35,9 +35,9 @@ def rebootstrap(
 ) -> None:
     """Ask the table's connector for a new snapshot, which makes up for lost records.
 
-    Writes one row into the connector's signal table. The snapshot arrives like any other change: in
-    force with its last row, it sweeps away what the source no longer has, and closes the table's
-    gaps. Nothing has to be stopped.
+    Writes one row into the connector's signal table. The snapshot arrives like any other change.
+    Once its last row has arrived, rows that the source lacks are removed, and the table's gaps are
+    closed. Nothing has to be stopped.
     """
     _, tables = configured(chosen)
     (config,) = select(tables, [table])

@@ -27,8 +27,9 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """Build silver and gold of TABLE anew from bronze, and swap them in at once.
 
     The table is built beside the live one with its YAML as it is now, so this is also the way to
-    change keys, history or order of a table. Readers see all of the old state until all of the new
-    one is there. Killed at any point it goes on where it was when it is started again.
+    change keys, history or order of a table. Readers see the whole old state, then the whole new
+    one; in a catalog this holds for each view by itself. Killed at any point it goes on where it
+    was when it is started again.
     """
     from cdc_lakehouse.terminal.console import tell_of
 

@@ -135,7 +135,7 @@ def _place(entry: "Entry") -> tuple[str, str]:
 def try_layer(
     given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
 ) -> "list[Entry]":
-    """The same; what fails of all tables at once, such as the ledger, is a failure of each.
+    """Does a layer; what fails for all tables at once, such as the ledger, fails each of them.
 
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.

@@ -57,7 +57,7 @@ Log = Annotated[
 ]
 RunId = Annotated[str | None, typer.Option(help="Name of the run in the ledger.")]
 Extract = Annotated[
-    Path | None, typer.Option(help="Folder with an extract of the one snapshot --table.")
+    Path | None, typer.Option(help="Folder with snapshot files of the one --table.")
 ]
 EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
@@ -344,7 +344,7 @@ def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
 
     target, tables = configured(chosen)
     landed = land_extract(target, tables, extract, day)
-    say_aside(f"{len(landed)} new files of the extract of {day}")
+    say_aside(f"{len(landed)} new snapshot files of {day}")
 
 
 def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:

@@ -73,7 +73,7 @@ def deletes_sql(table: Table) -> str | None:
 
 
 def truncates_sql(table: Table) -> str | None:
-    """The same of a truncate: bronze writes one before all rows of a Delta table (`read_anew`)."""
+    """The condition of a truncate: that of the YAML, or bronze's mark before a table read anew."""
     read_anew = table.reads_delta and table.sequence_by is None
     return _either(table.apply_as_truncates, "truncate" if read_anew else None)
 

@@ -135,7 +135,7 @@ class RowsDecoder:
         return FlatRowReader(self._table, self._columns, self._protocol, make)
 
     def _nothing(self, record: Record, time: int) -> Change:
-        """A null value: it follows a row that says the delete, or it would be a lost delete."""
+        """A tombstone: ignored if deletes come as rows, else a dead letter."""
         if record.key is None or self._only_rows_delete:
             return Change(NONE, [*self._reader.nothing(), None], source_time=time)
         return self._rejected(Fault(BAD_SEQUENCE, _TOMBSTONE), time)

@@ -188,7 +188,7 @@ def without_folder_columns(records: Slice) -> list[int]:
 
 
 def without_texts(records: Slice, places: list[int], texts: Sequence[bytes]) -> list[int]:
-    """Those of the places whose records have none of some texts in them."""
+    """The places of records that contain none of the texts."""
     raws = records.part.column("_raw")
     for text in texts:
         found = pc.match_substring(raws, text.decode())

@@ -172,11 +172,11 @@ class Reached:
         )
 
     def passed(self, part: Segment) -> "Reached":
-        """The same after a segment that is of no account."""
+        """The log position after a segment that moves nothing but the position."""
         return replace(self, place=max(self.place, part.last))
 
     def with_alarm(self) -> "Reached":
-        """The same with an alarm raised."""
+        """The log position with an alarm raised."""
         return replace(self, alarmed=True)
 
     def restarted(self, part: Segment) -> "Reached":
@@ -319,7 +319,7 @@ def follow(part: Segment, known: Reached | None) -> Followed:
 
 
 def _of_old_log(part: Segment, known: Reached) -> Followed:
-    """Late records keep their epoch; without a server only their time tells that they are late."""
+    """Records of the old log keep its epoch; without a server id they raise an alarm."""
     now = known.passed(part)
     if part.begin.server is not None or known.alarmed:
         return Followed(now)

@@ -1,0 +1,1 @@
+"""Files of a lake by one interface: on a local disk, or in an object store."""

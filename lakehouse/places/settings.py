@@ -1,0 +1,130 @@
+"""How an object store is reached: Spark's settings of the target, or else the environment.
+
+Spark and this process are told alike. A setting of the target may name a variable: `env:NAME`.
+"""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from lakehouse.config.target import Target
+
+_S3 = "spark.hadoop.fs.s3a."
+_FROM_ENVIRONMENT = {
+    f"{_S3}endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    f"{_S3}endpoint.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    f"{_S3}access.key": ("AWS_ACCESS_KEY_ID",),
+    f"{_S3}secret.key": ("AWS_SECRET_ACCESS_KEY",),
+    f"{_S3}session.token": ("AWS_SESSION_TOKEN",),
+}
+"""S3A's settings, and the variables that AWS's own tools read."""
+_VARIABLE = "env:"
+_JARS = {
+    "s3a": "org.apache.hadoop:hadoop-aws",
+    "abfss": "org.apache.hadoop:hadoop-azure",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26",
+}
+"""By scheme the jar that Spark needs; one without a version has Hadoop's."""
+
+
+class Access(NamedTuple):
+    """What an object store's client is told besides the URL; hashable."""
+
+    options: tuple[tuple[str, str], ...] = ()
+    allow_http: bool = False
+
+
+def is_object_url(text: str) -> bool:
+    """Whether it is the URL of a file or folder in an object store that is known here."""
+    scheme, found, _ = text.partition("://")
+    return bool(found) and scheme in _JARS
+
+
+def is_reached(target: Target, text: str) -> bool:
+    """Whether this process reads the path or URL itself; on Databricks Spark alone has the keys."""
+    return "://" not in text or (is_object_url(text) and target.kind != "databricks")
+
+
+def spark_settings(target: Target) -> dict[str, str]:
+    """The target's settings of Spark, with what its object stores need."""
+    given = {key: _value(text) for key, text in target.settings.items()}
+    schemes = _schemes(target)
+    if "s3a" in schemes:
+        given = _of_environment() | given
+        if f"{_S3}endpoint" in given:
+            given.setdefault(f"{_S3}path.style.access", "true")
+    account = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
+    if "abfss" in schemes and account:
+        host = (urlsplit(target.lake).hostname or "").lower()
+        given.setdefault(f"spark.hadoop.fs.azure.account.key.{host}", account)
+    return given
+
+
+def jars_of_stores(target: Target) -> list[str]:
+    """Maven coordinates of the jars that Spark needs for the target's object stores."""
+    if target.packages is not None:
+        return target.packages
+    found = [_JARS[scheme] for scheme in sorted(_schemes(target))]
+    return [jar if jar.count(":") > 1 else f"{jar}:{hadoop_version()}" for jar in found]
+
+
+def hadoop_version() -> str:
+    """The version of the Hadoop that pyspark brings."""
+    spec = find_spec("pyspark")
+    jars = Path(str(spec.origin)).parent / "jars" if spec else Path()
+    found = (re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name) for jar in jars.glob("*.jar"))
+    return next((match[1] for match in found if match), "3.5.0")
+
+
+def access_of(target: Target, scheme: str) -> Access:
+    """What this process's client is told; what is not told it takes from the environment."""
+    given = spark_settings(target)
+    if scheme == "abfss":
+        keys = [text for key, text in given.items() if key.startswith(_AZURE_KEY)]
+        return Access(tuple(("account_key", text) for text in keys[:1]))
+    if scheme != "s3a":
+        return Access()
+    options = {
+        name: given[f"{_S3}{key}"] for key, name in _S3_OPTIONS.items() if f"{_S3}{key}" in given
+    }
+    path_style = given.get(f"{_S3}path.style.access", "false") == "true"
+    options["virtual_hosted_style_request"] = str(not path_style).lower()
+    endpoint = options.get("endpoint", "")
+    if endpoint and "://" not in endpoint:
+        options["endpoint"] = f"https://{endpoint}"
+    return Access(tuple(sorted(options.items())), endpoint.startswith("http://"))
+
+
+_AZURE_KEY = "spark.hadoop.fs.azure.account.key."
+_S3_OPTIONS = {
+    "endpoint": "endpoint",
+    "endpoint.region": "region",
+    "access.key": "access_key_id",
+    "secret.key": "secret_access_key",
+    "session.token": "session_token",
+}
+
+
+def uses_stores(target: Target) -> bool:
+    """Whether any folder of the target lies in an object store."""
+    return bool(_schemes(target))
+
+
+def _schemes(target: Target) -> set[str]:
+    places = (target.root or "", target.landing, target.checkpoints)
+    return {text.partition("://")[0] for text in places if is_object_url(text)}
+
+
+def _of_environment() -> dict[str, str]:
+    told = ((key, map(os.environ.get, names)) for key, names in _FROM_ENVIRONMENT.items())
+    found = ((key, next(filter(None, values), None)) for key, values in told)
+    return {key: text for key, text in found if text}
+
+
+def _value(text: str) -> str:
+    """A setting's value; one that names a variable is taken out of the environment."""
+    name = text.removeprefix(_VARIABLE)
+    return text if name == text else os.environ.get(name, "")
