@@ -73,7 +73,7 @@ def upgrade(
     mode: NewMode = None,
     wheel_volume: WheelVolume = None,
 ) -> None:
-    """Bring the files that `init --bundle` made up to this version; your changes stay.
+    """Update the files of `init --bundle`; your changes stay.
 
     Where a change of yours and one of this version meet, the file has both, between <<<<<<< and
     >>>>>>>, and the exit code is 1. With --mode or --wheel-volume: as if the project had been

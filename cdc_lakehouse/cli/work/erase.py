@@ -68,14 +68,14 @@ class Erasure(NamedTuple):
 def erase(
     chosen: Chosen, table: Name, key: KeyText, landing: Landing = False, dry_run: DryRun = False
 ) -> None:
-    """Remove one key of TABLE from every layer, and check that it is gone.
+    """Remove one key of TABLE from all layers; check what is left.
 
     Its records go from bronze, the change log, rows, history and dead letters, and with them every
     older version of these tables. Then every file below the lake is searched for the texts that
     only this key had; where one is found is named, and the exit code is 1. Numbers and short texts
     are not searched for, and in a catalog no files are searched. Dropped files that hold its
     records are named, and deleted with --landing, with all other keys in them: on a terminal you
-    are asked first. While such a file is left nothing is proved, and the exit code is 1. The
+    are asked first. The erasure stays incomplete, with exit code 1, until these files are gone. The
     command can be repeated at any time.
     """
     from cdc_lakehouse.terminal.console import tell_of
@@ -233,11 +233,11 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
         files = counted(len(dropped), "dropped file")
-        wanted.say(f"erased from {where}; not proved: the key is still in {files}")
+        wanted.say(f"erased from {where}; incomplete: the key is still in {files}")
         wanted.say("do: repeat the command with --landing, which deletes these files,")
         wanted.say("with the records of all other keys that are in them")
         return False
-    wanted.say(f"proved: no row of the key and none of its {len(values)} own texts in {where}")
+    wanted.say(f"gone: no row of the key and none of its {len(values)} own texts in {where}")
     return True
 
 
