@@ -274,6 +274,7 @@ def test_a_stream_applies_each_change_once(spark: SparkSession, tmp_path: Path, 
     assert _rows(spark, tmp_path / "t") == want
 
 
+@pytest.mark.slow
 def test_a_flow_that_runs_once_is_known_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     source, target = str(tmp_path / "source"), f"default.{tmp_path.name}"
     keys, sequence = [F.col("userId")], F.struct("sequenceNum", "userId")
@@ -285,6 +286,7 @@ def test_a_flow_that_runs_once_is_known_by_its_name(spark: SparkSession, tmp_pat
     assert spark.table(target).collect() == rows.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_snapshots_give_what_the_example_prints(

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from pyspark.sql import SparkSession
 
 from gold.status.table_status import status
@@ -27,6 +28,7 @@ def order(id: int) -> dict[str, object]:
     return {"op": "c", "after": {"id": id, "name": "a"}, "source": source}
 
 
+@pytest.mark.slow
 def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(
     spark: SparkSession, target: Target
 ) -> None:

@@ -49,6 +49,7 @@ ANSWERS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_query_of_the_guide_answers(
     spark: SparkSession, target: Target, capsys: pytest.CaptureFixture[str]
 ) -> None:

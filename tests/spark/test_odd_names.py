@@ -28,6 +28,7 @@ def line(key: int, text: str, at: int) -> dict[str, object]:
     return {"a.b": key, "k `y": "'", "when at": at} | dict.fromkeys(ODD, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "scd", "wait"),
     [

@@ -140,6 +140,7 @@ def test_every_engine_reads_what_gold_shows(
     assert DeltaTable(folder(target)).version() == before
 
 
+@pytest.mark.slow
 def test_a_history_is_published_with_its_versions(
     spark: SparkSession, target: Target, source: Source
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_history_is_published_with_its_versions(
     assert agree(spark, target, "orders_history") == len(shown(spark, target, "orders_history"))
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
     spark: SparkSession, target: Target, source: Source
 ) -> None:
@@ -189,6 +191,7 @@ def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
         assert fed(target) == plain(of_spark(spark, target))
 
 
+@pytest.mark.slow
 def test_a_rebuild_and_an_erasure_reach_the_published_table(
     spark: SparkSession, target: Target, source: Source, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,7 +70,10 @@ def published(target: Target, view: str) -> list[str]:
     return texts(found)
 
 
-@pytest.mark.parametrize("options", [{}, HISTORY], ids=["scd 1", "scd 2, published"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.slow, id="scd 1"), pytest.param(HISTORY, id="scd 2")],
+)
 def test_a_renamed_column_keeps_its_values_and_takes_those_of_both_names(
     spark: SparkSession,
     target: Target,

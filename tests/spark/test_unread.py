@@ -36,6 +36,7 @@ def record(topic: str) -> str:
 LINES = [record("a"), record("b"), record("c"), record("c"), "{no json", json.dumps(CHANGE)]
 
 
+@pytest.mark.slow
 def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     spark: SparkSession, target: Target, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

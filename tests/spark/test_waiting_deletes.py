@@ -68,6 +68,7 @@ def test_they_happen_when_the_file_comes_again_repaired(lake: Lake, name: str) -
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
+@pytest.mark.slow
 def test_a_header_that_comes_again_is_a_dead_letter_and_no_row(
     spark: SparkSession, target: Target
 ) -> None:
