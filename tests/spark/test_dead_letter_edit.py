@@ -116,7 +116,7 @@ def test_a_mended_row_of_an_extract_is_supplied_and_an_erasure_takes_it_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    source = {"format": "snapshot", "path": "t"}
+    source = {"format": "snapshot", "path": "t", "mode": "full"}
     lake, terminal = Lake(tmp_path, source=source), Terminal(tmp_path, capsys)
     yaml = tmp_path / "conf" / "tables" / "t.yml"
     yaml.write_text(yaml.read_text().replace("sequence_by: v\n", ""))
