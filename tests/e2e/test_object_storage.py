@@ -21,7 +21,7 @@ from tests.object_store import BUCKET, ENVIRONMENT, object_store, store_target
 from tests.pages.dialogue import follow
 from tests.pages.shell import Shell
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 PAGE = ROOT / "docs" / "guides" / "object-storage.md"
 EVENTS = 2000
 ROWS = "SELECT id, n, text FROM gold.t ORDER BY ALL"
@@ -129,7 +129,6 @@ def test_a_lake_in_an_object_store_is_loaded_asked_and_kept_by_locks(
     assert {"bronze", "silver", "gold", "_checkpoints", "_locks", "_settled.json"} <= top
 
 
-@pytest.mark.slow
 def test_a_run_that_is_killed_over_an_object_store_loses_nothing(tmp_path: Path, url: str) -> None:
     lake, records = StoreLake(tmp_path, url, "wild"), list(events(1, EVENTS))
     for number in range(4):
@@ -140,7 +139,6 @@ def test_a_run_that_is_killed_over_an_object_store_loses_nothing(tmp_path: Path,
     assert answer(lake.options, ONCE) == [{"records": EVENTS, "offsets": EVENTS}]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("url")
 def test_the_page_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENVIRONMENT:
@@ -154,7 +152,6 @@ def test_the_page_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             os.kill(int(left.read_text()), signal.SIGKILL)
 
 
-@pytest.mark.slow
 def test_two_drivers_at_once_lose_no_commit_to_the_tables_that_they_share(
     tmp_path: Path, url: str
 ) -> None:

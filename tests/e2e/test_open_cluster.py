@@ -16,7 +16,7 @@ from tests.e2e.parts import ROOT
 from tests.e2e.test_object_storage import EVENTS, ONCE, ROWS, StoreLake, rows, url
 
 __all__ = ["url"]
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 def bare_python(folder: Path) -> Path:
@@ -30,7 +30,6 @@ def bare_python(folder: Path) -> Path:
     return program
 
 
-@pytest.mark.slow
 def test_a_cluster_gives_the_rows_of_one_machine_whatever_dies(tmp_path: Path, url: str) -> None:
     records, python = list(events(1, EVENTS)), bare_python(tmp_path / "bare")
     found = subprocess.run([python, "-c", "import silver"], cwd=tmp_path, check=False)
